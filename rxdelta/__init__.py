@@ -1,0 +1,2 @@
+from rxdelta.core import *
+from rxdelta.core import events

@@ -1,0 +1,82 @@
+"""What a reply is and how it grows. Pure: no I/O, no clock, no reactivex."""
+
+from rxdelta.core import _events as events
+from rxdelta.core._block_wire import block_from_wire, block_to_wire
+from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id
+from rxdelta.core._errors import (
+    BufferOverflowError,
+    EmptyStreamError,
+    IncompleteMessageError,
+    InvalidToolCallError,
+    InvalidValueError,
+    LimitExceededError,
+    MalformedChunkError,
+    MergeError,
+    ProtocolError,
+    ProviderError,
+    RxDeltaError,
+    StallTimeoutError,
+    StreamInterrupted,
+    UnknownWireFormatError,
+)
+from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.core._fold import BlockFold, Fold, apply_event
+from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, thaw
+from rxdelta.core._lifecycle import Lifecycle
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._merge import merge_delta, merge_deltas
+from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._snapshot import Message, MessageDelta
+from rxdelta.core._strict_json import InvalidJson, parse_json, parse_object
+from rxdelta.core._to_events import to_events
+from rxdelta.core._values import Citation, TokenUsage, ToolResult
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Block",
+    "BlockFold",
+    "BufferOverflowError",
+    "Citation",
+    "ContentPart",
+    "EmptyStreamError",
+    "Event",
+    "Fold",
+    "FrozenDict",
+    "FrozenList",
+    "IncompleteMessageError",
+    "InvalidJson",
+    "InvalidToolCallError",
+    "InvalidValueError",
+    "Lifecycle",
+    "LimitExceededError",
+    "Limits",
+    "MalformedChunkError",
+    "MergeError",
+    "Message",
+    "MessageDelta",
+    "PartialJson",
+    "ProtocolError",
+    "ProviderError",
+    "RxDeltaError",
+    "StallTimeoutError",
+    "StreamInterrupted",
+    "TokenUsage",
+    "ToolCall",
+    "ToolResult",
+    "UnknownWireFormatError",
+    "apply_event",
+    "block_from_wire",
+    "block_to_wire",
+    "events",
+    "freeze",
+    "merge_delta",
+    "merge_deltas",
+    "parse_json",
+    "parse_object",
+    "real_id",
+    "reasoning_delta",
+    "text_delta",
+    "thaw",
+    "to_events",
+    "tool_call_delta",
+]

@@ -1,0 +1,568 @@
+"""The blocks of a reply: `ContentPart` for what is said, `ToolCall` for what is asked to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from rxdelta.core._blank import blank
+from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, thaw
+from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
+from rxdelta.core._text import GrowingText, extend, finish_text, lazily_joined, read_text
+from rxdelta.core._values import (
+    Citation,
+    ToolResult,
+    check,
+    count_or_none,
+    one_of,
+    text_or_none,
+    whole_number,
+    without_empty,
+)
+
+__all__ = ["Block", "ContentPart", "Key", "ToolCall"]
+
+Key: TypeAlias = int | str | tuple[str, int | str | None] | None
+"""What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
+
+PART_TYPES = frozenset(
+    ["text", "reasoning", "image", "image_url", "audio", "video", "file", "file_url"]
+    + ["server_tool_result", "refusal", "unsupported"]
+)
+CALL_TYPES = frozenset(["tool_call", "invalid_tool_call", "server_tool_call"])
+
+EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
+TERMINAL = frozenset(["completed", "failed"])
+
+
+def part_type(value: object) -> Any:
+    """`thinking` is an alias of `reasoning`."""
+    return "reasoning" if value == "thinking" else value
+
+
+def real_id(value: object) -> Any:
+    """Gateways write an absent id as `""`, `"null"` or `"None"`."""
+    return None if value in ("", "null", "None") else value
+
+
+def _clean(value: Any) -> Any:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
+    if isinstance(value, (str, Mapping)) or (value is not None and not isinstance(value, Iterable)):
+        raise InvalidValueError.of([("citations", value, "must be a list")])
+    found: list[Citation] = []
+    for item in value or ():
+        if isinstance(item, Citation):
+            found.append(item)
+        elif isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            found.append(Citation.from_dict(item))
+        else:
+            raise InvalidValueError.of([("citations", item, "must hold citations")])
+    return tuple(found)
+
+
+@lazily_joined("text")
+@attrs.frozen(weakref_slot=False, repr=False)
+class ContentPart:
+    """A piece of what the model says: text, reasoning, an image, the result of the provider's own tool, …
+
+    Attributes:
+        type: `text`, `reasoning`, `image`, `image_url`, `audio`, `video`, `file`, `file_url`, `refusal`,
+            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as `reasoning`.
+        text: The text; of media, their base64; `None` where there is none.
+        options: All else that the provider said of the block, e.g. a reasoning's `signature`.
+        citations: The sources it points to.
+        key: Names the block in the snapshot it belongs to; `None` outside one. Not compared.
+        open: Whether more of it may come. Not compared.
+
+    Raises:
+        InvalidValueError: A type that does not exist, a text that is no string, options that are not JSON.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.ContentPart("text", "Hello").merge(rd.ContentPart("text", ", world")).text
+        'Hello, world'
+    """
+
+    type: str = attrs.field(default="text", converter=part_type)
+    text: str | None = attrs.field(default=None, converter=_clean)
+    options: FrozenDict[Any] = attrs.field(default=None, converter=lambda value: freeze_mapping(value, "options"))
+    citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
+    key: Key = attrs.field(default=None, kw_only=True, eq=False)
+    open: bool = attrs.field(default=False, kw_only=True, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        blank_type = ("type", None, "can't be blank") if self.type is None else None  # pyright: ignore[reportUnnecessaryComparison]
+        check([blank_type or one_of("type", self.type, PART_TYPES), text_or_none("text", self.text)])
+
+    def merge(self, part: ContentPart) -> ContentPart:
+        """This part with a later piece of it.
+
+        Texts of one type are joined, `None` adding nothing. Of other types the first text stays; `merge_delta` makes
+        a new block instead. Options are merged key by key: two strings are joined, otherwise the later value wins.
+        Citations are appended.
+        """
+        text: GrowingText | None = raw_text(self)
+        piece = part.text
+        if self.type == part.type and piece is not None:
+            text = piece if text is None else extend(text, piece)
+        return make_part(
+            self.type,
+            text,
+            _merge_options(self.options, part.options),
+            self.citations + part.citations,
+            self.key,
+            self.open,
+        )
+
+    def __copy__(self) -> ContentPart:
+        return self
+
+    def __deepcopy__(self, memo: object) -> ContentPart:
+        return self
+
+    def __repr__(self) -> str:
+        shown = [repr(self.type)] + ([shorten(self.text)] if self.text is not None else [])
+        shown += [f"options={dict(self.options)}"] if self.options else []
+        shown += [f"citations={list(self.citations)}"] if self.citations else []
+        return f"ContentPart({', '.join(shown + _place(self))})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object; of a snapshot's block also with `key` and, while it is open, `open`."""
+        return without_empty(
+            {
+                **place_to_dict(self),
+                "type": self.type,
+                "text": self.text,
+                "options": thaw(self.options),
+                "citations": [citation.to_dict() for citation in self.citations],
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ContentPart:
+        """Read `to_dict`'s form.
+
+        Raises:
+            InvalidValueError: As the constructor.
+        """
+        return cls(
+            data.get("type", "text"),
+            data.get("text"),
+            data.get("options"),
+            data.get("citations"),
+            **place_from_dict(data),
+        )
+
+
+@lazily_joined("arguments")
+@attrs.frozen(weakref_slot=False, repr=False, kw_only=True)
+class ToolCall:
+    """A tool that the model wants to be run, or that the provider ran itself.
+
+    Attributes:
+        call_id: The id that a result must name.
+        name: The tool's name.
+        arguments: While the call is open the JSON text so far; once complete a read-only mapping; of an invalid call
+            the raw text; `None` where nothing came.
+        status: `incomplete` or `complete`; only moves forward.
+        index: The index that a `MessageDelta` gave it, if it came by one.
+        display_text: A line for people, such as "Reading outline.md"; refined, never blanked.
+        metadata: All else that is known of it, `execution_status` among it.
+        result: What the tool gave back so far.
+        type: `tool_call`; `invalid_tool_call`, which must not be run; or `server_tool_call`, which the provider ran.
+        error: Why an invalid call is invalid.
+        key, open: As in `ContentPart`. Not compared.
+
+    Raises:
+        InvalidValueError: A status or type that does not exist, an id or name that is no string, arguments that are
+            neither text nor a mapping.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> call = rd.ToolCall(call_id="c1", name="search", arguments='{"q": "rx')
+        >>> call.arguments_so_far
+        {'q': 'rx'}
+        >>> call.merge(rd.ToolCall(arguments='"}')).complete().arguments["q"]
+        'rx'
+    """
+
+    call_id: str | None = attrs.field(default=None, converter=lambda value: _clean(real_id(value)))
+    name: str | None = attrs.field(default=None, converter=_clean)
+    arguments: str | FrozenDict[Any] | None = attrs.field(
+        default=None,
+        converter=lambda value: freeze_mapping(value, "arguments") if isinstance(value, Mapping) else _clean(value),
+    )
+    status: str = "incomplete"
+    index: int | None = None
+    display_text: str | None = attrs.field(default=None, converter=_clean)
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=lambda value: freeze_mapping(value, "metadata"))
+    result: ToolResult | None = None
+    type: str = "tool_call"
+    error: str | None = attrs.field(default=None, converter=_clean)
+    key: Key = attrs.field(default=None, eq=False)
+    open: bool = attrs.field(default=False, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        arguments = self.arguments
+        check(
+            [
+                one_of("type", self.type, CALL_TYPES),
+                one_of("status", self.status, ("incomplete", "complete")),
+                *(text_or_none(name, getattr(self, name)) for name in ("call_id", "name", "display_text", "error")),
+                None if arguments is None or isinstance(arguments, (str, FrozenDict)) else  # pyright: ignore[reportUnnecessaryIsInstance]
+                ("arguments", arguments, "must be JSON text or a mapping"),
+                None if count_or_none("index", self.index) is None or _negative_int(self.index) else
+                ("index", self.index, "is invalid"),
+                None if self.result is None or isinstance(self.result, ToolResult) else  # pyright: ignore[reportUnnecessaryIsInstance]
+                ("result", self.result, "must be a ToolResult"),
+            ]
+        )
+
+    @property
+    def arguments_so_far(self) -> Any:
+        """The arguments as far as they have come, as a read-only value; `None` before anything is there.
+
+        An open string is shown as far as it came, an unfinished number or word waits, open containers are closed.
+        Parsing resumes where the last reading stopped, so reading after every delta costs what came since.
+        """
+        reader = self._preview()
+        return self.arguments if reader is None else reader.value
+
+    def is_final(self, *path: str | int) -> bool:
+        """Whether the argument at `path` has come whole: `call.is_final("files", 0)`. Without a path, all of them."""
+        reader = self._preview()
+        if reader is not None:
+            return reader.is_final(path)
+        return not self.open and isinstance(self.arguments, FrozenDict) and _has_path(self.arguments, path)
+
+    def _preview(self) -> PartialJson | None:
+        raw = raw_arguments(self)
+        if not raw or isinstance(raw, FrozenDict):
+            return None
+        text = read_text(raw)
+        lineage = raw[0].lineage if type(raw) is tuple else None
+        known: tuple[str, PartialJson] | None = None
+        if lineage is not None:
+            known, lineage.preview = lineage.preview, None  # taken out: another thread's reading starts its own
+        if known is not None and text.startswith(known[0]):
+            seen, reader = known
+        else:
+            seen, reader = "", PartialJson()
+        reader.feed(text[len(seen) :])
+        if lineage is not None:
+            lineage.preview = (text, reader)
+        return reader
+
+    def execution_status(self, default: str = "identified") -> str:
+        """How far the tool's execution has come: `identified`, `executing`, `completed` or `failed`."""
+        return str(self.metadata.get("execution_status", default))
+
+    def arguments_as_map(self) -> Mapping[str, Any]:
+        """The arguments as a mapping; `{}` where there are none or their text is not one JSON object."""
+        arguments = self.arguments
+        if isinstance(arguments, str):
+            try:
+                return FrozenDict(parse_object(arguments))
+            except InvalidJson:
+                return EMPTY
+        return EMPTY if arguments is None else arguments
+
+    def complete(self) -> ToolCall:
+        """The call with its arguments parsed and `status` complete. One that is so already is returned as it is.
+
+        Raises:
+            InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Arguments that never
+                came at all stay `None`.
+        """
+        arguments = self.arguments
+        if self.status == "complete" and not isinstance(arguments, str):
+            return self
+        for field in ("call_id", "name"):
+            if not (getattr(self, field) or "").strip():
+                raise self._invalid(field, "can't be blank")
+        if isinstance(arguments, str):
+            try:
+                arguments = freeze_mapping(parse_object(arguments), "arguments")
+            except InvalidJson as error:
+                raise self._invalid("arguments", f"invalid json: {error.reason}") from error
+        return change(self, arguments=arguments, status="complete", open=False)
+
+    def _invalid(self, field: str, wrong: str) -> InvalidToolCallError:
+        return InvalidToolCallError(f"{field}: {wrong}", call_id=self.call_id, name=self.name, field=field)
+
+    def merge(self, part: ToolCall) -> ToolCall:
+        """This call with a later fragment of it.
+
+        Argument text is appended, a name that comes again is kept once, a complete object replaces text, `None` never
+        unsets anything, and neither `status` nor the execution status goes back.
+
+        Raises:
+            MergeError: The fragment has another `index`.
+        """
+        if self.index != part.index:
+            raise MergeError(
+                f"Can only merge tool calls with the same index, not {self.index!r} with {part.index!r}; "
+                "merge_delta finds the call that a fragment belongs to"
+            )
+        mine, theirs = raw_arguments(self), part.arguments
+        if isinstance(theirs, FrozenDict):
+            if self.status == "incomplete" and part.status == "complete":
+                mine = theirs
+            elif mine is None:
+                mine = theirs
+        elif theirs is not None and not isinstance(mine, FrozenDict):
+            mine = theirs if mine is None else extend(mine, theirs)
+        return change(
+            self,
+            call_id=part.call_id or self.call_id,
+            name=_merge_name(self.name, part.name),
+            arguments=mine,
+            status="complete" if "complete" in (self.status, part.status) else "incomplete",
+            display_text=part.display_text or self.display_text,
+            metadata=merge_call_metadata(self.metadata, part.metadata),
+            result=part.result or self.result,
+            error=part.error or self.error,
+        )
+
+    def __copy__(self) -> ToolCall:
+        return self
+
+    def __deepcopy__(self, memo: object) -> ToolCall:
+        return self
+
+    def __repr__(self) -> str:
+        shown = [] if self.type == "tool_call" else [f"type={self.type!r}"]
+        for name in ("call_id", "name", "arguments", "index", "display_text", "metadata", "result", "error"):
+            value = getattr(self, name)
+            if value is not None and value != EMPTY or (name == "arguments" and value == EMPTY):
+                shown.append(f"{name}={shorten(value) if isinstance(value, str) else repr(value)}")
+        shown += ["status='complete'"] if self.status == "complete" else []
+        return f"ToolCall({', '.join(shown + _place(self))})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object. An open call's text is `arguments_text`, and `arguments` what can be shown of it."""
+        arguments: dict[str, Any] = {"arguments": thaw(self.arguments)}
+        if self.type != "invalid_tool_call" and isinstance(self.arguments, str):
+            preview = thaw(self.arguments_so_far)
+            arguments = {"arguments_text": self.arguments} | ({} if preview is None else {"arguments": preview})
+        return (
+            without_empty({**place_to_dict(self), "type": self.type, "call_id": self.call_id, "name": self.name})
+            | arguments
+            | without_empty(
+                {
+                    "status": None if self.type == "invalid_tool_call" else self.status,
+                    "index": self.index,
+                    "display_text": self.display_text,
+                    "result": None if self.result is None else self.result.to_dict(),
+                    "metadata": thaw(self.metadata),
+                    "error": self.error,
+                }
+            )
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ToolCall:
+        """Read `to_dict`'s form, as untrusted input: digits as index are cast, a complete call is parsed.
+
+        Raises:
+            InvalidValueError: As the constructor.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+        """
+        result = data.get("result")
+        arguments = data.get("arguments") if data.get("arguments_text") is None else data["arguments_text"]
+        call = cls(
+            call_id=data.get("call_id"),
+            name=data.get("name"),
+            arguments=None if arguments == "" else arguments,
+            index=whole_number(data.get("index")),
+            display_text=data.get("display_text"),
+            metadata=data.get("metadata"),
+            result=ToolResult.from_dict(result) if isinstance(result, Mapping) else result,
+            type=data.get("type") if data.get("type") in CALL_TYPES else "tool_call",
+            error=data.get("error"),
+            **place_from_dict(data),
+        )
+        check([one_of("status", data.get("status", "incomplete"), ("incomplete", "complete"))])
+        if data.get("status") != "complete" or call.type == "invalid_tool_call":
+            return call
+        return call.complete()
+
+
+Block: TypeAlias = ContentPart | ToolCall
+
+raw_text: Any = ContentPart.raw_text  # type: ignore[attr-defined]  # added by lazily_joined
+raw_arguments: Any = ToolCall.raw_arguments  # type: ignore[attr-defined]
+BlankPart = blank(ContentPart)
+BlankCall = blank(ToolCall)
+
+
+def make_part(
+    type: str,
+    text: GrowingText | None,
+    options: FrozenDict[Any],
+    citations: tuple[Citation, ...],
+    key: Key,
+    open: bool,
+) -> ContentPart:
+    """A part of fields that are known to be right, at the speed of a plain object."""
+    part: Any = BlankPart()
+    part.type = type
+    part.text = text
+    part.options = options
+    part.citations = citations
+    part.key = key
+    part.open = open
+    part.__class__ = ContentPart
+    made: ContentPart = part
+    return made
+
+
+def with_arguments(call: ToolCall, arguments: GrowingText) -> ToolCall:
+    """`change(call, arguments=…)`, written out because it runs for every fragment."""
+    made: Any = BlankCall()
+    made.call_id = call.call_id
+    made.name = call.name
+    made.arguments = arguments
+    made.status = call.status
+    made.index = call.index
+    made.display_text = call.display_text
+    made.metadata = call.metadata
+    made.result = call.result
+    made.type = call.type
+    made.error = call.error
+    made.key = call.key
+    made.open = call.open
+    made.__class__ = ToolCall
+    grown: ToolCall = made
+    return grown
+
+
+_CALL_SLOTS: tuple[tuple[str, Any], ...] = tuple(
+    (field.name, raw_arguments if field.name == "arguments" else ToolCall.__dict__[field.name].__get__)
+    for field in attrs.fields(ToolCall)
+)
+
+
+def change(call: ToolCall, **fields: Any) -> ToolCall:
+    """The call with fields replaced that are known to be right. Argument text is carried over unjoined."""
+    made: Any = BlankCall()
+    for name, get in _CALL_SLOTS:
+        setattr(made, name, fields[name] if name in fields else get(call))
+    made.__class__ = ToolCall
+    changed: ToolCall = made
+    return changed
+
+
+def change_part(part: ContentPart, **fields: Any) -> ContentPart:
+    """The part with fields replaced that are known to be right."""
+    known = {
+        "type": part.type,
+        "text": raw_text(part),
+        "options": part.options,
+        "citations": part.citations,
+        "key": part.key,
+        "open": part.open,
+    }
+    return make_part(**(known | fields))
+
+
+def settled(block: Block, *, key: Key = None) -> Block:
+    """The block as a finished message holds it: plain strings, closed, without the snapshot's key."""
+    if isinstance(block, ContentPart):
+        text = raw_text(block)
+        return change_part(block, text=None if text is None else finish_text(text), key=key, open=False)
+    arguments = raw_arguments(block)
+    if arguments is not None and not isinstance(arguments, FrozenDict):
+        arguments = finish_text(arguments)
+    return change(block, arguments=arguments, key=key, open=False)
+
+
+def invalid(call: ToolCall, error: str) -> ToolCall:
+    """The call as one that must not be run, with its raw text and the reason."""
+    raw = raw_arguments(call)
+    text = None if raw is None else raw if isinstance(raw, FrozenDict) else finish_text(raw)
+    return change(call, type="invalid_tool_call", arguments=text, error=error, status="incomplete", open=False)
+
+
+def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:
+    """The later value wins, save that an execution status never goes back."""
+    if not theirs:
+        return mine
+    merged = {**mine, **theirs}
+    if "execution_status" in theirs:
+        merged["execution_status"] = later_status(mine.get("execution_status"), theirs["execution_status"])
+    return FrozenDict(merged)
+
+
+def later_status(known: object, new: object) -> object:
+    """The status further on: `identified` → `executing` → `completed` or `failed`, never back."""
+    if known in TERMINAL:
+        return known
+    order = EXECUTION_ORDER
+    if isinstance(known, str) and isinstance(new, str) and order.get(new, 1) < order.get(known, 0):
+        return known
+    return new
+
+
+def shorten(text: str, width: int = 60) -> str:
+    return repr(text) if len(text) <= width else f"{text[:width]!r}… ({len(text):,} characters)"
+
+
+def key_to_json(key: Key) -> Any:
+    return list(key) if isinstance(key, tuple) else key
+
+
+def place_to_dict(block: Block) -> dict[str, Any]:
+    return {"key": key_to_json(block.key), "open": True if block.open else None}
+
+
+def place_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
+    key = data.get("key")
+    if isinstance(key, Sequence) and not isinstance(key, str):
+        pair: tuple[Any, ...] = tuple(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        key = pair
+    wrong = isinstance(key, (bool, float)) or not isinstance(key, (int, str, tuple, type(None)))
+    if isinstance(key, tuple):
+        wrong = len(key) != 2 or key[0] not in ("part", "call") or isinstance(key[1], (list, dict, float, bool))
+    check([("key", key, "is invalid") if wrong else None])
+    return {"key": key, "open": data.get("open") is True}
+
+
+def _place(block: Block) -> list[str]:
+    return ([] if block.key is None else [f"key={block.key!r}"]) + (["open=True"] if block.open else [])
+
+
+def _negative_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _merge_name(mine: str | None, theirs: str | None) -> str | None:
+    return mine if not theirs or mine == theirs else (mine or "") + theirs
+
+
+def _merge_options(mine: FrozenDict[Any], theirs: FrozenDict[Any]) -> FrozenDict[Any]:
+    if not theirs:
+        return mine
+    merged = dict(mine)
+    for key, value in theirs.items():
+        known = merged.get(key)
+        merged[key] = known + value if isinstance(known, str) and isinstance(value, str) else value
+    return FrozenDict(merged)
+
+
+def _has_path(value: Any, path: Sequence[str | int]) -> bool:
+    for step in path:
+        if isinstance(value, FrozenDict) and step in value:
+            value = value[step]  # pyright: ignore[reportArgumentType]
+        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):  # pyright: ignore[reportUnknownArgumentType]
+            value = value[step]
+        else:
+            return False
+    return True

@@ -1,0 +1,210 @@
+"""Every error that rxdelta raises, under one root.
+
+Each takes its sentence first and the facts behind it as keywords, so that a handler can act without reading
+prose, and pickling keeps both. Whatever leaves `scan_deltas` or a later stage also has `.snapshot`: a partial
+reply is never thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rxdelta.core._snapshot import MessageDelta
+
+__all__ = [
+    "BufferOverflowError",
+    "EmptyStreamError",
+    "IncompleteMessageError",
+    "InvalidToolCallError",
+    "InvalidValueError",
+    "LimitExceededError",
+    "MalformedChunkError",
+    "MergeError",
+    "ProtocolError",
+    "ProviderError",
+    "RxDeltaError",
+    "StallTimeoutError",
+    "StreamInterrupted",
+    "UnknownWireFormatError",
+]
+
+
+class RxDeltaError(Exception):
+    """The root of all errors of this library.
+
+    Attributes:
+        snapshot: What had been folded when the error came; `None` where there was no fold.
+    """
+
+    snapshot: MessageDelta | None = None
+
+    def __init__(self, message: str, *, snapshot: MessageDelta | None = None) -> None:
+        super().__init__(message)
+        self.snapshot = snapshot
+
+
+class InvalidValueError(RxDeltaError, ValueError):
+    """A value was constructed with a field that cannot be what it was given.
+
+    Attributes:
+        field: Name of the (first) field at fault.
+        value: What it was given.
+    """
+
+    def __init__(self, message: str, *, field: str = "", value: object = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.value = value
+
+    @classmethod
+    def of(cls, problems: Sequence[tuple[str, object, str]]) -> InvalidValueError:
+        """One error for all faulty fields of one value, each as (field, value, what is wrong with it)."""
+        said = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
+        got = ", ".join(f"{field}={_short(value)}" for field, value, _ in problems)
+        return cls(f"{said} (got {got})", field=problems[0][0], value=problems[0][1])
+
+
+class MalformedChunkError(RxDeltaError, ValueError):
+    """A chunk, or the bytes that should hold one, is not what the wire format says.
+
+    Attributes:
+        wire_format: Name of the format, as in `decode(wire_format)`.
+        path: Where in the chunk, as `choices[0].delta.content`; `""` is the chunk itself.
+        found: What stood there, shortened.
+    """
+
+    def __init__(self, message: str, *, wire_format: str = "", path: str = "", found: str = "") -> None:
+        super().__init__(message)
+        self.wire_format = wire_format
+        self.path = path
+        self.found = found
+
+    @classmethod
+    def at(cls, wire_format: str, path: str, expected: str, found: object) -> MalformedChunkError:
+        """The usual case: at `path` stood `found` where the format has `expected`."""
+        where = f"at {path}" if path else "as the chunk"
+        shown = _short(found)
+        return cls(
+            f"malformed {wire_format} chunk: {where} expected {expected}, found {shown}",
+            wire_format=wire_format,
+            path=path,
+            found=shown,
+        )
+
+
+class ProtocolError(RxDeltaError):
+    """Events came in an order that the protocol forbids.
+
+    Attributes:
+        violation: The rule broken, e.g. `"delta_before_start"`; see `rxdelta.operators.validate`.
+    """
+
+    def __init__(self, message: str, *, violation: str = "") -> None:
+        super().__init__(message)
+        self.violation = violation
+
+
+class MergeError(RxDeltaError):
+    """Two values cannot be merged: other indexes, or an accumulator that is not an assistant's."""
+
+
+class ProviderError(RxDeltaError):
+    """The provider reported an error inside the stream.
+
+    Attributes:
+        message: The provider's own sentence.
+        type: The provider's error type, e.g. `"overloaded_error"`; `None` if it sent none.
+        code: The provider's code, as it came (a word or a number as text); `None` if it sent none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        type: str | None = None,
+        code: str | None = None,
+        snapshot: MessageDelta | None = None,
+    ) -> None:
+        label = "/".join(word for word in (type, code) if word)
+        super().__init__(f"the provider ended the stream with an error{f' ({label})' if label else ''}: {message}")
+        self.message = message
+        self.type = type
+        self.code = code
+        self.snapshot = snapshot
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.message,), self.__dict__ | {"args": self.args})
+
+
+class IncompleteMessageError(RxDeltaError):
+    """A message was asked of a snapshot that has not finished; the snapshot is in `.snapshot`."""
+
+
+class InvalidToolCallError(RxDeltaError, ValueError):
+    """A tool call lacks its id or name, or its arguments are not one JSON object.
+
+    Attributes:
+        call_id: The call's id, if it has one.
+        name: The tool's name, if it came.
+        field: Which of `"call_id"`, `"name"`, `"arguments"` is at fault.
+    """
+
+    def __init__(
+        self, message: str, *, call_id: str | None = None, name: str | None = None, field: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.call_id = call_id
+        self.name = name
+        self.field = field
+
+
+class StreamInterrupted(RxDeltaError):
+    """The stream broke off for a reason that is not ours; `__cause__` is the original exception."""
+
+
+class StallTimeoutError(RxDeltaError):
+    """Nothing came for longer than was allowed."""
+
+
+class EmptyStreamError(RxDeltaError):
+    """A value was asked of a stream that ended without one."""
+
+
+class BufferOverflowError(RxDeltaError):
+    """A reader was too slow for a bounded buffer whose policy is to say so."""
+
+
+class LimitExceededError(RxDeltaError):
+    """Untrusted input was larger than allowed; see `rxdelta.Limits`.
+
+    Attributes:
+        limit: Name of the limit, a field of `Limits`.
+        maximum: Its value.
+    """
+
+    def __init__(self, message: str, *, limit: str = "", maximum: int = 0) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.maximum = maximum
+
+    @classmethod
+    def of(cls, limit: str, maximum: int, what: str) -> LimitExceededError:
+        return cls(
+            f"{what} exceeds the limit of {maximum:,} ({limit}); raise it with rxdelta.Limits if the source is trusted",
+            limit=limit,
+            maximum=maximum,
+        )
+
+
+class UnknownWireFormatError(RxDeltaError, LookupError):
+    """No decoder has this name, or no format is known whose first chunk looks like this one."""
+
+
+def _short(value: object, width: int = 200) -> str:
+    try:
+        shown = repr(value)
+    except Exception as error:  # a hostile __repr__ must not hide the error that is being reported
+        shown = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    return shown if len(shown) <= width else f"{shown[: width - 1]}…"

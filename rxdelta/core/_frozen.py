@@ -1,0 +1,156 @@
+"""Read-only JSON containers: a snapshot that somebody kept must not change under them.
+
+Subclasses of `dict` and `list`, not proxies, because those pickle, print, compare and go through `json.dumps` as
+people expect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._strict_json import clean_text
+
+__all__ = ["FrozenDict", "FrozenList", "freeze", "freeze_mapping", "thaw"]
+
+V = TypeVar("V")
+
+
+def _refuse(self: object, *_: object, **__: object) -> NoReturn:
+    raise TypeError(f"{type(self).__name__} is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)")
+
+
+class FrozenDict(dict[str, V]):
+    """A `dict` that cannot be changed. Equal to a plain `dict` with the same items; hashable if its values are.
+
+    Example:
+        >>> FrozenDict({"a": 1}) == {"a": 1}
+        True
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict sets it to None
+        return hash(frozenset(self.items()))
+
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (dict(self),))
+
+    def __copy__(self) -> FrozenDict[V]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenDict[V]:
+        return self
+
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+
+
+class FrozenList(list[V]):
+    """A `list` that cannot be changed. Equal to a plain `list` with the same items; hashable if its items are.
+
+    Example:
+        >>> FrozenList([1, 2]) == [1, 2]
+        True
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]  # list sets it to None
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (list(self),))
+
+    def __copy__(self) -> FrozenList[V]:
+        return self
+
+    def __deepcopy__(self, memo: object) -> FrozenList[V]:
+        return self
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+
+
+EMPTY: FrozenDict[Any] = FrozenDict()
+
+
+def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any:
+    """The same JSON value, read-only all the way in.
+
+    Args:
+        value: Strings, numbers, booleans, `None`, and mappings (string keys), lists and tuples of them. Lone
+            surrogates in strings become U+FFFD, so that the result can always be written as UTF-8.
+        field: What an error calls the value.
+        lenient: What came from a provider rather than from a person is never refused: a float that JSON cannot
+            express becomes `None` (as in JavaScript), keys are made strings, other objects their `repr`.
+
+    Raises:
+        InvalidValueError: Not a JSON value, or nested too deep to copy.
+    """
+    try:
+        return _freeze(value, field, lenient)
+    except RecursionError:
+        if lenient:
+            return None
+        raise InvalidValueError.of([(field, "…", "is nested too deep")]) from None
+
+
+def _freeze(value: object, field: str, lenient: bool) -> Any:
+    kind = type(value)
+    if kind is str:
+        return clean_text(value)  # type: ignore[arg-type]
+    if value is None or kind is int or kind is bool or kind is FrozenDict or kind is FrozenList:
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        if lenient:
+            return None
+        raise InvalidValueError.of([(field, value, "is not a number that JSON has")])
+    if isinstance(value, Mapping):
+        frozen: dict[str, Any] = {}
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            if not isinstance(key, str) and not lenient:
+                raise InvalidValueError.of([(field, key, "has a key that is not a string")])
+            name = clean_text(str(key))  # pyright: ignore[reportUnknownArgumentType]
+            frozen[name] = _freeze(item, f"{field}.{name}", lenient)  # pyright: ignore[reportUnknownArgumentType]
+        return FrozenDict(frozen)
+    if isinstance(value, (list, tuple)):
+        items: Iterable[object] = value  # pyright: ignore[reportUnknownVariableType]
+        return FrozenList([_freeze(item, f"{field}[{n}]", lenient) for n, item in enumerate(items)])
+    if isinstance(value, (str, int)):  # subclasses, enums among them
+        return clean_text(str.__str__(value)) if isinstance(value, str) else int(value)
+    if lenient:
+        return clean_text(repr(value))
+    raise InvalidValueError.of([(field, value, f"is a {kind.__name__}, not a JSON value")])
+
+
+def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> FrozenDict[Any]:
+    """`freeze` for a field that holds a mapping; `None` is the empty one."""
+    if value is None:
+        return EMPTY
+    if isinstance(value, Mapping):
+        frozen: FrozenDict[Any] = freeze(value, field, lenient=lenient)  # pyright: ignore[reportUnknownArgumentType]
+        return frozen
+    raise InvalidValueError.of([(field, value, "must be a mapping")])
+
+
+def thaw(value: Any) -> Any:
+    """A plain, changeable copy of a frozen JSON value, for those who want to edit it.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> arguments = rd.thaw(rd.ToolCall(arguments={"path": ["a"]}, status="complete").arguments)
+        >>> arguments["path"].append("b")
+    """
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return value

@@ -1,0 +1,140 @@
+"""The promise of the event protocol: start before deltas before finish, everything finished before the message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rxdelta.core._block_wire import block_from_wire
+from rxdelta.core._blocks import ToolCall
+from rxdelta.core._events import (
+    AttemptReset,
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    DataDelta,
+    Event,
+    MessageFinish,
+    MessageInterrupted,
+    MessageStart,
+    ProviderEvent,
+    ReasoningDelta,
+    StreamError,
+    TextDelta,
+    ToolCallDelta,
+    ToolUpdate,
+    UsageUpdate,
+)
+
+__all__ = ["Lifecycle"]
+
+_TAKES: dict[str, type] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
+
+
+class Lifecycle:
+    """Watches one message's events and names the rules they break.
+
+    | violation | what happened |
+    | --- | --- |
+    | `missing_message_start` | an event of the message before its start, or no event at all |
+    | `duplicate_message_start` | a second start |
+    | `duplicate_block_start` | a start for a block that has started |
+    | `delta_before_start`, `finish_without_start` | a block that never started |
+    | `delta_after_finish`, `duplicate_block_finish` | a block that has finished |
+    | `delta_type_mismatch` | e.g. a text delta for a reasoning |
+    | `unknown_delta_type` | a delta that the protocol doesn't have |
+    | `block_not_finished` | the message finished with a block open |
+    | `event_after_message_finish`, `duplicate_message_finish` | the message has finished |
+    | `missing_message_finish` | the stream ended first |
+    | `error_event` | the provider reported an error |
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.Lifecycle().check(rd.events.TextDelta(0, "Hi"))
+        'missing_message_start'
+    """
+
+    def __init__(self) -> None:
+        self._choices: dict[int, _Choice] = {}
+        self._interrupted = False
+
+    def check(self, event: Event) -> str | None:
+        """The first rule that this event breaks, if any. What it means is taken in all the same."""
+        if isinstance(event, (ToolUpdate, ProviderEvent)):
+            delta = isinstance(event, ProviderEvent) and event.name == "content-block-delta" and not event.provider
+            return "unknown_delta_type" if delta else None
+        if isinstance(event, AttemptReset):
+            self.__init__()
+            return None
+        if isinstance(event, MessageInterrupted):
+            self._interrupted = True
+            return None
+        if isinstance(event, StreamError):
+            return "error_event"
+        choice = self._choices.setdefault(event.choice, _Choice())
+        return choice.check(event)
+
+    def close(self) -> str | None:
+        """The rule that is broken if the stream ends here."""
+        if self._interrupted:
+            return None
+        if not self._choices:
+            return "missing_message_start"
+        return None if all(choice.finished for choice in self._choices.values()) else "missing_message_finish"
+
+
+class _Choice:
+    __slots__ = ("_closed", "_open", "_started", "finished")
+
+    def __init__(self) -> None:
+        self._started = self.finished = False
+        self._open: dict[int | str, type] = {}  # what a block takes
+        self._closed: set[int | str] = set()
+
+    def check(self, event: Any) -> str | None:
+        if isinstance(event, MessageStart):
+            broken = "duplicate_message_start" if self._started else None
+            self._started = True
+            return broken
+        if self.finished:
+            return "duplicate_message_finish" if isinstance(event, MessageFinish) else "event_after_message_finish"
+        unheralded = None if self._started else "missing_message_start"
+        self._started = True
+        return unheralded or _CHECKS.get(type(event), _Choice._delta)(self, event)
+
+    def _start(self, event: BlockStart) -> str | None:
+        known = event.index in self._open or event.index in self._closed
+        block = block_from_wire(event.content, event.index)
+        self._open[event.index] = ToolCallDelta if isinstance(block, ToolCall) else _TAKES.get(block.type, DataDelta)
+        self._closed.discard(event.index)
+        return "duplicate_block_start" if known else None
+
+    def _delta(self, event: Any) -> str | None:
+        if event.index in self._closed:
+            return "delta_after_finish"
+        takes = self._open.get(event.index)
+        if takes is None:
+            return "delta_before_start"
+        return None if isinstance(event, (BlockDelta, takes)) else "delta_type_mismatch"
+
+    def _finish(self, event: BlockFinish) -> str | None:
+        if event.index in self._closed:
+            return "duplicate_block_finish"
+        started = self._open.pop(event.index, None)
+        self._closed.add(event.index)
+        return "finish_without_start" if started is None else None
+
+    def _message_finish(self, event: MessageFinish) -> str | None:
+        self.finished = True
+        return "block_not_finished" if self._open else None
+
+    def _fine(self, event: UsageUpdate) -> str | None:
+        return None
+
+
+_CHECKS: dict[type, Callable[[_Choice, Any], str | None]] = {
+    BlockStart: _Choice._start,
+    BlockFinish: _Choice._finish,
+    MessageFinish: _Choice._message_finish,
+    UsageUpdate: _Choice._fine,
+}

@@ -1,0 +1,687 @@
+"""The reply so far (`MessageDelta`) and the finished reply (`Message`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import attrs
+
+from rxdelta.core._blank import blank
+from rxdelta.core._blocks import (
+    CALL_TYPES,
+    PART_TYPES,
+    TERMINAL,
+    Block,
+    ContentPart,
+    Key,
+    ToolCall,
+    change,
+    change_part,
+    invalid,
+    later_status,
+    merge_call_metadata,
+    part_type,
+    settled,
+    shorten,
+)
+from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, thaw
+from rxdelta.core._strict_json import clean_text
+from rxdelta.core._values import TokenUsage, check, count_or_none, one_of, text_or_none, whole_number, without_empty
+
+if TYPE_CHECKING:
+    from rxdelta.core._events import Event
+
+__all__ = ["Message", "MessageDelta"]
+
+ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
+Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
+
+DELTA_ROLES = ("unknown", "assistant")
+MESSAGE_ROLES = ("assistant", "user", "system", "tool")
+STATUSES = ("incomplete", "complete", "length", "interrupted")
+
+
+@attrs.frozen(kw_only=True)
+class Head:
+    """All of a snapshot that a text delta doesn't touch, so that the next snapshot can share it."""
+
+    role: str = "unknown"
+    status: str = "incomplete"
+    content: str | ContentPart | tuple[ContentItem, ...] | None = None
+    index: int | None = None
+    metadata: FrozenDict[Any] = EMPTY
+    usage: TokenUsage | None = None
+    choice: int = 0
+    id: str | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    provider_finish_reason: str | None = None
+    attempt: int = 0
+    failed_usage: TokenUsage | None = None
+
+
+class _Reply:
+    """What a snapshot and a message show alike, computed from their blocks."""
+
+    __slots__ = ()
+    blocks: tuple[Block, ...]
+    usage: Any
+
+    def _joined(self, type: str) -> str:
+        texts = [block.text or "" for block in self.blocks if isinstance(block, ContentPart) and block.type == type]
+        return texts[0] if len(texts) == 1 else "".join(texts)
+
+    @property
+    def text(self) -> str:
+        """All text pieces, joined by nothing."""
+        return self._joined("text")
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning pieces, joined by nothing."""
+        return self._joined("reasoning")
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the model asks its caller to run; neither invalid ones nor the provider's own."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call")
+
+    @property
+    def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that must not be run; each says why in `error`."""
+        return tuple(
+            block for block in self.blocks if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
+        )
+
+    def all_tools_terminal(self) -> bool:
+        """Whether there are calls and each has been `completed` or has `failed`; an invalid one counts as failed."""
+        statuses = [call.execution_status() in TERMINAL for call in self.tool_calls]
+        return all(statuses) and bool(statuses or self.invalid_tool_calls)
+
+    def content_to_string(self, type: str = "text") -> str | None:
+        """The parts of one type joined by a blank line; `None` where there is none."""
+        wanted = "reasoning" if type == "thinking" else type
+        texts = [
+            block.text
+            for block in self.blocks
+            if isinstance(block, ContentPart) and block.type == wanted and block.text is not None
+        ]
+        return "\n\n".join(texts) if texts else None
+
+
+@attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
+class MessageDelta(_Reply):
+    """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
+
+    Args:
+        content: A piece not merged yet: text, a part, or a list of parts, strings and mappings (of which those with
+            `type` "text" are taken). It belongs to the slot `index`, or to 0.
+        merged_content: Parts by slot; `None` in it is a hole. A single part is a list of one.
+        tool_calls: Calls, each under its own `index`.
+        role: `unknown` or `assistant`.
+        status: `incomplete`, `complete`, `length`, or `interrupted`.
+        index: The slot that `content` belongs to.
+        metadata: What else is known of the message; a JSON object.
+        usage: What it cost so far.
+        choice: Which of several alternative replies it belongs to.
+        id, model, finish_reason, provider_finish_reason: As the provider sent them.
+
+    Raises:
+        InvalidValueError: Naming each field that cannot be what it was given.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> first = rd.MessageDelta(content="Hel", role="assistant")
+        >>> (rd.merge_delta(None, first) + rd.MessageDelta(content="lo")).text
+        'Hello'
+    """
+
+    _head: Head
+    blocks: tuple[Block, ...]
+
+    def __init__(
+        self,
+        content: Content = None,
+        merged_content: Sequence[ContentPart | None] | ContentPart | None = None,
+        tool_calls: Iterable[ToolCall] | None = None,
+        role: str = "unknown",
+        status: str = "incomplete",
+        index: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        usage: TokenUsage | None = None,
+        choice: int = 0,
+        *,
+        id: str | None = None,
+        model: str | None = None,
+        finish_reason: str | None = None,
+        provider_finish_reason: str | None = None,
+    ) -> None:
+        parts = (merged_content,) if isinstance(merged_content, ContentPart) else tuple(merged_content or ())
+        calls = tuple(tool_calls or ())
+        check(
+            [
+                one_of("role", role, DELTA_ROLES),
+                one_of("status", status, STATUSES),
+                ("index", index, "is invalid") if count_or_none("index", index) else None,
+                ("choice", choice, "is invalid") if choice is None or count_or_none("choice", choice) else None,  # pyright: ignore[reportUnnecessaryComparison]
+                *_wrong_items("merged_content", parts, (ContentPart, type(None))),
+                *_wrong_items("tool_calls", calls, (ToolCall,)),
+                *_wrong_items("usage", (usage,), (TokenUsage, type(None))),
+                *(
+                    text_or_none(name, value)
+                    for name, value in (
+                        ("id", id),
+                        ("model", model),
+                        ("finish_reason", finish_reason),
+                        ("provider_finish_reason", provider_finish_reason),
+                    )
+                ),
+            ]
+        )
+        head = Head(
+            role=role,
+            status=status,
+            content=_content(content),
+            index=index,
+            metadata=freeze_mapping(metadata, "metadata"),
+            usage=usage,
+            choice=choice,
+            id=id,
+            model=model,
+            finish_reason=finish_reason,
+            provider_finish_reason=provider_finish_reason,
+        )
+        blocks = [change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None]
+        keyed = [change(call, key=("call", call.index)) for call in calls]
+        object.__setattr__(self, "_head", head)
+        object.__setattr__(self, "blocks", (*blocks, *keyed))
+
+    # What a head holds, read through the snapshot.
+
+    @property
+    def role(self) -> str:
+        return self._head.role
+
+    @property
+    def status(self) -> str:
+        """`incomplete`; `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader."""
+        return self._head.status
+
+    @property
+    def content(self) -> str | ContentPart | tuple[ContentItem, ...] | None:
+        """Content that has not been merged into `blocks`; a snapshot has none."""
+        return self._head.content
+
+    @property
+    def index(self) -> int | None:
+        return self._head.index
+
+    @property
+    def metadata(self) -> FrozenDict[Any]:
+        return self._head.metadata
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What this attempt cost so far, in the provider's figures."""
+        return self._head.usage
+
+    @property
+    def total_usage(self) -> TokenUsage | None:
+        """`usage` and that of the attempts that failed before, together."""
+        failed = self._head.failed_usage
+        return self.usage if failed is None else failed.add(self.usage)
+
+    @property
+    def choice(self) -> int:
+        return self._head.choice
+
+    @property
+    def id(self) -> str | None:
+        return self._head.id
+
+    @property
+    def model(self) -> str | None:
+        return self._head.model
+
+    @property
+    def finish_reason(self) -> str | None:
+        """`stop`, `length`, `tool_use` or `content_filter`; `None` until the message has finished."""
+        return self._head.finish_reason
+
+    @property
+    def provider_finish_reason(self) -> str | None:
+        """The provider's own word for why it stopped."""
+        return self._head.provider_finish_reason
+
+    @property
+    def attempt(self) -> int:
+        """How many attempts failed before this one."""
+        return self._head.attempt
+
+    @property
+    def merged_content(self) -> tuple[ContentPart, ...]:
+        """The blocks that are parts."""
+        return tuple(block for block in self.blocks if isinstance(block, ContentPart))
+
+    # What can be done with one. Nothing changes it.
+
+    def merge(self, other: MessageDelta | Event) -> MessageDelta:
+        """`merge_delta(self, other)`."""
+        from rxdelta.core._merge import merge_delta
+
+        return merge_delta(self, other)
+
+    def __add__(self, other: MessageDelta | Event) -> MessageDelta:
+        return self.merge(other)
+
+    def to_message(self) -> Message:
+        """The finished message.
+
+        Open calls are completed if the message is; where it was cut by length or by its reader they become invalid.
+
+        Raises:
+            IncompleteMessageError: The status is `incomplete`; the error has this snapshot.
+            InvalidToolCallError: An open call lacks its id or name, or its arguments are not one JSON object.
+            InvalidValueError: The role is still `unknown`.
+        """
+        if self.status == "incomplete":
+            raise IncompleteMessageError(
+                "Cannot convert incomplete message: the stream ended, or has not ended, before the provider finished "
+                "it; what came is in .snapshot",
+                snapshot=self,
+            )
+        if self.role != "assistant":
+            raise InvalidValueError.of([("role", self.role, "is invalid")])
+        blocks = [settled(self._finished(block)) for block in self._absorbed().blocks]
+        head = self._head
+        return Message(
+            role=head.role,
+            status=head.status,
+            blocks=blocks,
+            choice=head.choice,
+            id=head.id,
+            model=head.model,
+            finish_reason=head.finish_reason,
+            provider_finish_reason=head.provider_finish_reason,
+            usage=head.usage,
+            metadata=head.metadata,
+            attempt=head.attempt,
+            failed_usage=head.failed_usage,
+        )
+
+    def _absorbed(self) -> MessageDelta:
+        from rxdelta.core._merge import absorb_content
+
+        return absorb_content(self)
+
+    def _finished(self, block: Block) -> Block:
+        if isinstance(block, ContentPart) or block.type != "tool_call":
+            return block
+        if self.status == "complete":
+            try:
+                return block.complete()
+            except InvalidToolCallError as error:
+                error.args = (f"tool_calls: {error}",)
+                error.snapshot = self
+                raise
+        if block.status == "complete" and isinstance(block.arguments, FrozenDict):
+            return block
+        return invalid(block, f"the message was cut short ({self.status}) while the call was open")
+
+    def migrate_to_content_parts(self) -> MessageDelta:
+        """The same with text in `content` as a part; `""` becomes `None`."""
+        content = self.content
+        if not isinstance(content, str):
+            return self
+        return with_head(self, content=ContentPart("text", content) if content else None)
+
+    def accumulate_token_usage(self, other: MessageDelta) -> MessageDelta:
+        """This delta with `other`'s usage added to its own; see `TokenUsage.add`."""
+        if other.usage is None:
+            return self
+        return with_head(self, usage=other.usage if self.usage is None else self.usage.add(other.usage))
+
+    def upsert_tool_call(self, call: ToolCall) -> MessageDelta:
+        """This delta with the call of that `call_id` brought up to date, or appended if there is none.
+
+        Name, arguments and display text replace the known ones where given, metadata are merged, status only moves
+        forward. A call without an id changes nothing.
+        """
+        if call.call_id is None:
+            return self
+        for place, known in enumerate(self.blocks):
+            if isinstance(known, ToolCall) and known.call_id == call.call_id:
+                updated = change(
+                    known,
+                    name=known.name if call.name is None else call.name,
+                    arguments=known.arguments if call.arguments is None else call.arguments,
+                    display_text=call.display_text or known.display_text,
+                    status="complete" if "complete" in (known.status, call.status) else "incomplete",
+                    metadata=merge_call_metadata(known.metadata, call.metadata),
+                    result=call.result or known.result,
+                )
+                return with_blocks(self, (*self.blocks[:place], updated, *self.blocks[place + 1 :]))
+        return with_blocks(self, (*self.blocks, change(call, key=("call", call.index))))
+
+    def set_tool_execution_status(self, call_id: str, status: str) -> MessageDelta:
+        """This delta with the execution status of the calls of that id moved on; it never goes back."""
+        check([("status", status, "must be a string") if not isinstance(status, str) else None])  # pyright: ignore[reportUnnecessaryIsInstance]
+
+        def move(call: ToolCall) -> ToolCall:
+            moved = later_status(call.metadata.get("execution_status"), status)
+            return change(call, metadata=FrozenDict({**call.metadata, "execution_status": moved}))
+
+        return self._with_calls(call_id, move)
+
+    def set_tool_display_text(self, call_id: str, text: str | None) -> MessageDelta:
+        """This delta with a better display text for the call of that id; `None` and `""` change nothing."""
+        check([text_or_none("text", text)])
+        return self._with_calls(call_id, lambda call: change(call, display_text=clean_text(text))) if text else self
+
+    def _with_calls(self, call_id: str, update: Any) -> MessageDelta:
+        blocks = tuple(
+            update(block) if isinstance(block, ToolCall) and block.call_id == call_id else block
+            for block in self.blocks
+        )
+        return self if all(new is old for new, old in zip(blocks, self.blocks)) else with_blocks(self, blocks)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in every field and block, also in which blocks are open and by what key they grow."""
+        if not isinstance(other, MessageDelta):
+            return NotImplemented
+        return (
+            self._head == other._head
+            and self.blocks == other.blocks
+            and all(mine.key == theirs.key and mine.open is theirs.open for mine, theirs in zip(self.blocks, other.blocks))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._head, self.blocks))
+
+    def __copy__(self) -> MessageDelta:
+        return self
+
+    def __deepcopy__(self, memo: object) -> MessageDelta:
+        return self
+
+    def __repr__(self) -> str:
+        content = [f"content={self.content!r}"] if self.content is not None else []
+        return _show("MessageDelta", self, content)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object from which `from_dict` restores the snapshot, half-built as it may be."""
+        head = self._head
+        return _to_dict(self) | without_empty(
+            {"content": _content_to_dict(head.content), "index": head.index}
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MessageDelta:
+        """Read `to_dict`'s form, or the constructor's keywords as JSON, as untrusted input.
+
+        Digit strings as `index` and `choice` are cast; a complete call is parsed.
+
+        Raises:
+            InvalidValueError: Naming each field that cannot be what it was given.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+        """
+        fields = _from_dict(data, "MessageDelta")
+        merged = data.get("merged_content")
+        if merged is not None and (isinstance(merged, str) or not isinstance(merged, (Sequence, Mapping))):
+            raise InvalidValueError.of([("merged_content", merged, "must be a list of parts")])
+        holes = [None if part is None else _part(part, "merged_content") for part in _listed(merged)]
+        calls = [_call(call) for call in _listed(data.get("tool_calls"))]
+        blocks: tuple[Block, ...] = fields.pop("blocks")
+        attempt = fields.pop("attempt"), fields.pop("failed_usage")
+        delta = cls(
+            content=_content_from_dict(data.get("content")),
+            merged_content=holes,
+            tool_calls=calls,
+            index=whole_number(data.get("index")),
+            **{"role": data.get("role", "unknown"), **fields},
+        )
+        restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
+        return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt[0], failed_usage=attempt[1])
+
+
+BlankDelta = blank(MessageDelta)
+
+
+def make_delta(head: Head, blocks: tuple[Block, ...]) -> MessageDelta:
+    """A snapshot of fields that are known to be right, at the speed of a plain object."""
+    delta: Any = BlankDelta()
+    delta._head = head
+    delta.blocks = blocks
+    delta.__class__ = MessageDelta
+    made: MessageDelta = delta
+    return made
+
+
+def with_head(delta: MessageDelta, **fields: Any) -> MessageDelta:
+    return make_delta(attrs.evolve(delta._head, **fields), delta.blocks)
+
+
+def with_blocks(delta: MessageDelta, blocks: tuple[Block, ...]) -> MessageDelta:
+    return make_delta(delta._head, blocks)
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Message(_Reply):
+    """A finished, validated message.
+
+    Attributes:
+        role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
+        status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader.
+        blocks: Content parts and tool calls in their order; plain strings inside.
+        choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `MessageDelta`.
+        attempt: How many attempts failed before this one; `failed_usage` is what those cost.
+
+    Raises:
+        InvalidValueError: Naming each field that cannot be what it was given.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.Message(blocks=[rd.ContentPart("text", "Hi")]).to_dict()["blocks"]
+        [{'type': 'text', 'text': 'Hi'}]
+    """
+
+    role: str = "assistant"
+    status: str = "complete"
+    blocks: tuple[Block, ...] = attrs.field(default=(), converter=tuple)
+    choice: int = 0
+    id: str | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    provider_finish_reason: str | None = None
+    usage: TokenUsage | None = None
+    metadata: FrozenDict[Any] = attrs.field(
+        factory=FrozenDict, converter=lambda value: freeze_mapping(value, "metadata")
+    )
+    attempt: int = 0
+    failed_usage: TokenUsage | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            [
+                one_of("role", self.role, MESSAGE_ROLES),
+                one_of("status", self.status, STATUSES),
+                *_wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
+                *_wrong_items("usage", (self.usage, self.failed_usage), (TokenUsage, type(None))),
+                *(
+                    ("choice" if n == 0 else "attempt", value, "is invalid")
+                    for n, value in enumerate((self.choice, self.attempt))
+                    if value is None or count_or_none("", value)  # pyright: ignore[reportUnnecessaryComparison]
+                ),
+                *(
+                    text_or_none(name, getattr(self, name))
+                    for name in ("id", "model", "finish_reason", "provider_finish_reason")
+                ),
+            ]
+        )
+
+    @property
+    def total_usage(self) -> TokenUsage | None:
+        """`usage` and that of the attempts that failed before, together."""
+        return self.usage if self.failed_usage is None else self.failed_usage.add(self.usage)
+
+    def __copy__(self) -> Message:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Message:
+        return self
+
+    def __repr__(self) -> str:
+        return _show("Message", self, [])
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object with the fields that are known; `from_dict` reads it back."""
+        return _to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """Read `to_dict`'s form, as untrusted input.
+
+        Raises:
+            InvalidValueError: Naming each field that cannot be what it was given.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+        """
+        fields = _from_dict(data, "Message")
+        return cls(**{"role": data.get("role", "assistant"), **fields})
+
+
+def _wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[tuple[str, object, str]]:
+    names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+    return [(field, item, f"must be {names}") for item in items if not isinstance(item, kinds)]
+
+
+def _content(value: Any) -> Any:
+    """Content as a frozen value: text, a part, or a tuple of parts, texts and mappings."""
+    if value is None or isinstance(value, ContentPart):
+        return value
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return (freeze_mapping(value, "content"),)
+    if isinstance(value, Sequence):
+        items: list[Any] = []
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            if item is None or not isinstance(item, (str, ContentPart, Mapping)):
+                raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
+            items.append(freeze_mapping(item, "content") if isinstance(item, Mapping) else item)
+        return tuple(items)
+    raise InvalidValueError.of([("content", value, "must be text, a part, or a list of them")])
+
+
+def _content_to_dict(content: Any) -> Any:
+    if isinstance(content, ContentPart):
+        return content.to_dict()
+    if isinstance(content, tuple):
+        return [_content_to_dict(item) for item in content]  # pyright: ignore[reportUnknownVariableType]
+    return thaw(content)
+
+
+def _content_from_dict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _part(value, "content")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_part(item, "content") if _is_part(item) else item for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Mapping) and part_type(value.get("type")) in PART_TYPES  # pyright: ignore[reportUnknownMemberType]
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [value]
+
+
+def _part(data: Any, field: str) -> ContentPart:
+    if isinstance(data, ContentPart):
+        return data
+    if not isinstance(data, Mapping):
+        raise InvalidValueError.of([(field, data, "must hold parts")])
+    return ContentPart.from_dict(data)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _call(data: Any) -> ToolCall:
+    if isinstance(data, ToolCall):
+        return data
+    if not isinstance(data, Mapping):
+        raise InvalidValueError.of([("tool_calls", data, "must hold tool calls")])
+    return ToolCall.from_dict(data)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _keyed(block: Block, place: int) -> Block:
+    if block.key is not None:
+        return block
+    key: Key = ("part", place) if isinstance(block, ContentPart) else ("call", block.index)
+    return change_part(block, key=key) if isinstance(block, ContentPart) else change(block, key=key)
+
+
+@overload
+def _to_dict(reply: MessageDelta) -> dict[str, Any]: ...
+@overload
+def _to_dict(reply: Message) -> dict[str, Any]: ...
+def _to_dict(reply: MessageDelta | Message) -> dict[str, Any]:
+    failed = reply._head.failed_usage if isinstance(reply, MessageDelta) else reply.failed_usage
+    return without_empty(
+        {
+            "role": reply.role,
+            "status": reply.status,
+            "choice": reply.choice,
+            "id": reply.id,
+            "model": reply.model,
+            "blocks": [block.to_dict() for block in reply.blocks],
+            "finish_reason": reply.finish_reason,
+            "provider_finish_reason": reply.provider_finish_reason,
+            "usage": reply.usage.to_dict() if reply.usage else None,
+            "metadata": thaw(reply.metadata),
+            "attempt": reply.attempt or None,
+            "failed_usage": failed.to_dict() if failed else None,
+        }
+    )
+
+
+def _from_dict(data: Mapping[str, Any], what: str) -> dict[str, Any]:
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidValueError.of([(what, data, "must be a mapping")])
+    usages: dict[str, TokenUsage | None] = {}
+    for name in ("usage", "failed_usage"):
+        usage: Any = data.get(name)
+        if isinstance(usage, Mapping):
+            usage = TokenUsage.from_dict(usage)  # pyright: ignore[reportUnknownArgumentType]
+        usages[name] = usage
+    blocks: list[Block] = []
+    for block in _listed(data.get("blocks")):
+        is_call = isinstance(block, ToolCall) or (isinstance(block, Mapping) and block.get("type") in CALL_TYPES)  # pyright: ignore[reportUnknownMemberType]
+        blocks.append(_call(block) if is_call else _part(block, "blocks"))
+    return {
+        "status": data.get("status", "incomplete" if what == "MessageDelta" else "complete"),
+        "blocks": tuple(blocks),
+        "choice": whole_number(data.get("choice", 0)),
+        "metadata": data.get("metadata"),
+        "attempt": whole_number(data.get("attempt", 0)),
+        **usages,
+        **{name: data.get(name) for name in ("id", "model", "finish_reason", "provider_finish_reason")},
+    }
+
+
+def _show(name: str, reply: MessageDelta | Message, more: list[str]) -> str:
+    shown = [reply.status] + ([f"choice {reply.choice}"] if reply.choice else [])
+    for block in reply.blocks:
+        mark = " …" if block.open else ""
+        if isinstance(block, ContentPart):
+            text = f" {shorten(block.text)}" if block.text is not None else ""
+            shown.append(f"{block.type}{text}{mark}")
+        else:
+            arguments = block.arguments
+            said = shorten(arguments) if isinstance(arguments, str) else repr(arguments)
+            shown.append(f"{block.type} {block.name}({said if arguments is not None else ''}){mark}")
+    return f"<{name} {'; '.join(shown + more)}>"

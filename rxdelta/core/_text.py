@@ -1,0 +1,155 @@
+"""Text that grows by pieces without being copied, in values that never change.
+
+A growing text is a `(Leaf, n)` pair: the first `n` pieces of a leaf, on top of everything sealed below it. Taking one
+more piece appends it to the leaf's list, which the older value does not see because it counts fewer pieces. A full
+leaf is sealed into a chain of blocks whose sizes double, so that a text of n pieces hangs on log n blocks and is
+copied log n times in all, not n times.
+
+Two values may grow from the same one, on two threads. Whoever finds the next place in the list already taken makes a
+leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from rxdelta.core._strict_json import clean_text
+
+__all__ = ["GrowingText", "extend", "finish_text", "lazily_joined", "read_text", "text_length"]
+
+_LEAF_PIECES = 64
+C = TypeVar("C")
+
+
+class Leaf:
+    """The newest pieces of a text, and the sealed blocks under them."""
+
+    __slots__ = ("below", "lineage", "pieces", "sealed")
+
+    def __init__(self, sealed: Sealed | None, below: int, pieces: list[str], lineage: Lineage) -> None:
+        self.sealed = sealed
+        self.below = below  # characters in the sealed blocks
+        self.pieces = pieces
+        self.lineage = lineage
+
+
+class Lineage:
+    """What one line of growing texts remembers: the newest joined text, and a preview parsed from it.
+
+    Both are caches that hold what they were computed from, so that a stale one is noticed, never believed.
+    """
+
+    __slots__ = ("joined", "preview")
+
+    def __init__(self) -> None:
+        self.joined: tuple[Leaf | None, int, str] = (None, 0, "")
+        self.preview: Any = None
+
+
+Sealed = tuple["Sealed | None", int, str]  # (older blocks, size in leaves, text); sizes shrink towards the head
+GrowingText = str | tuple[Leaf, int] | tuple[Leaf, int, str]
+"""A plain string; or n pieces of a leaf; or those and the first half of a surrogate pair, waiting for its second."""
+
+
+def extend(text: GrowingText, piece: str) -> GrowingText:
+    """`text + piece` in O(len(piece)), leaving `text` as it was."""
+    if type(text) is tuple and len(text) == 2 and piece.isascii():
+        return _append(text[0], text[1], piece)
+    return _extend_with_care(text, piece)
+
+
+def _append(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
+    pieces = leaf.pieces
+    if n == _LEAF_PIECES:
+        full = "".join(pieces)
+        return (Leaf(_seal(leaf.sealed, full), leaf.below + len(full), [piece], leaf.lineage), 1)
+    if len(pieces) == n:
+        pieces.append(piece)
+        if pieces[n] is piece:
+            return (leaf, n + 1)
+    return (Leaf(leaf.sealed, leaf.below, [*pieces[:n], piece], Lineage()), n + 1)
+
+
+def _extend_with_care(text: GrowingText, piece: str) -> GrowingText:
+    """The rarer cases: a first piece, one that is not ASCII, a surrogate pair that came in two pieces."""
+    half = ""
+    if type(text) is tuple and len(text) == 3:
+        piece = text[2] + piece
+        text = text[:2]
+    if piece and "\ud800" <= piece[-1] <= "\udbff":
+        piece, half = piece[:-1], piece[-1]
+    leaf, n = text if type(text) is tuple else (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
+    if piece:
+        leaf, n = _append(leaf, n, clean_text(piece))
+    return (leaf, n, half) if half else (leaf, n)
+
+
+def _seal(older: Sealed | None, text: str) -> Sealed:
+    size = 1
+    while older is not None and older[1] == size:
+        text = older[2] + text
+        older = older[0]
+        size += size
+    return (older, size, text)
+
+
+def read_text(text: GrowingText) -> str:
+    """The text as one string. Remembered, so that reading again, or a little later, copies no more than it must."""
+    if type(text) is str:
+        return text
+    leaf, n = text[0], text[1]
+    known, count, joined = leaf.lineage.joined
+    if known is leaf:
+        if count == n:
+            return joined
+        if count < n:
+            joined += "".join(leaf.pieces[count:n])
+            leaf.lineage.joined = (leaf, n, joined)
+            return joined
+    parts: list[str] = []
+    older = leaf.sealed
+    while older is not None:
+        parts.append(older[2])
+        older = older[0]
+    parts.reverse()
+    parts += leaf.pieces[:n]
+    whole = "".join(parts)
+    if known is not leaf and len(whole) >= len(joined):  # keep only the newest text of a lineage alive
+        leaf.lineage.joined = (leaf, n, whole)
+    return whole
+
+
+def text_length(text: GrowingText) -> int:
+    """Characters in the text, without joining it."""
+    return len(text) if type(text) is str else text[0].below + sum(map(len, text[0].pieces[: text[1]]))
+
+
+def finish_text(text: GrowingText) -> str:
+    """The text as a plain string; a half surrogate pair that never got its second half becomes U+FFFD."""
+    whole = read_text(text)
+    return whole + "\ufffd" if type(text) is tuple and len(text) == 3 else whole
+
+
+def lazily_joined(*names: str) -> Any:
+    """Class decorator: these attrs slots may hold a growing text, and are read as the string it stands for.
+
+    Equality, `repr`, `attrs.evolve`, pickling and matching go through the attribute, so they see a string. The slot
+    itself is read by `Class.raw_NAME(instance)`.
+    """
+
+    def decorate(cls: type[C]) -> type[C]:
+        for name in names:
+            slot = cls.__dict__[name]
+            setattr(cls, name, property(_reader(slot.__get__), slot.__set__, doc=slot.__doc__))
+            setattr(cls, f"raw_{name}", staticmethod(slot.__get__))
+        return cls
+
+    return decorate
+
+
+def _reader(get: Any) -> Any:
+    def read(self: object) -> Any:
+        value = get(self)
+        return read_text(value) if type(value) is tuple else value
+
+    return read

@@ -1,0 +1,219 @@
+"""The small values of a reply: what was cited, what it cost, what a tool gave back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, thaw
+
+__all__ = ["Citation", "TokenUsage", "ToolResult"]
+
+Problem = tuple[str, object, str]
+
+
+def check(problems: Iterable[Problem | None]) -> None:
+    """Raise one `InvalidValueError` for all problems of a value."""
+    found = [problem for problem in problems if problem is not None]
+    if found:
+        raise InvalidValueError.of(found)
+
+
+def one_of(field: str, value: object, allowed: Iterable[str]) -> Problem | None:
+    return None if isinstance(value, str) and value in allowed else (field, value, "is invalid")
+
+
+def text_or_none(field: str, value: object) -> Problem | None:
+    return None if value is None or isinstance(value, str) else (field, value, "must be a string")
+
+
+def count_or_none(field: str, value: object) -> Problem | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return None if value is None or value >= 0 else (field, value, "must be greater than or equal to 0")
+    return (field, value, "must be a whole number")
+
+
+def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out `None` and empty containers; `""`, `0` and `False` say something and stay."""
+    return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
+
+
+@attrs.frozen
+class Citation:
+    """A source that a piece of the reply points to.
+
+    Attributes:
+        cited_text: The words of the source, where the provider sends them.
+        title, url: The source's name and address.
+        start_index, end_index: Where in the reply's text the citation applies, in the provider's own unit.
+        raw: The provider's object whole.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.Citation(title="RFC 8259", url="https://www.rfc-editor.org/rfc/rfc8259").to_dict()
+        {'title': 'RFC 8259', 'url': 'https://www.rfc-editor.org/rfc/rfc8259'}
+    """
+
+    cited_text: str | None = None
+    title: str | None = None
+    url: str | None = None
+    start_index: int | None = None
+    end_index: int | None = None
+    raw: FrozenDict[Any] = attrs.field(factory=FrozenDict, converter=lambda value: freeze_mapping(value, "raw"))
+
+    def __attrs_post_init__(self) -> None:
+        check(text_or_none(name, getattr(self, name)) for name in ("cited_text", "title", "url"))
+        check(count_or_none(name, getattr(self, name)) for name in ("start_index", "end_index"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object with the fields that are known."""
+        return without_empty({field.name: thaw(getattr(self, field.name)) for field in attrs.fields(type(self))})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Citation:
+        """Read `to_dict`'s form, or a provider's own object: what has no field here goes to `raw`."""
+        known = {
+            field.name: data[field.name]
+            for field in attrs.fields(cls)
+            if field.name in data and _fits(field.name, data[field.name])
+        }
+        if "raw" not in known and data.keys() - known.keys():
+            known["raw"] = data
+        return cls(**known)
+
+
+def _fits(field: str, value: object) -> bool:
+    if field == "raw":
+        return isinstance(value, Mapping)
+    return (count_or_none if field.endswith("_index") else text_or_none)(field, value) is None
+
+
+@attrs.frozen
+class TokenUsage:
+    """What a reply cost, in the provider's own figures.
+
+    Attributes:
+        input_tokens, output_tokens: As the provider counts them; `None` means it did not say, which is not 0.
+        raw: The provider's usage object whole, with cached, reasoning and other details.
+        cumulative: In `add`, a cumulative right side replaces the left one instead of being added to it.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    raw: FrozenDict[Any] = attrs.field(factory=FrozenDict, converter=lambda value: freeze_mapping(value, "raw"))
+    cumulative: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        check(count_or_none(name, getattr(self, name)) for name in ("input_tokens", "output_tokens"))
+
+    def add(self, other: TokenUsage | None) -> TokenUsage:
+        """This usage and `other` together.
+
+        Counts are summed, an unknown one counting as 0; numbers in `raw` are summed key by key, of
+        anything else `other`'s wins. A cumulative `other` is the new total itself.
+
+        Example:
+            >>> import rxdelta as rd
+            >>> rd.TokenUsage(10, 5).add(rd.TokenUsage(1, None))
+            TokenUsage(input_tokens=11, output_tokens=5)
+        """
+        if other is None:
+            return self
+        if other.cumulative:
+            return other
+        raw = dict(self.raw)
+        for key, value in other.raw.items():
+            known = raw.get(key)
+            raw[key] = known + value if _is_number(known) and _is_number(value) else value
+        return TokenUsage(
+            (self.input_tokens or 0) + (other.input_tokens or 0),
+            (self.output_tokens or 0) + (other.output_tokens or 0),
+            raw,
+        )
+
+    def total(self) -> int:
+        """Input and output tokens together, unknown ones counting as 0."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value}" for name in ("input_tokens", "output_tokens") if (value := getattr(self, name)) is not None]
+        shown += [f"raw={dict(self.raw)}"] if self.raw else []
+        shown += ["cumulative=True"] if self.cumulative else []
+        return f"TokenUsage({', '.join(shown)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return without_empty(
+            {
+                "input_tokens": self.input_tokens,
+                "output_tokens": self.output_tokens,
+                "raw": thaw(self.raw),
+                "cumulative": self.cumulative or None,
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TokenUsage:
+        """Read `to_dict`'s form; digit strings are taken as numbers.
+
+        Raises:
+            InvalidValueError: A count that is negative or no number.
+        """
+        return cls(
+            whole_number(data.get("input_tokens")),
+            whole_number(data.get("output_tokens")),
+            data.get("raw"),
+            data.get("cumulative") is True,
+        )
+
+
+@attrs.frozen
+class ToolResult:
+    """What a tool gave back, as it goes to the model.
+
+    Attributes:
+        call_id: The call it answers.
+        content: Any JSON value; most often a string.
+        is_error: Whether the tool failed.
+        duration: Seconds it ran, if known.
+    """
+
+    call_id: str | None = None
+    content: Any = attrs.field(default=None, converter=lambda value: freeze(value, "content"))
+    is_error: bool = False
+    duration: float | None = None
+
+    def __attrs_post_init__(self) -> None:
+        known = self.duration is None or (isinstance(self.duration, (int, float)) and self.duration >= 0)
+        check(
+            [
+                text_or_none("call_id", self.call_id),
+                None if known else ("duration", self.duration, "must be a number of seconds"),
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return without_empty(
+            {
+                "call_id": self.call_id,
+                "content": thaw(self.content),
+                "is_error": self.is_error,
+                "duration": self.duration,
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
+        """Read `to_dict`'s form."""
+        return cls(data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration"))
+
+
+def whole_number(value: object) -> Any:
+    """Untrusted input's numbers may come as digits: `"3"` is 3. Anything else is left for the check to refuse."""
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
