@@ -280,6 +280,7 @@ class MessageDelta(_Reply):
         """The finished message.
 
         Open calls are completed if the message is; where it was cut by length or by its reader they become invalid.
+        `content` that was never merged counts where no part has been.
 
         Raises:
             IncompleteMessageError: The status is `incomplete`; the error has this snapshot.
@@ -294,7 +295,8 @@ class MessageDelta(_Reply):
             )
         if self.role != "assistant":
             raise InvalidValueError.of([("role", self.role, "is invalid")])
-        blocks = [settled(self._finished(block)) for block in self._absorbed().blocks]
+        whole = self if self.merged_content else self._absorbed()
+        blocks = [settled(self._finished(block)) for block in whole.blocks]
         head = self._head
         return Message(
             role=head.role,

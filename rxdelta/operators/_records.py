@@ -71,8 +71,6 @@ class _Reader:
 
     def _emit(self, read: Callable[[], list[Any]]) -> Exception | None:
         """Emit what `read` gives as long as somebody listens; the error that it ended with."""
-        if self._stopped:
-            return None
         try:
             records = read()
         except Exception as error:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-characters = st.characters() | st.sampled_from('"\\/\b\n\t\x00é😀\u2028')
+characters = st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/\b\n\t\x00é😀\u2028')
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -146,8 +146,9 @@ def slow_reading(prefix: str) -> tuple[object, bool, list[tuple[str | int, ...]]
         elif token in "]}":
             closers = closers[1:]
     if not string_open and kept and re.fullmatch(r"[-+.\deE]+|[a-z]+", kept[-1]):
-        unfinished_number = kept[-1][0] not in "tfn" and re.search(r"\S\Z", prefix)
-        if unfinished_number or kept[-1] in ("t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul"):
+        is_word = kept[-1][0] in "tfn"
+        cut_off = kept[-1] not in ("true", "false", "null") if is_word else not prefix[-1].isspace()
+        if cut_off:
             kept.pop()
     if kept and kept[-1] == ":":
         kept.pop()
@@ -165,8 +166,7 @@ def slow_reading(prefix: str) -> tuple[object, bool, list[tuple[str | int, ...]]
     levels = len(closers) + string_open
     open_paths: list[tuple[str | int, ...]] = [()] if levels else []
     inner, path = value, ()
-    member_open = levels > len(closers) or levels > 1
-    for _ in range(levels - 1 if member_open else 0):
+    for _ in range(levels - 1):
         step = list(inner)[-1] if isinstance(inner, dict) else len(inner) - 1
         inner, path = inner[step], (*path, step)
         open_paths.append(path)
@@ -187,12 +187,9 @@ def without_cut_escape(token: str) -> str:
 
 @steady
 @given(documents(), sizes)
-@example("  ", [1])
 @example("[-0, -0.0, 0e0, 1E+2, 0.5, 10]", [1])
 @example('{"a":{"b":[{}, [], ""]}}', [1])
 def test_every_document_ends_as_if_read_at_once(text: str, lengths: list[int]) -> None:
-    if not text.strip():
-        return
     reader = fed(text, lengths)
     assert reader.error is None
     assert written(reader.close()) == written(json.loads(text))

@@ -183,7 +183,7 @@ def test_an_observer_that_disposes_gets_nothing_more(operator: Operator, end: by
 class Listener(abc.ObserverBase[Any]):
     """Writes down what comes; a bare observer, without the guard that `subscribe` puts around callbacks."""
 
-    def __init__(self, on_value: Callable[[Any], None] = lambda _: None) -> None:
+    def __init__(self, on_value: Callable[[Any], object] = lambda _: None) -> None:
         self.seen: list[Any] = []
         self.on_value = on_value
 
@@ -219,6 +219,47 @@ class Unruly:
 
     def _dispose(self) -> None:
         self.disposed += 1
+
+
+def unguarded(source: Unruly, operator: Operator, *, until: int | None) -> Listener:
+    """Subscribe, to dispose at value `until`, without the guard that `subscribe` puts around each observer.
+
+    That guard would hide an operator that goes on after its end.
+    """
+    listener = Listener(lambda value: value == until and subscription.dispose())
+    subscription = source.observable().pipe(operator())._subscribe_core(listener)
+    return listener
+
+
+@BOTH
+@pytest.mark.parametrize("until", [1, 2])
+@pytest.mark.parametrize("ending", ["completed", "error"])
+def test_disposed_by_its_observer_the_operator_falls_silent(
+    operator: Operator, end: bytes, until: int, ending: str
+) -> None:
+    """At the record of a piece, and at the one that the end of the source flushes."""
+    source = Unruly()
+    listener = unguarded(source, operator, until=until)
+    source.observers[0].on_next(event(b"1", end) + event(b"2", end).rstrip())
+    if ending == "completed":
+        source.observers[0].on_completed()
+    else:
+        source.observers[0].on_error(ConnectionError())
+    assert listener.seen == [1, 2][:until]
+
+
+@BOTH
+def test_disposed_amid_a_piece_the_operator_drops_the_rest(operator: Operator, end: bytes) -> None:
+    source = Unruly()
+    listener = unguarded(source, operator, until=2)
+    source.observers[0].on_next(event(b"1", end) + event(b"2", end) + event(b"3", end))
+    assert listener.seen == [1, 2]
+
+
+@BOTH
+def test_an_error_is_emitted_once(operator: Operator, end: bytes) -> None:
+    source = Unruly(event(b"{x}", end), event(b"1", end))
+    assert unguarded(source, operator, until=None).seen == [MalformedChunkError]
 
 
 @BOTH

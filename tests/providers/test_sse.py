@@ -50,6 +50,7 @@ def in_bytes(body: bytes) -> list[bytes]:
             'data: {"a": 1}\n\n\ufeffdata: {"b": 2}\n\n', [{"a": 1}], id="one later is part of a name"
         ),
         pytest.param('data: {"a":\ndata: 1}\n\n', [{"a": 1}], id="data over two lines"),
+        pytest.param('data: {"a":\r\ndata: 1}\r\n\r\n', [{"a": 1}], id="data over two lines, CRLF"),
         pytest.param("data: 1\ndata:\ndata: \n\n", [1], id="empty lines of data"),
         pytest.param('data: {"a": 1}\r\n\r\ndata: 2\r\n\r\n', [{"a": 1}, 2], id="CRLF"),
         pytest.param('data: {"a": 1}\r\rdata: 2\r\r', [{"a": 1}, 2], id="CR"),
@@ -65,7 +66,7 @@ def in_bytes(body: bytes) -> list[bytes]:
         pytest.param("foo: bar\n\n", [], id="an unknown field alone"),
         pytest.param("event: error\n\n", [], id="an event without data"),
         pytest.param("event: error\ndata\ndata: \n\n", [], id="an event with empty data"),
-        pytest.param("data: 1\n\n   \ndata: 2\n\n", [1, 2], id="a line of blanks is an unknown field"),
+        pytest.param("  \n\ndata: 1\n\n   \ndata: 2\n\n", [1, 2], id="a line of blanks is an unknown field"),
         pytest.param('data: {"a": 1}', [{"a": 1}], id="the last event without its blank line"),
         pytest.param('data: {"a": 1}\r', [{"a": 1}], id="the last event with its line end only"),
         pytest.param('data: {"a": 1, "a": 2}\n\n', [{"a": 2}], id="of equal keys the last wins"),
@@ -224,7 +225,7 @@ def test_bad_input_39_once_an_event_stream_always_one() -> None:
 def test_bad_input_39_a_json_body_in_place_of_events_is_a_record(indent: int | None) -> None:
     error = {"error": {"code": 429, "message": 'a "}" and \\"]"', "details": [{"a": []}, "[{"]}}
     body = json.dumps(error, indent=indent)
-    for text in (body, f"{body}\n", f"\n\n{body}\r\n"):
+    for text in (body, f"{body}\n", f"\n\n{body}\r\n", f" {body}"):
         assert parse(text) == parse(*in_bytes(text.encode())) == [error]
     assert parse(json.dumps([error], indent=indent)) == [[error]]
 
@@ -246,9 +247,10 @@ def test_a_json_document_that_is_cut_off_is_malformed(rest: str) -> None:
     assert (error.path, error.found) == ("line 3", '{\n  "error": {')
 
 
-@pytest.mark.parametrize("body", ["{}}\n", "[DONE\n]", "[1] x\n", '["a\n]"]\n'])
-def test_a_document_that_only_looks_like_json_is_malformed(body: str) -> None:
-    assert isinstance(outcome(body)[1], MalformedChunkError)
+@pytest.mark.parametrize("body", ["{}}\n", "[DONE\n]\n", "[1] x\n", '["a\n]"]\n'])
+def test_a_document_that_only_looks_like_json_is_malformed_where_it_ends(body: str) -> None:
+    with pytest.raises(MalformedChunkError):
+        SseParser().feed(body)
 
 
 @pytest.mark.parametrize("value", [[1, "a"], "text", None, True, 1.5])
@@ -258,7 +260,7 @@ def test_bad_input_40_a_value_that_is_no_object_is_returned_as_it_is(value: obje
 
 
 @pytest.mark.parametrize(
-    "data", ['{"a": ', "{'a': 1}", "a" * 300, '{"a": 1} {"b": 2}', '"\x01"', "1" * 5000, "[DONE] 1"]
+    "data", ['{"a": ', "{'a': 1}", "a" * 300, '{"a": 1} {"b": 2}', '"\x01"', "1" * 5000, "[DONE] 1", "  x"]
 )
 def test_data_that_is_no_json_is_malformed(data: str) -> None:
     """The error names format and line, quotes the first 200 characters, and survives pickling."""
@@ -286,7 +288,7 @@ def test_bad_input_27_nesting_is_bounded() -> None:
 
 
 def test_records_before_an_error_come_first() -> None:
-    """The call that meets the error returns them, `error` says that it is over, and the next call raises it."""
+    """The call that meets the error returns them; `error` has it, and the next call raises it."""
     parser = SseParser()
     assert parser.feed("data: 1\n\ndata: 2\n{bad}\n\ndata: 3\n\n") == [1, 2]
     assert isinstance(parser.error, MalformedChunkError)

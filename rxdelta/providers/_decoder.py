@@ -1,0 +1,99 @@
+"""What every decoder is and needs: the protocol it keeps, and access to a chunk that says where it went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, TokenUsage, freeze
+
+__all__ = ["Decoder", "Fields", "as_mapping", "usage_of"]
+
+Chunk = Mapping[str, Any]
+
+
+class Decoder(Protocol):
+    """Chunks of one stream in, events out. Holds what the format's grammar forces it to remember, never text."""
+
+    def decode(self, chunk: object, /) -> Sequence[Event]:
+        """The events of one chunk, a mapping or the SDK's object.
+
+        Raises:
+            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+            LimitExceededError: A block's index is absurd.
+        """
+        ...
+
+    def close(self) -> Sequence[Event]:
+        """End of input: what the format leaves open is finished, but only if the provider said that it was done."""
+        ...
+
+
+def as_mapping(chunk: object, wire_format: str) -> Chunk:
+    """The chunk as a mapping: a dict as it is, an SDK's (pydantic) object with the fields that were sent."""
+    if isinstance(chunk, Mapping):
+        return chunk  # pyright: ignore[reportUnknownVariableType]
+    dump = getattr(chunk, "model_dump", None)
+    if callable(dump) and not isinstance(chunk, type):
+        fields = dump(by_alias=True, exclude_unset=True, warnings=False)
+        if isinstance(fields, Mapping):
+            return fields  # pyright: ignore[reportUnknownVariableType]
+    raise MalformedChunkError.at(
+        wire_format, "", "an object (bytes and text go through parse_sse() or parse_ndjson() first)", chunk
+    )
+
+
+@attrs.frozen
+class Fields:
+    """Typed access to the values in a chunk; what has the wrong type is named by its path.
+
+    Every method takes the value as found and the path to it. `None` is read as absent.
+    """
+
+    wire_format: str
+
+    def fail(self, path: str, expected: str, found: object) -> MalformedChunkError:
+        return MalformedChunkError.at(self.wire_format, path, expected, found)
+
+    def mapping(self, value: object, path: str) -> Chunk:
+        """An object; the empty one for `None`."""
+        if isinstance(value, Mapping):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        if value is None:
+            return {}
+        raise self.fail(path, "an object", value)
+
+    def items(self, value: object, path: str) -> Sequence[Any]:
+        """A list; the empty one for `None`."""
+        if isinstance(value, (list, tuple)):
+            return value  # pyright: ignore[reportUnknownVariableType]
+        if value is None:
+            return ()
+        raise self.fail(path, "a list", value)
+
+    def text(self, value: object, path: str) -> str:
+        """A string; the empty one for `None`."""
+        if isinstance(value, str):
+            return value
+        if value is None:
+            return ""
+        raise self.fail(path, "a string", value)
+
+    def index(self, value: object, path: str) -> int:
+        """A block's or choice's index. A bool, a float, a string and a negative number are mistakes."""
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.fail(path, "an index (a whole number from 0)", value)
+        if value >= DEFAULT_LIMITS.index:
+            raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the index at {path}")
+        return value
+
+
+def usage_of(raw: Mapping[str, Any], input_tokens: object, output_tokens: object) -> TokenUsage:
+    """A usage of the provider's object and the two counts in it. A count that is none is unknown, which is not 0."""
+    return TokenUsage(_count(input_tokens), _count(output_tokens), freeze(raw, "usage", lenient=True))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,43 @@
+"""The reference material that lies beside the project: parity cases and recorded streams.
+
+It isn't part of the project. Where it is missing its tests are skipped, but in CI that is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+
+def parity(file: str) -> list[Any]:
+    """The cases of a parity file as parameters, or one that is skipped."""
+    path = SHARED / "parity" / file
+    if not path.exists():
+        return [_absent(path, 1)]
+    return [pytest.param(case, id=case["id"]) for case in json.loads(path.read_text("utf-8"))["cases"]]
+
+
+def recordings(wire_format: str) -> list[Any]:
+    """(chunks, expectation) of each recorded stream of a format as parameters, or one that is skipped."""
+    found = list(_recordings(wire_format))
+    return found or [_absent(SHARED / "corpus" / "streams" / wire_format, 2)]
+
+
+def _recordings(wire_format: str) -> Iterator[Any]:
+    for path in sorted((SHARED / "corpus" / "streams" / wire_format).glob("*.jsonl")):
+        expected = SHARED / "corpus" / "expected" / wire_format / f"{path.stem}.json"
+        chunks = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
+        yield pytest.param(chunks, json.loads(expected.read_text("utf-8")), id=path.stem)
+
+
+def _absent(path: Path, arguments: int) -> Any:
+    if os.environ.get("CI") == "true":
+        raise FileNotFoundError(f"CI needs {path}")
+    return pytest.param(*[None] * arguments, marks=pytest.mark.skip(reason=f"{path.name} is not here"), id="absent")
