@@ -1,6 +1,6 @@
 """What a reply is and how it grows. Pure: no I/O, no clock, no reactivex."""
 
-from rxdelta.core import _events as events
+from rxdelta.core import events
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id
 from rxdelta.core._errors import (
@@ -19,7 +19,7 @@ from rxdelta.core._errors import (
     StreamInterrupted,
     UnknownWireFormatError,
 )
-from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._fold import BlockFold, Fold, apply_event
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, thaw
 from rxdelta.core._lifecycle import Lifecycle

@@ -34,7 +34,7 @@ from rxdelta.core._blocks import (
     raw_text,
     real_id,
 )
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
 from rxdelta.core._text import finish_text, read_text
 from rxdelta.core._values import Citation, without_empty
@@ -84,8 +84,8 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
             continue
         if name in aliases and isinstance(value, str):
             text = clean_text(value)
-        elif name == "citations" and isinstance(value, (list, tuple)):
-            citations = tuple(Citation.from_dict(item) for item in value if isinstance(item, Mapping))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        elif name == "citations" and is_list(value):
+            citations = tuple(Citation.from_dict(item) for item in value if is_mapping(item))
         else:
             options[name] = value
     return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open)
@@ -170,7 +170,7 @@ def block_to_wire(block: Block) -> dict[str, Any]:
 
 
 def _mapping(value: object) -> FrozenDict[Any]:
-    return freeze_mapping(value if isinstance(value, Mapping) else {"value": value}, "content", lenient=True)
+    return freeze_mapping(value if is_mapping(value) else {"value": value}, "content", lenient=True)
 
 
 _NO_CALL = ToolCall()

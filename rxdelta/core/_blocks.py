@@ -9,7 +9,7 @@ import attrs
 
 from rxdelta.core._blank import blank
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
 from rxdelta.core._text import GrowingText, extend, finish_text, lazily_joined, read_text
@@ -39,18 +39,37 @@ EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
 TERMINAL = frozenset(["completed", "failed"])
 
 
-def part_type(value: object) -> Any:
+def part_type(value: str) -> str:
     """`thinking` is an alias of `reasoning`."""
     return "reasoning" if value == "thinking" else value
 
 
-def real_id(value: object) -> Any:
-    """Gateways write an absent id as `""`, `"null"` or `"None"`."""
+def real_id(value: str | None) -> str | None:
+    """The id, or `None` for what gateways write where there is none: `""`, `"null"`, `"None"`."""
     return None if value in ("", "null", "None") else value
 
 
-def _clean(value: Any) -> Any:
+# Converters let what has the wrong type pass as it is: the check that follows names the field.
+
+
+def _clean(value: str | None) -> str | None:
     return clean_text(value) if isinstance(value, str) else value
+
+
+def _clean_id(value: str | None) -> str | None:
+    return _clean(real_id(value) if isinstance(value, str) else value)
+
+
+def _options(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "options")
+
+
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata")
+
+
+def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] | None:
+    return freeze_mapping(value, "arguments") if is_mapping(value) else _clean(value)
 
 
 def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
@@ -60,7 +79,7 @@ def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Ci
     for item in value or ():
         if isinstance(item, Citation):
             found.append(item)
-        elif isinstance(item, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        elif is_mapping(item):
             found.append(Citation.from_dict(item))
         else:
             raise InvalidValueError.of([("citations", item, "must hold citations")])
@@ -92,13 +111,13 @@ class ContentPart:
 
     type: str = attrs.field(default="text", converter=part_type)
     text: str | None = attrs.field(default=None, converter=_clean)
-    options: FrozenDict[Any] = attrs.field(default=None, converter=lambda value: freeze_mapping(value, "options"))
+    options: FrozenDict[Any] = attrs.field(default=None, converter=_options)
     citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
     key: Key = attrs.field(default=None, kw_only=True, eq=False)
     open: bool = attrs.field(default=False, kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        blank_type = ("type", None, "can't be blank") if self.type is None else None  # pyright: ignore[reportUnnecessaryComparison]
+        blank_type = ("type", None, "can't be blank") if self.type is None else None
         check([blank_type or one_of("type", self.type, PART_TYPES), text_or_none("text", self.text)])
 
     def merge(self, part: ContentPart) -> ContentPart:
@@ -193,16 +212,13 @@ class ToolCall:
         'rx'
     """
 
-    call_id: str | None = attrs.field(default=None, converter=lambda value: _clean(real_id(value)))
+    call_id: str | None = attrs.field(default=None, converter=_clean_id)
     name: str | None = attrs.field(default=None, converter=_clean)
-    arguments: str | FrozenDict[Any] | None = attrs.field(
-        default=None,
-        converter=lambda value: freeze_mapping(value, "arguments") if isinstance(value, Mapping) else _clean(value),
-    )
+    arguments: str | FrozenDict[Any] | None = attrs.field(default=None, converter=_arguments)
     status: str = "incomplete"
     index: int | None = None
     display_text: str | None = attrs.field(default=None, converter=_clean)
-    metadata: FrozenDict[Any] = attrs.field(default=None, converter=lambda value: freeze_mapping(value, "metadata"))
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     result: ToolResult | None = None
     type: str = "tool_call"
     error: str | None = attrs.field(default=None, converter=_clean)
@@ -216,11 +232,11 @@ class ToolCall:
                 one_of("type", self.type, CALL_TYPES),
                 one_of("status", self.status, ("incomplete", "complete")),
                 *(text_or_none(name, getattr(self, name)) for name in ("call_id", "name", "display_text", "error")),
-                None if arguments is None or isinstance(arguments, (str, FrozenDict)) else  # pyright: ignore[reportUnnecessaryIsInstance]
+                None if arguments is None or isinstance(arguments, (str, FrozenDict)) else
                 ("arguments", arguments, "must be JSON text or a mapping"),
                 None if count_or_none("index", self.index) is None or _negative_int(self.index) else
                 ("index", self.index, "is invalid"),
-                None if self.result is None or isinstance(self.result, ToolResult) else  # pyright: ignore[reportUnnecessaryIsInstance]
+                None if self.result is None or isinstance(self.result, ToolResult) else
                 ("result", self.result, "must be a ToolResult"),
             ]
         )
@@ -384,8 +400,8 @@ class ToolCall:
             index=whole_number(data.get("index")),
             display_text=data.get("display_text"),
             metadata=data.get("metadata"),
-            result=ToolResult.from_dict(result) if isinstance(result, Mapping) else result,
-            type=data.get("type") if data.get("type") in CALL_TYPES else "tool_call",
+            result=ToolResult.from_dict(result) if is_mapping(result) else result,
+            type=data["type"] if data.get("type") in CALL_TYPES else "tool_call",
             error=data.get("error"),
             **place_from_dict(data),
         )
@@ -526,7 +542,7 @@ def place_to_dict(block: Block) -> dict[str, Any]:
 def place_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
     key = data.get("key")
     if isinstance(key, Sequence) and not isinstance(key, str):
-        pair: tuple[Any, ...] = tuple(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        pair: tuple[Any, ...] = tuple(key)
         key = pair
     wrong = isinstance(key, (bool, float)) or not isinstance(key, (int, str, tuple, type(None)))
     if isinstance(key, tuple):
@@ -559,9 +575,9 @@ def _merge_options(mine: FrozenDict[Any], theirs: FrozenDict[Any]) -> FrozenDict
 
 def _has_path(value: Any, path: Sequence[str | int]) -> bool:
     for step in path:
-        if isinstance(value, FrozenDict) and step in value:
-            value = value[step]  # pyright: ignore[reportArgumentType]
-        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, FrozenDict) and isinstance(step, str) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
             value = value[step]
         else:
             return False

@@ -15,19 +15,19 @@ import attrs
 from rxdelta.core._block_wire import block_from_wire, finish_block, finish_content, update_block
 from rxdelta.core._blocks import (
     TERMINAL,
+    BlankPart,
     Block,
     ContentPart,
     Key,
     ToolCall,
     change,
-    make_part,
     merge_call_metadata,
     raw_arguments,
     raw_text,
     with_arguments,
 )
 from rxdelta.core._errors import LimitExceededError, ProtocolError, ProviderError
-from rxdelta.core._events import (
+from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
     BlockFinish,
@@ -47,7 +47,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._snapshot import Head, MessageDelta, make_delta
+from rxdelta.core._snapshot import BlankDelta, Head, MessageDelta, make_delta
 from rxdelta.core._text import extend, text_length
 
 __all__ = ["BlockFold", "Fold", "apply_event"]
@@ -69,10 +69,11 @@ class BlockFold:
         'Hi'
     """
 
-    __slots__ = ("_limits", "_size", "_text", "block", "grows")
+    __slots__ = ("_limits", "_size", "_text", "block", "grows", "place")
 
     def __init__(self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
+        self.place = 0
         self.reset(start)
 
     def reset(self, start: BlockStart | Block) -> Block:
@@ -83,7 +84,7 @@ class BlockFold:
 
     def _take_stock(self) -> None:
         block = self.block
-        self.grows: type | None = None
+        self.grows: type | None = None  # the kind of delta that is more of this block
         if not block.open:
             return
         if isinstance(block, ToolCall):
@@ -93,9 +94,10 @@ class BlockFold:
         else:
             self._text = raw_text(block)
             self.grows = _GROWS.get(block.type, DataDelta)
-        if not self._text:
-            self._text = ""
+        self._text = self._text or ""
         self._size = 0 if isinstance(self._text, FrozenDict) else text_length(self._text)
+        if self._size > self._limits.block_chars:
+            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the length of one block")
 
     def step(self, event: TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta | BlockFinish) -> Block:
         """The block after one event of it; the same object where nothing changed.
@@ -103,33 +105,39 @@ class BlockFold:
         Raises:
             LimitExceededError: The block grew beyond `Limits.block_chars`.
         """
-        kind = type(event)
-        if kind is self.grows:
-            piece: str = (
-                event.text if kind is TextDelta  # type: ignore[union-attr]
-                else event.args if kind is ToolCallDelta  # type: ignore[union-attr]
-                else event.reasoning if kind is ReasoningDelta  # type: ignore[union-attr]
-                else event.data  # type: ignore[union-attr]
-            )  # fmt: skip
-            return self._grow(piece) if piece else self.block
-        if kind is BlockFinish:
-            return self.finish(event.content)  # type: ignore[union-attr]
-        if kind is BlockDelta and self.block.open:
-            self.block = update_block(self.block, event.fields)  # type: ignore[union-attr]
-            self._take_stock()
-            self._check_size()
+        if type(event) is self.grows:
+            if isinstance(event, TextDelta):
+                return self.grow(event.text)
+            if isinstance(event, ToolCallDelta):
+                return self.grow(event.args)
+            return self.grow(event.reasoning if isinstance(event, ReasoningDelta) else event.data)  # type: ignore[union-attr]
+        if isinstance(event, BlockFinish):
+            return self.finish(event.content)
+        if isinstance(event, BlockDelta) and self.block.open:
+            self.reset(update_block(self.block, event.fields))
         return self.block
 
-    def _grow(self, piece: str) -> Block:
+    def grow(self, piece: str) -> Block:
+        """The block with this piece of the kind that it grows by."""
+        if not piece:
+            return self.block
         self._size += len(piece)
         if self._size > self._limits.block_chars:
-            self._check_size()
+            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the length of one block")
         self._text = text = extend(self._text, piece)
         block = self.block
-        if type(block) is ContentPart:
-            self.block = make_part(block.type, text, block.options, block.citations, block.key, True)
-        else:
-            self.block = with_arguments(block, text)  # type: ignore[arg-type]
+        if type(block) is ToolCall:
+            self.block = grown = with_arguments(block, text)
+            return grown
+        part: Any = BlankPart()
+        part.type = block.type
+        part.text = text
+        part.options = block.options  # type: ignore[union-attr]
+        part.citations = block.citations  # type: ignore[union-attr]
+        part.key = block.key
+        part.open = True
+        part.__class__ = ContentPart
+        self.block = part
         return self.block
 
     def finish(self, content: FrozenDict[Any] | None = None, *, cut: str | None = None) -> Block:
@@ -140,10 +148,6 @@ class BlockFold:
             self.block = finish_block(self.block, cut=cut)
         self.grows = None
         return self.block
-
-    def _check_size(self) -> None:
-        if self.grows is not None and self._size > self._limits.block_chars:
-            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the length of one block")
 
 
 class Fold:
@@ -177,13 +181,11 @@ class Fold:
         self.snapshot = snapshot
         self._head = snapshot._head
         self._blocks = list(snapshot.blocks)
-        self._folds: dict[Key, BlockFold | None] = {}
-        self._places: dict[Key, int] = {}
+        self._folds: dict[Key, BlockFold] = {}
         for place, block in enumerate(self._blocks):  # of several with one key the newest is meant
-            self._folds[block.key] = None
-            self._places[block.key] = place
-        numbers = [block.key for block in self._blocks if type(block.key) is int]
-        self._highest: int = max(numbers, default=-1)
+            self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
+            fold.place = place
+        self._highest: int = max((block.key for block in self._blocks if type(block.key) is int), default=-1)
 
     def step(self, event: Event | MessageDelta) -> MessageDelta:
         """The snapshot after one event, or small delta; the same object where nothing changed.
@@ -193,13 +195,39 @@ class Fold:
             ProtocolError: A second message begins after this one has finished.
             LimitExceededError: Too many blocks, or one too large.
         """
+        kind = type(event)
+        if kind is TextDelta:
+            piece = event.text  # type: ignore[union-attr]
+        elif kind is ToolCallDelta:
+            piece = event.args  # type: ignore[union-attr]
+        elif kind is ReasoningDelta:
+            piece = event.reasoning  # type: ignore[union-attr]
+        elif kind is DataDelta:
+            piece = event.data  # type: ignore[union-attr]
+        else:
+            return self._step_with_care(event)
+        if event.choice != self._choice:  # type: ignore[union-attr]
+            return self._step_with_care(event)
+        fold = self._folds.get(event.index)  # type: ignore[union-attr]
+        if fold is None or fold.grows is not kind or not piece:
+            return self.snapshot
+        blocks = self._blocks
+        blocks[fold.place] = fold.grow(piece)
+        delta: Any = BlankDelta()
+        delta._head = self._head
+        delta.blocks = tuple(blocks)
+        delta.__class__ = MessageDelta
+        self.snapshot = delta
+        return self.snapshot
+
+    def _step_with_care(self, event: Event | MessageDelta) -> MessageDelta:
         choice = getattr(event, "choice", None)
-        if choice != self._choice and choice is not None:
+        if choice is not None and choice != self._choice:
             if self._choice is None:
                 self._choice = choice
-                if choice:
-                    self._show(choice=choice)
-            elif not isinstance(event, (StreamError, MessageDelta)):
+                self._head = attrs.evolve(self._head, choice=choice)
+                return self.step(event)
+            if not isinstance(event, (StreamError, MessageDelta)):
                 return self.snapshot
         return _STEPS[type(event)](self, event)
 
@@ -209,41 +237,28 @@ class Fold:
         self.snapshot = make_delta(self._head, tuple(self._blocks))
         return self.snapshot
 
-    def _fold_of(self, key: Key) -> BlockFold | None:
-        fold = self._folds.get(key)
-        if fold is None and key in self._places:
-            fold = self._folds[key] = BlockFold(self._blocks[self._places[key]], limits=self._limits)
-        return fold
-
-    def _block_step(self, event: Any) -> MessageDelta:
-        key = event.index
-        fold = self._folds.get(key) or self._fold_of(key)
-        if fold is None or self._head.status != "incomplete":
-            return self.snapshot
-        known = fold.block
-        block = fold.step(event)
-        if block is known:
-            return self.snapshot
-        self._blocks[self._places[key]] = block
-        self.snapshot = snapshot = make_delta(self._head, tuple(self._blocks))
-        return snapshot
-
     def _block_start(self, event: BlockStart) -> MessageDelta:
         if self._head.status != "incomplete":
             return self.snapshot
-        fold = self._fold_of(event.index)
+        fold = self._folds.get(event.index)
         if fold is None:
-            fold = BlockFold(event, limits=self._limits)
-            self._add(event.index, fold)
+            self._add(event.index, BlockFold(event, limits=self._limits))
         else:
-            self._blocks[self._places[event.index]] = fold.reset(event)
-        fold._check_size()
+            self._blocks[fold.place] = fold.reset(event)
         return self._show()
 
+    def _block_delta(self, event: BlockDelta | BlockFinish) -> MessageDelta:
+        fold = self._folds.get(event.index)
+        if fold is None or self._head.status != "incomplete":
+            return self.snapshot
+        known = fold.block
+        self._blocks[fold.place] = block = fold.step(event)
+        return self.snapshot if block is known else self._show()
+
     def _block_finish(self, event: BlockFinish) -> MessageDelta:
-        if event.content is not None and event.index not in self._places and self._head.status == "incomplete":
+        if event.content is not None and event.index not in self._folds and self._head.status == "incomplete":
             self._add(event.index, BlockFold(finish_content(None, event.content, event.index), limits=self._limits))
-        return self._block_step(event)
+        return self._block_delta(event)
 
     def _add(self, key: Key, fold: BlockFold) -> None:
         """Put a new block where its key belongs: integers in their order, all else as first seen."""
@@ -257,7 +272,7 @@ class Fold:
         self._blocks.insert(place, fold.block)
         self._folds[key] = fold
         for later in range(place, len(self._blocks)):
-            self._places[self._blocks[later].key] = later
+            self._folds[self._blocks[later].key].place = later
 
     def _message_start(self, event: MessageStart) -> MessageDelta:
         head = self._head
@@ -297,10 +312,9 @@ class Fold:
         )
 
     def _close_all(self, cut: str | None) -> None:
-        for place, block in enumerate(self._blocks):
-            if block.open:
-                fold = self._fold_of(block.key)
-                self._blocks[place] = fold.finish(cut=cut) if fold and fold.block is block else finish_block(block, cut=cut)
+        for fold in self._folds.values():
+            if fold.block.open:
+                self._blocks[fold.place] = fold.finish(cut=cut)
 
     def _stream_error(self, event: StreamError) -> MessageDelta:
         raise ProviderError(event.message, type=event.type, code=event.code, snapshot=self.snapshot)
@@ -313,7 +327,9 @@ class Fold:
                 if updated is not block:
                     changed = True
                     self._blocks[place] = updated
-                    self._folds[block.key] = None
+                    fold = self._folds[block.key]
+                    if fold.place == place:
+                        fold.reset(updated)
         return self._show() if changed else self.snapshot
 
     def _message_interrupted(self, event: MessageInterrupted) -> MessageDelta:
@@ -367,11 +383,7 @@ def _reason(reason: str | None, blocks: list[Block]) -> str:
 _STEPS: dict[type, Callable[[Fold, Any], MessageDelta]] = {
     MessageStart: Fold._message_start,
     BlockStart: Fold._block_start,
-    TextDelta: Fold._block_step,
-    ReasoningDelta: Fold._block_step,
-    DataDelta: Fold._block_step,
-    ToolCallDelta: Fold._block_step,
-    BlockDelta: Fold._block_step,
+    BlockDelta: Fold._block_delta,
     BlockFinish: Fold._block_finish,
     UsageUpdate: Fold._usage_update,
     MessageFinish: Fold._message_finish,

@@ -7,15 +7,25 @@ people expect.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._strict_json import clean_text
 
-__all__ = ["FrozenDict", "FrozenList", "freeze", "freeze_mapping", "thaw"]
+__all__ = ["FrozenDict", "FrozenList", "freeze", "freeze_mapping", "is_list", "is_mapping", "thaw"]
 
 V = TypeVar("V")
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """`isinstance` that leaves the checker knowing what is inside."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """A list or tuple, as JSON has them."""
+    return isinstance(value, (list, tuple))
 
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
@@ -47,8 +57,8 @@ class FrozenDict(dict[str, V]):
     def __deepcopy__(self, memo: object) -> FrozenDict[V]:
         return self
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
 
 class FrozenList(list[V]):
@@ -73,8 +83,8 @@ class FrozenList(list[V]):
     def __deepcopy__(self, memo: object) -> FrozenList[V]:
         return self
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
 
 EMPTY: FrozenDict[Any] = FrozenDict()
@@ -104,7 +114,7 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
 def _freeze(value: object, field: str, lenient: bool) -> Any:
     kind = type(value)
     if kind is str:
-        return clean_text(value)  # type: ignore[arg-type]
+        return clean_text(str(value))
     if value is None or kind is int or kind is bool or kind is FrozenDict or kind is FrozenList:
         return value
     if isinstance(value, float):
@@ -113,17 +123,16 @@ def _freeze(value: object, field: str, lenient: bool) -> Any:
         if lenient:
             return None
         raise InvalidValueError.of([(field, value, "is not a number that JSON has")])
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         frozen: dict[str, Any] = {}
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+        for key, item in value.items():
             if not isinstance(key, str) and not lenient:
                 raise InvalidValueError.of([(field, key, "has a key that is not a string")])
-            name = clean_text(str(key))  # pyright: ignore[reportUnknownArgumentType]
-            frozen[name] = _freeze(item, f"{field}.{name}", lenient)  # pyright: ignore[reportUnknownArgumentType]
+            name = clean_text(str(key))
+            frozen[name] = _freeze(item, f"{field}.{name}", lenient)
         return FrozenDict(frozen)
-    if isinstance(value, (list, tuple)):
-        items: Iterable[object] = value  # pyright: ignore[reportUnknownVariableType]
-        return FrozenList([_freeze(item, f"{field}[{n}]", lenient) for n, item in enumerate(items)])
+    if is_list(value):
+        return FrozenList([_freeze(item, f"{field}[{n}]", lenient) for n, item in enumerate(value)])
     if isinstance(value, (str, int)):  # subclasses, enums among them
         return clean_text(str.__str__(value)) if isinstance(value, str) else int(value)
     if lenient:
@@ -135,8 +144,8 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
     """`freeze` for a field that holds a mapping; `None` is the empty one."""
     if value is None:
         return EMPTY
-    if isinstance(value, Mapping):
-        frozen: FrozenDict[Any] = freeze(value, field, lenient=lenient)  # pyright: ignore[reportUnknownArgumentType]
+    if is_mapping(value):
+        frozen: FrozenDict[Any] = freeze(value, field, lenient=lenient)
         return frozen
     raise InvalidValueError.of([(field, value, "must be a mapping")])
 
@@ -149,8 +158,8 @@ def thaw(value: Any) -> Any:
         >>> arguments = rd.thaw(rd.ToolCall(arguments={"path": ["a"]}, status="complete").arguments)
         >>> arguments["path"].append("b")
     """
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, (list, tuple)):
-        return [thaw(item) for item in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_mapping(value):
+        return {key: thaw(item) for key, item in value.items()}
+    if is_list(value):
+        return [thaw(item) for item in value]
     return value

@@ -7,7 +7,7 @@ from typing import Any
 
 from rxdelta.core._block_wire import block_from_wire
 from rxdelta.core._blocks import ToolCall
-from rxdelta.core._events import (
+from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
     BlockFinish,
@@ -55,6 +55,9 @@ class Lifecycle:
     """
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._choices: dict[int, _Choice] = {}
         self._interrupted = False
 
@@ -64,7 +67,7 @@ class Lifecycle:
             delta = isinstance(event, ProviderEvent) and event.name == "content-block-delta" and not event.provider
             return "unknown_delta_type" if delta else None
         if isinstance(event, AttemptReset):
-            self.__init__()
+            self._begin()
             return None
         if isinstance(event, MessageInterrupted):
             self._interrupted = True

@@ -13,10 +13,10 @@ import attrs
 
 from rxdelta.core._blocks import Block, ContentPart, Key, ToolCall, change, change_part
 from rxdelta.core._errors import MergeError
-from rxdelta.core._events import Event, StreamError
+from rxdelta.core.events import Event, StreamError
 from rxdelta.core._fold import apply_event
-from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._snapshot import Head, MessageDelta, make_delta, with_head
+from rxdelta.core._frozen import FrozenDict, is_list, is_mapping
+from rxdelta.core._snapshot import Head, MessageDelta, make_delta
 
 __all__ = ["absorb_content", "merge_delta", "merge_deltas"]
 
@@ -101,8 +101,8 @@ def _flat(deltas: Iterable[Any]) -> Iterable[MessageDelta | Event]:
     pending = [iter(deltas)]
     while pending:  # a loop, because the depth is the caller's to choose
         for delta in pending[-1]:
-            if isinstance(delta, (list, tuple)):
-                pending.append(iter(delta))  # pyright: ignore[reportUnknownArgumentType]
+            if is_list(delta):
+                pending.append(iter(delta))
                 break
             yield delta
         else:
@@ -110,8 +110,8 @@ def _flat(deltas: Iterable[Any]) -> Iterable[MessageDelta | Event]:
 
 
 def _parts(content: Any) -> list[ContentPart]:
-    items = content if isinstance(content, tuple) else (content,)  # pyright: ignore[reportUnknownVariableType]
-    parts = [_part(item) for item in items]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    items = content if isinstance(content, tuple) else (content,)
+    parts = [_part(item) for item in items]
     return [part for part in parts if part is not None and not (part.type == "text" and part.text == "")]
 
 
@@ -119,8 +119,8 @@ def _part(item: Any) -> ContentPart | None:
     """Text and parts count; of untyped mappings only `{"type": "text", "text": …}` does."""
     if isinstance(item, str):
         return ContentPart("text", item)
-    if isinstance(item, Mapping):
-        typed: Mapping[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
+    if is_mapping(item):
+        typed: Mapping[str, Any] = item
         text = typed.get("text")
         return ContentPart("text", text) if typed.get("type") == "text" and isinstance(text, str) else None
     return item if isinstance(item, ContentPart) else None

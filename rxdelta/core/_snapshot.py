@@ -26,12 +26,12 @@ from rxdelta.core._blocks import (
     shorten,
 )
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._values import TokenUsage, check, count_or_none, one_of, text_or_none, whole_number, without_empty
 
 if TYPE_CHECKING:
-    from rxdelta.core._events import Event
+    from rxdelta.core.events import Event
 
 __all__ = ["Message", "MessageDelta"]
 
@@ -165,7 +165,7 @@ class MessageDelta(_Reply):
                 one_of("role", role, DELTA_ROLES),
                 one_of("status", status, STATUSES),
                 ("index", index, "is invalid") if count_or_none("index", index) else None,
-                ("choice", choice, "is invalid") if choice is None or count_or_none("choice", choice) else None,  # pyright: ignore[reportUnnecessaryComparison]
+                ("choice", choice, "is invalid") if choice is None or count_or_none("choice", choice) else None,
                 *_wrong_items("merged_content", parts, (ContentPart, type(None))),
                 *_wrong_items("tool_calls", calls, (ToolCall,)),
                 *_wrong_items("usage", (usage,), (TokenUsage, type(None))),
@@ -369,7 +369,7 @@ class MessageDelta(_Reply):
 
     def set_tool_execution_status(self, call_id: str, status: str) -> MessageDelta:
         """This delta with the execution status of the calls of that id moved on; it never goes back."""
-        check([("status", status, "must be a string") if not isinstance(status, str) else None])  # pyright: ignore[reportUnnecessaryIsInstance]
+        check([("status", status, "must be a string") if not isinstance(status, str) else None])
 
         def move(call: ToolCall) -> ToolCall:
             moved = later_status(call.metadata.get("execution_status"), status)
@@ -469,6 +469,14 @@ def with_blocks(delta: MessageDelta, blocks: tuple[Block, ...]) -> MessageDelta:
     return make_delta(delta._head, blocks)
 
 
+def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
+    return tuple(value)
+
+
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata")
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Message(_Reply):
     """A finished, validated message.
@@ -491,16 +499,14 @@ class Message(_Reply):
 
     role: str = "assistant"
     status: str = "complete"
-    blocks: tuple[Block, ...] = attrs.field(default=(), converter=tuple)
+    blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
     choice: int = 0
     id: str | None = None
     model: str | None = None
     finish_reason: str | None = None
     provider_finish_reason: str | None = None
     usage: TokenUsage | None = None
-    metadata: FrozenDict[Any] = attrs.field(
-        factory=FrozenDict, converter=lambda value: freeze_mapping(value, "metadata")
-    )
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     attempt: int = 0
     failed_usage: TokenUsage | None = None
 
@@ -514,7 +520,7 @@ class Message(_Reply):
                 *(
                     ("choice" if n == 0 else "attempt", value, "is invalid")
                     for n, value in enumerate((self.choice, self.attempt))
-                    if value is None or count_or_none("", value)  # pyright: ignore[reportUnnecessaryComparison]
+                    if value is None or count_or_none("", value)
                 ),
                 *(
                     text_or_none(name, getattr(self, name))
@@ -564,14 +570,14 @@ def _content(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return clean_text(value)
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return (freeze_mapping(value, "content"),)
     if isinstance(value, Sequence):
         items: list[Any] = []
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
+        for item in value:
             if item is None or not isinstance(item, (str, ContentPart, Mapping)):
                 raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
-            items.append(freeze_mapping(item, "content") if isinstance(item, Mapping) else item)
+            items.append(freeze_mapping(item, "content") if is_mapping(item) else item)
         return tuple(items)
     raise InvalidValueError.of([("content", value, "must be text, a part, or a list of them")])
 
@@ -580,44 +586,44 @@ def _content_to_dict(content: Any) -> Any:
     if isinstance(content, ContentPart):
         return content.to_dict()
     if isinstance(content, tuple):
-        return [_content_to_dict(item) for item in content]  # pyright: ignore[reportUnknownVariableType]
+        return [_content_to_dict(item) for item in content]
     return thaw(content)
 
 
 def _content_from_dict(value: Any) -> Any:
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return _part(value, "content")
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_part(item, "content") if _is_part(item) else item for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_part(item, "content") if _is_part(item) else item for item in value]
     return value
 
 
 def _is_part(value: Any) -> bool:
-    return isinstance(value, Mapping) and part_type(value.get("type")) in PART_TYPES  # pyright: ignore[reportUnknownMemberType]
+    return is_mapping(value) and part_type(str(value.get("type"))) in PART_TYPES
 
 
 def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return list(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return list(value)
     return [value]
 
 
 def _part(data: Any, field: str) -> ContentPart:
     if isinstance(data, ContentPart):
         return data
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         raise InvalidValueError.of([(field, data, "must hold parts")])
-    return ContentPart.from_dict(data)  # pyright: ignore[reportUnknownArgumentType]
+    return ContentPart.from_dict(data)
 
 
 def _call(data: Any) -> ToolCall:
     if isinstance(data, ToolCall):
         return data
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         raise InvalidValueError.of([("tool_calls", data, "must hold tool calls")])
-    return ToolCall.from_dict(data)  # pyright: ignore[reportUnknownArgumentType]
+    return ToolCall.from_dict(data)
 
 
 def _keyed(block: Block, place: int) -> Block:
@@ -652,17 +658,17 @@ def _to_dict(reply: MessageDelta | Message) -> dict[str, Any]:
 
 
 def _from_dict(data: Mapping[str, Any], what: str) -> dict[str, Any]:
-    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_mapping(data):
         raise InvalidValueError.of([(what, data, "must be a mapping")])
     usages: dict[str, TokenUsage | None] = {}
     for name in ("usage", "failed_usage"):
         usage: Any = data.get(name)
-        if isinstance(usage, Mapping):
-            usage = TokenUsage.from_dict(usage)  # pyright: ignore[reportUnknownArgumentType]
+        if is_mapping(usage):
+            usage = TokenUsage.from_dict(usage)
         usages[name] = usage
     blocks: list[Block] = []
     for block in _listed(data.get("blocks")):
-        is_call = isinstance(block, ToolCall) or (isinstance(block, Mapping) and block.get("type") in CALL_TYPES)  # pyright: ignore[reportUnknownMemberType]
+        is_call = isinstance(block, ToolCall) or (is_mapping(block) and block.get("type") in CALL_TYPES)
         blocks.append(_call(block) if is_call else _part(block, "blocks"))
     return {
         "status": data.get("status", "incomplete" if what == "MessageDelta" else "complete"),

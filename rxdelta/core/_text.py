@@ -11,13 +11,15 @@ leaf of its own; the check after `append` (is the piece at my place mine?) settl
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import re
+from typing import Any, TypeAlias, TypeVar
 
 from rxdelta.core._strict_json import clean_text
 
 __all__ = ["GrowingText", "extend", "finish_text", "lazily_joined", "read_text", "text_length"]
 
 _LEAF_PIECES = 64
+_has_surrogate = re.compile("[\ud800-\udfff]").search
 C = TypeVar("C")
 
 
@@ -47,41 +49,46 @@ class Lineage:
 
 
 Sealed = tuple["Sealed | None", int, str]  # (older blocks, size in leaves, text); sizes shrink towards the head
-GrowingText = str | tuple[Leaf, int] | tuple[Leaf, int, str]
+GrowingText: TypeAlias = str | tuple[Any, ...]
 """A plain string; or n pieces of a leaf; or those and the first half of a surrogate pair, waiting for its second."""
 
 
 def extend(text: GrowingText, piece: str) -> GrowingText:
     """`text + piece` in O(len(piece)), leaving `text` as it was."""
-    if type(text) is tuple and len(text) == 2 and piece.isascii():
-        return _append(text[0], text[1], piece)
+    if type(text) is tuple and len(text) == 2 and (piece.isascii() or not _has_surrogate(piece)):
+        leaf: Leaf = text[0]
+        n: int = text[1]
+        pieces = leaf.pieces
+        if len(pieces) == n < _LEAF_PIECES:
+            pieces.append(piece)
+            if pieces[n] is piece:
+                return (leaf, n + 1)
+        return _branch(leaf, n, piece)
     return _extend_with_care(text, piece)
 
 
-def _append(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
-    pieces = leaf.pieces
+def _branch(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
+    """A leaf of its own for the piece: on top of the full one, or beside one that another text has grown."""
     if n == _LEAF_PIECES:
-        full = "".join(pieces)
+        full = "".join(leaf.pieces[:n])  # behind them may stand a piece that lost a tie
         return (Leaf(_seal(leaf.sealed, full), leaf.below + len(full), [piece], leaf.lineage), 1)
-    if len(pieces) == n:
-        pieces.append(piece)
-        if pieces[n] is piece:
-            return (leaf, n + 1)
-    return (Leaf(leaf.sealed, leaf.below, [*pieces[:n], piece], Lineage()), n + 1)
+    return (Leaf(leaf.sealed, leaf.below, [*leaf.pieces[:n], piece], Lineage()), n + 1)
 
 
 def _extend_with_care(text: GrowingText, piece: str) -> GrowingText:
-    """The rarer cases: a first piece, one that is not ASCII, a surrogate pair that came in two pieces."""
+    """The rarer cases: a first piece, and a surrogate pair that came in two pieces."""
     half = ""
-    if type(text) is tuple and len(text) == 3:
+    if isinstance(text, tuple) and len(text) == 3:
         piece = text[2] + piece
         text = text[:2]
     if piece and "\ud800" <= piece[-1] <= "\udbff":
         piece, half = piece[:-1], piece[-1]
-    leaf, n = text if type(text) is tuple else (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
+    grown: Any = text
+    if isinstance(text, str):
+        grown = (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
     if piece:
-        leaf, n = _append(leaf, n, clean_text(piece))
-    return (leaf, n, half) if half else (leaf, n)
+        grown = extend(grown, clean_text(piece))
+    return (grown[0], grown[1], half) if half else grown
 
 
 def _seal(older: Sealed | None, text: str) -> Sealed:
@@ -95,9 +102,10 @@ def _seal(older: Sealed | None, text: str) -> Sealed:
 
 def read_text(text: GrowingText) -> str:
     """The text as one string. Remembered, so that reading again, or a little later, copies no more than it must."""
-    if type(text) is str:
+    if isinstance(text, str):
         return text
-    leaf, n = text[0], text[1]
+    leaf: Leaf = text[0]
+    n: int = text[1]
     known, count, joined = leaf.lineage.joined
     if known is leaf:
         if count == n:
@@ -121,13 +129,16 @@ def read_text(text: GrowingText) -> str:
 
 def text_length(text: GrowingText) -> int:
     """Characters in the text, without joining it."""
-    return len(text) if type(text) is str else text[0].below + sum(map(len, text[0].pieces[: text[1]]))
+    if isinstance(text, str):
+        return len(text)
+    leaf: Leaf = text[0]
+    return leaf.below + sum(len(piece) for piece in leaf.pieces[: text[1]])
 
 
 def finish_text(text: GrowingText) -> str:
     """The text as a plain string; a half surrogate pair that never got its second half becomes U+FFFD."""
     whole = read_text(text)
-    return whole + "\ufffd" if type(text) is tuple and len(text) == 3 else whole
+    return whole + "\ufffd" if isinstance(text, tuple) and len(text) == 3 else whole
 
 
 def lazily_joined(*names: str) -> Any:

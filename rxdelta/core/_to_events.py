@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rxdelta.core._block_wire import block_to_wire
 from rxdelta.core._blocks import TERMINAL, ToolCall
-from rxdelta.core._events import (
+from rxdelta.core.events import (
     AttemptReset,
     BlockFinish,
     BlockStart,

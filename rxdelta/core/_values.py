@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, thaw
+from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_mapping, thaw
 
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
@@ -41,6 +41,14 @@ def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
 
 
+def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "raw")
+
+
+def _content(value: Any) -> Any:
+    return freeze(value, "content")
+
+
 @attrs.frozen
 class Citation:
     """A source that a piece of the reply points to.
@@ -62,7 +70,7 @@ class Citation:
     url: str | None = None
     start_index: int | None = None
     end_index: int | None = None
-    raw: FrozenDict[Any] = attrs.field(factory=FrozenDict, converter=lambda value: freeze_mapping(value, "raw"))
+    raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
 
     def __attrs_post_init__(self) -> None:
         check(text_or_none(name, getattr(self, name)) for name in ("cited_text", "title", "url"))
@@ -87,7 +95,7 @@ class Citation:
 
 def _fits(field: str, value: object) -> bool:
     if field == "raw":
-        return isinstance(value, Mapping)
+        return is_mapping(value)
     return (count_or_none if field.endswith("_index") else text_or_none)(field, value) is None
 
 
@@ -103,7 +111,7 @@ class TokenUsage:
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    raw: FrozenDict[Any] = attrs.field(factory=FrozenDict, converter=lambda value: freeze_mapping(value, "raw"))
+    raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
     cumulative: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -181,7 +189,7 @@ class ToolResult:
     """
 
     call_id: str | None = None
-    content: Any = attrs.field(default=None, converter=lambda value: freeze(value, "content"))
+    content: Any = attrs.field(default=None, converter=_content)
     is_error: bool = False
     duration: float | None = None
 

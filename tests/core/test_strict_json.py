@@ -147,6 +147,7 @@ def test_whitespace_around_the_value_is_only_what_json_calls_so() -> None:
     for other in "\x0b\x0c\xa0\u2028":
         reason_for(f"{other}[]")
         reason_for(f"[]{other}")
+        assert reason_for(other).startswith("not valid JSON: ")
 
 
 def test_a_byte_order_mark_is_refused() -> None:
@@ -194,6 +195,7 @@ def test_an_object_is_read_under_the_same_limits() -> None:
         (r'"\ud83d\ude00"', "😀"),
         (r'"\uD83D\uDE00"', "😀"),
         (r'"\ud83d"', "\ufffd"),
+        (r'"\uD83D"', "\ufffd"),
         (r'"\ude00"', "\ufffd"),
         (r'"\ude00\ud83d"', "\ufffd\ufffd"),
         (r'"\ud83d\ud83d\ude00"', "\ufffd😀"),

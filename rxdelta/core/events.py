@@ -8,14 +8,14 @@ out of the wire form where it is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, get_args
 
 import attrs
 
 from rxdelta.core._blank import blank
-from rxdelta.core._blocks import ContentPart, ToolCall
+from rxdelta.core._blocks import Block, ContentPart, ToolCall
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
-from rxdelta.core._frozen import FrozenDict, freeze_mapping, thaw
+from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
 from rxdelta.core._values import (
     Problem,
@@ -62,17 +62,29 @@ def check_index(value: object, field: str = "index") -> Problem | None:
     return None
 
 
-def _mapping(field: str) -> Callable[[object], FrozenDict[Any]]:
-    return lambda value: freeze_mapping(value, field, lenient=True)
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata", lenient=True)
 
 
-def _content(value: object) -> FrozenDict[Any]:
+def _fields(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "fields", lenient=True)
+
+
+def _payload(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "payload", lenient=True)
+
+
+def _content(value: Mapping[str, Any] | Block | None) -> FrozenDict[Any]:
     """Block content in the wire's vocabulary; a part or call of ours is translated."""
     if isinstance(value, (ContentPart, ToolCall)):
         from rxdelta.core._block_wire import block_to_wire
 
         value = block_to_wire(value)
     return freeze_mapping(value, "content", lenient=True)
+
+
+def _finished_content(value: Mapping[str, Any] | Block | None) -> FrozenDict[Any] | None:
+    return None if value is None else _content(value)
 
 
 def _text(field: str, value: object) -> Problem | None:
@@ -108,12 +120,12 @@ def usage_to_wire(usage: TokenUsage | None) -> Wire | None:
 
 def usage_from_wire(value: object) -> TokenUsage | None:
     """Read either form of `usage_to_wire`. A count that is no count is unknown, which is not 0."""
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         return None
-    counts = [value.get(name) for name in ("input_tokens", "output_tokens")]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    known = [None if count_or_none("", count) else count for count in counts]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    raw = value.get("raw")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    whole = raw if isinstance(raw, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
+    counts = [value.get(name) for name in ("input_tokens", "output_tokens")]
+    known = [None if count_or_none("", count) else count for count in counts]
+    raw = value.get("raw")
+    whole = raw if is_mapping(raw) else value
     return TokenUsage(known[0], known[1], freeze_mapping(whole, "usage", lenient=True))
 
 
@@ -125,7 +137,7 @@ class MessageStart:
     id: str | None = None
     model: str | None = None
     usage: TokenUsage | None = None
-    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_mapping("metadata"))
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -222,7 +234,7 @@ class BlockDelta:
 
     event: ClassVar[str] = "content-block-delta"
     index: Index
-    fields: FrozenDict[Any] = attrs.field(default=None, converter=_mapping("fields"))
+    fields: FrozenDict[Any] = attrs.field(default=None, converter=_fields)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -238,9 +250,7 @@ class BlockFinish:
 
     event: ClassVar[str] = "content-block-finish"
     index: Index
-    content: FrozenDict[Any] | None = attrs.field(
-        default=None, converter=lambda value: None if value is None else _content(value)
-    )
+    content: FrozenDict[Any] | None = attrs.field(default=None, converter=_finished_content)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -260,7 +270,7 @@ class UsageUpdate:
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        missing = ("usage", None, "can't be blank") if self.usage is None else None  # pyright: ignore[reportUnnecessaryComparison]
+        missing = ("usage", None, "can't be blank") if self.usage is None else None
         check([missing or _usage(self.usage), _choice(self)])
 
     def to_dict(self) -> Wire:
@@ -282,7 +292,7 @@ class MessageFinish:
     reason: str | None = None
     provider_reason: str | None = None
     usage: TokenUsage | None = None
-    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_mapping("metadata"))
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -324,7 +334,7 @@ class ProviderEvent:
     event: ClassVar[str] = "provider"
     provider: str
     name: str
-    payload: FrozenDict[Any] = attrs.field(default=None, converter=_mapping("payload"))
+    payload: FrozenDict[Any] = attrs.field(default=None, converter=_payload)
 
     def __attrs_post_init__(self) -> None:
         check([_text("provider", self.provider), _text("name", self.name)])
@@ -351,7 +361,7 @@ class ToolUpdate:
     result: ToolResult | None = None
 
     def __attrs_post_init__(self) -> None:
-        wrong = self.result is not None and not isinstance(self.result, ToolResult)  # pyright: ignore[reportUnnecessaryIsInstance]
+        wrong = self.result is not None and not isinstance(self.result, ToolResult)
         check(
             [
                 _text("call_id", self.call_id),
@@ -434,7 +444,9 @@ Event: TypeAlias = (
     | AttemptReset
 )
 
-E = TypeVar("E")
+EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
+"""The classes of `Event`, for a quick look at what something is."""
+
 _BlankText, _BlankReasoning, _BlankArgs = blank(TextDelta), blank(ReasoningDelta), blank(ToolCallDelta)
 
 
@@ -492,7 +504,7 @@ def from_dict(data: Mapping[str, Any]) -> Event:
         >>> rd.events.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "Hi"}})
         TextDelta(index=0, text='Hi', choice=0)
     """
-    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_mapping(data):
         raise InvalidValueError.of([("event", data, "must be a mapping")])
     name = data.get("event")
     read = _READERS.get(name) if isinstance(name, str) else None
@@ -509,16 +521,16 @@ def _block_content(data: Mapping[str, Any]) -> Any:
     return data.get("content_block") if content is None else content
 
 
-def _metadata(data: Mapping[str, Any]) -> Wire:
+def _read_metadata(data: Mapping[str, Any]) -> Wire:
     metadata: Wire = {}
     for name in ("responseMetadata", "metadata"):
-        if isinstance(data.get(name), Mapping):
+        if is_mapping(data.get(name)):
             metadata.update(data[name])
     return metadata
 
 
 def _read_message_start(data: Mapping[str, Any]) -> Event:
-    metadata = _metadata(data)
+    metadata = _read_metadata(data)
     named = metadata.pop("model", None) or metadata.get("model_name")
     return MessageStart(
         data.get("id"),
@@ -539,28 +551,29 @@ def _read_block_finish(data: Mapping[str, Any]) -> Event:
 
 def _read_block_delta(data: Mapping[str, Any]) -> Event:
     delta = data.get("delta")
-    if not isinstance(delta, Mapping):
+    if not is_mapping(delta):
         delta = _older_delta(data)
-    kind = delta.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    kind = delta.get("type")
     made = _DELTAS.get(kind) if isinstance(kind, str) else None
     if made is None:
         return _unknown(data)
     event, field = made
-    value = delta.get(field, "" if field != "fields" else None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return event(data.get("index"), value, choice=data.get("choice", 0))
+    value = delta.get(field, "" if field != "fields" else None)
+    made_event: Event = event(data.get("index"), value, choice=data.get("choice", 0))
+    return made_event
 
 
 def _older_delta(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """A delta written as a block: text, reasoning and data are pieces; a call's `args` under `content_block` too."""
     block = _block_content(data)
-    if not isinstance(block, Mapping):
+    if not is_mapping(block):
         return {}
-    kind = block.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    kind = block.get("type")
     if kind in ("text", "reasoning"):
-        return {"type": f"{kind}-delta", kind: block.get(kind, "")}  # pyright: ignore[reportUnknownMemberType]
-    if kind in ("tool_call_chunk", "server_tool_call_chunk") and data.get("content") is None and block.get("args"):  # pyright: ignore[reportUnknownMemberType]
+        return {"type": f"{kind}-delta", kind: block.get(kind, "")}
+    if kind in ("tool_call_chunk", "server_tool_call_chunk") and data.get("content") is None and block.get("args"):
         return {"type": "tool-call-delta", "args": block["args"]}
-    if isinstance(block.get("data"), str):  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(block.get("data"), str):
         return {"type": "data-delta", "data": block["data"]}
     return {"type": "block-delta", "fields": block}
 
@@ -571,7 +584,7 @@ def _read_usage(data: Mapping[str, Any]) -> Event:
 
 
 def _read_message_finish(data: Mapping[str, Any]) -> Event:
-    metadata = _metadata(data)
+    metadata = _read_metadata(data)
     word = metadata.pop("finish_reason", None)
     word = word if isinstance(word, str) else None
     reason = data.get("reason")
@@ -598,7 +611,7 @@ def _read_provider(data: Mapping[str, Any]) -> Event:
     return ProviderEvent(
         str(data.get("provider") or ""),
         str(data.get("name") or ""),
-        payload if payload is None or isinstance(payload, Mapping) else {"value": payload},  # pyright: ignore[reportUnknownArgumentType]
+        payload if payload is None or is_mapping(payload) else {"value": payload},
     )
 
 
@@ -608,7 +621,7 @@ def _read_tool_update(data: Mapping[str, Any]) -> Event:
         data.get("call_id"),  # type: ignore[arg-type]
         data.get("execution_status"),
         data.get("display_text"),
-        ToolResult.from_dict(result) if isinstance(result, Mapping) else result,  # pyright: ignore[reportUnknownArgumentType]
+        ToolResult.from_dict(result) if is_mapping(result) else result,
     )
 
 

@@ -1,0 +1,16 @@
+"""The doors between asyncio and Observables."""
+
+from rxdelta.aio._from_async_iterable import from_async_iterable
+from rxdelta.aio._to_async_iterable import Overflow, Reading, to_async_iterable
+from rxdelta.aio._values import first_value, for_each, iterate, last_value
+
+__all__ = [
+    "Overflow",
+    "Reading",
+    "first_value",
+    "for_each",
+    "from_async_iterable",
+    "iterate",
+    "last_value",
+    "to_async_iterable",
+]

@@ -1,0 +1,119 @@
+"""Reading a pipeline to its end, without knowing Rx."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+from reactivex import Observable
+
+from rxdelta.aio._to_async_iterable import Overflow, to_async_iterable
+from rxdelta.core import EmptyStreamError
+
+__all__ = ["first_value", "for_each", "iterate", "last_value"]
+
+T = TypeVar("T")
+
+
+async def for_each(
+    source: Observable[T], fn: Callable[[T], Awaitable[object] | object], *, overflow: Overflow = "buffer"
+) -> None:
+    """Call `fn` with each value in turn, and return when the source has completed.
+
+    `fn` may be a coroutine function; the next value waits for it. Cancelling this coroutine, or an exception of
+    `fn`, closes the source first.
+
+    Args:
+        source: Any Observable.
+        fn: What to do with a value.
+        overflow: What happens to values that come while `fn` is busy; see `to_async_iterable`. For snapshots and a
+            slow `fn`, `latest`.
+
+    Raises:
+        Exception: What ended the stream (with `.snapshot`, if it came through `scan_deltas`), after the values before
+            it; or what `fn` raised.
+
+    Example:
+        >>> import asyncio
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> asyncio.run(rd.for_each(rx.of("a", "b"), print))
+        a
+        b
+    """
+    async with to_async_iterable(source, overflow) as values:
+        async for value in values:
+            done = fn(value)
+            if inspect.isawaitable(done):
+                await done
+
+
+async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> AsyncIterator[T]:
+    """The source's values as an async generator, for those who take nothing else (a streaming response).
+
+    Closing the generator closes the source. Where you can, use `to_async_iterable`: its `async with` closes at a
+    known moment, an abandoned generator at an unknown one.
+
+    Args:
+        source: Any Observable.
+        overflow: What a slow reader gets; see `to_async_iterable`.
+
+    Raises:
+        Exception: What ended the stream, after the values before it.
+
+    Example:
+        >>> import asyncio
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> async def main():
+        ...     return [value async for value in rd.iterate(rx.of(1, 2))]
+        >>> asyncio.run(main())
+        [1, 2]
+    """
+    async with to_async_iterable(source, overflow) as values:
+        async for value in values:
+            yield value
+
+
+async def first_value(source: Observable[T]) -> T:
+    """The first value; the source is closed then.
+
+    Raises:
+        EmptyStreamError: The source completed without one.
+        Exception: What ended the stream before one came.
+
+    Example:
+        >>> import asyncio
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> asyncio.run(rd.first_value(rx.of(1, 2)))
+        1
+    """
+    async with to_async_iterable(source, "buffer") as values:
+        async for value in values:
+            return value
+    raise EmptyStreamError("the stream completed without a value")
+
+
+async def last_value(source: Observable[T]) -> T:
+    """The last value before the source completed.
+
+    Raises:
+        EmptyStreamError: The source completed without one.
+        Exception: What ended the stream.
+
+    Example:
+        >>> import asyncio
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> asyncio.run(rd.last_value(rx.of(1, 2)))
+        2
+    """
+    last: tuple[T, ...] = ()
+    async with to_async_iterable(source, "latest") as values:
+        async for value in values:
+            last = (value,)
+    if not last:
+        raise EmptyStreamError("the stream completed without a value")
+    return last[0]

@@ -1,0 +1,180 @@
+"""`rxdelta demo` and `rxdelta replay`: a recorded stream, watched as it grows."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib import resources
+from typing import Any, BinaryIO
+
+from rxdelta.aio import for_each, from_async_iterable
+from rxdelta.cli._recording import chunks_of, detected, paced
+from rxdelta.cli._view import Lines, View, live_view
+from rxdelta.core import (
+    IncompleteMessageError,
+    InvalidToolCallError,
+    MalformedChunkError,
+    Message,
+    MessageDelta,
+    RxDeltaError,
+    UnknownWireFormatError,
+)
+from rxdelta.operators import decode, scan_deltas, throttle_latest
+from rxdelta.providers import FORMATS
+
+__all__ = ["main"]
+
+SAMPLES = {
+    "weather": "weather.jsonl",
+    "tides": "tides.sse",
+    "overloaded": "overloaded.jsonl",
+}
+FRAME = 1 / 20
+
+COMPLETE, UNUSABLE, INCOMPLETE, STOPPED = 0, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Returns:
+        0 where the message is complete or cut by length, 3 where it is incomplete, 2 for input that isn't a known
+        stream, 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with _open(options) as file:
+            return asyncio.run(_replay(file, options))
+    except OSError as error:
+        _complain(f"cannot read {options.file}: {error.strerror or error}")
+        return UNUSABLE
+    except KeyboardInterrupt:
+        _complain("stopped")
+        return STOPPED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rxdelta", description="Watch a model's streamed reply grow into snapshots and end as a message."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    demo = commands.add_parser("demo", help="replay a bundled sample")
+    demo.add_argument(
+        "sample",
+        nargs="?",
+        choices=SAMPLES,
+        default="weather",
+        help="weather (Anthropic: reasoning, text, two tool calls), tides (OpenAI chat, as SSE), "
+        "overloaded (ends in an error)",
+    )
+    replay = commands.add_parser("replay", help="replay a recording, or a live stream from a pipe")
+    replay.add_argument("file", metavar="FILE", help="a JSONL file of chunks or an SSE capture; - is standard input")
+    for command in (demo, replay):
+        command.add_argument(
+            "--format", default="auto", choices=("auto", *FORMATS), help="the wire format (default: by the first chunk)"
+        )
+        command.add_argument(
+            "--speed",
+            type=_speed,
+            metavar="X",
+            help="how fast; 0 doesn't wait (default: 1 on a terminal, 0 elsewhere)",
+        )
+        command.add_argument(
+            "--json", action="store_true", help="print one JSON object, the message (or snapshot), and nothing else"
+        )
+    return parser
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 0 <= speed < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return speed
+
+
+def _open(options: argparse.Namespace) -> AbstractContextManager[BinaryIO]:
+    if options.command == "demo":
+        options.file = SAMPLES[options.sample]
+        return (resources.files("rxdelta.cli") / "samples" / options.file).open("rb")
+    return nullcontext(sys.stdin.buffer) if options.file == "-" else open(options.file, "rb")  # noqa: SIM115
+
+
+async def _replay(file: BinaryIO, options: argparse.Namespace) -> int:
+    try:
+        wire_format, chunks = await detected(chunks_of(file), options.format)
+    except (UnknownWireFormatError, MalformedChunkError) as error:
+        _complain(f"{options.file} is not a known stream: {error}")
+        return UNUSABLE
+    console = None if options.json else _console()
+    speed = options.speed if options.speed is not None else 1.0 if console is not None else 0.0
+    view: AbstractContextManager[View | None] = nullcontext(None)
+    if not options.json:
+        view = nullcontext(Lines(sys.stdout)) if console is None else live_view(console)
+    with view as shown:
+        latest, error = await _fold(wire_format, paced(chunks, speed), shown)
+        reply, error = _ending(latest, error)
+        if reply is None:
+            _complain(f"{options.file} is not a known stream: {error}")
+            return UNUSABLE
+        if shown is not None:
+            shown.show(reply)
+    if options.json:
+        told = {} if error is None else {"error": {"type": type(error).__name__, "message": str(error)}}
+        print(json.dumps(reply.to_dict() | told, ensure_ascii=False, allow_nan=False))
+    if error is not None:
+        _complain(f"{type(error).__name__}: {error}")
+    return COMPLETE if reply.status in ("complete", "length") else INCOMPLETE
+
+
+async def _fold(
+    wire_format: str, chunks: Any, view: View | None
+) -> tuple[MessageDelta | None, RxDeltaError | None]:
+    """The last snapshot, shown as it grew, and what ended the stream before its time."""
+    latest: MessageDelta | None = None
+
+    def keep(snapshot: MessageDelta) -> None:
+        nonlocal latest
+        latest = snapshot
+        if view is not None:
+            view.draw(snapshot)
+
+    snapshots = from_async_iterable(chunks).pipe(decode(wire_format), scan_deltas(), throttle_latest(FRAME))
+    try:
+        await for_each(snapshots, keep, overflow="latest")
+    except RxDeltaError as error:
+        if not isinstance(error, MalformedChunkError) or latest is not None:
+            latest = error.snapshot
+        return latest, error
+    return latest, None
+
+
+def _ending(
+    snapshot: MessageDelta | None, error: RxDeltaError | None
+) -> tuple[Message | MessageDelta | None, RxDeltaError | None]:
+    """The message; or the snapshot and why it is none; or nothing but why."""
+    if snapshot is None:
+        return None, error or MalformedChunkError("it holds nothing of a message")
+    try:
+        return snapshot.to_message(), error
+    except (IncompleteMessageError, InvalidToolCallError) as unfinished:
+        return snapshot, error or unfinished
+
+
+def _console() -> Any:
+    """A console to draw on, where standard output is a terminal and rich is installed."""
+    if not sys.stdout.isatty():
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        _complain("for the live view: pip install 'rxdelta[cli]'")
+        return None
+    return Console()
+
+
+def _complain(message: str) -> None:
+    print(f"rxdelta: {message}", file=sys.stderr)

@@ -1,0 +1,128 @@
+"""Recorded streams: files, captures and pipes as paced chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from threading import Thread
+from typing import Any, BinaryIO
+
+from rxdelta.core import MalformedChunkError, UnknownWireFormatError
+from rxdelta.providers import NdjsonParser, SseParser, detect
+
+__all__ = ["chunks_of", "detected", "paced"]
+
+CHUNKS_A_SECOND = 30.0
+"""How fast a recording without times is replayed at speed 1."""
+
+_SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
+_LOOK_AT = 20  # chunks, before a format that none of them shows is given up
+
+
+async def chunks_of(file: BinaryIO) -> AsyncIterator[Any]:
+    """The chunks in a file as they can be read: SSE, one JSON document a line, or one document in all.
+
+    A list in place of a document is a list of chunks.
+
+    Raises:
+        MalformedChunkError: Neither; or a record in it that is no JSON.
+    """
+    parser: SseParser | NdjsonParser | None = None
+    head = b""
+    async for data in _blocks_of(file):
+        if parser is None:
+            head += data
+            first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
+            if not first[1]:
+                continue  # the first line hasn't come whole
+            parser, data = _parser_for(first[0]), head
+        for chunk in _flat(parser.feed(data)):
+            yield chunk
+    if parser is None:
+        parser = _parser_for(head.strip())
+        for chunk in _flat(parser.feed(head)):
+            yield chunk
+    for chunk in _flat(parser.close()):
+        yield chunk
+
+
+def _parser_for(line: bytes) -> SseParser | NdjsonParser:
+    if line.startswith(_SSE_FIELDS):
+        return SseParser()
+    try:
+        json.loads(line)
+    except ValueError:
+        return SseParser()  # it also reads a document that is spread over lines, and says what is neither
+    return NdjsonParser()
+
+
+def _flat(records: Iterable[Any]) -> Iterable[Any]:
+    for record in records:
+        if isinstance(record, list):
+            yield from record  # pyright: ignore[reportUnknownVariableType]
+        else:
+            yield record
+
+
+async def _blocks_of(file: BinaryIO) -> AsyncIterator[bytes]:
+    """What a file gives, as it gives it. A daemon thread reads, so that a silent pipe doesn't hold up the exit."""
+    loop = asyncio.get_running_loop()
+    blocks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
+    read = getattr(file, "read1", file.read)
+
+    def run() -> None:
+        try:
+            while data := read(65536):
+                loop.call_soon_threadsafe(blocks.put_nowait, data)
+            loop.call_soon_threadsafe(blocks.put_nowait, b"")
+        except OSError as error:
+            loop.call_soon_threadsafe(blocks.put_nowait, error)
+        except RuntimeError:
+            return  # the loop has closed: nobody reads any more
+
+    Thread(target=run, name="rxdelta-replay", daemon=True).start()
+    while data := await blocks.get():
+        if isinstance(data, Exception):
+            raise data
+        yield data
+
+
+async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, AsyncIterator[Any]]:
+    """The format of the stream, and its chunks from the beginning.
+
+    Raises:
+        UnknownWireFormatError: `wire_format` is `auto`, and none of the first chunks shows what it is.
+        MalformedChunkError: There are no chunks at all.
+    """
+    seen: list[Any] = []
+    error: Exception = MalformedChunkError("there is no chunk in it")
+    async for chunk in chunks:
+        seen.append(chunk)
+        if wire_format != "auto":
+            break
+        try:
+            wire_format = detect(chunk)
+            break
+        except UnknownWireFormatError as unknown:
+            error = unknown if len(seen) == 1 else error
+            if len(seen) == _LOOK_AT:
+                break
+    if not seen or wire_format == "auto":
+        raise error
+
+    async def whole() -> AsyncIterator[Any]:
+        for chunk in seen:
+            yield chunk
+        async for chunk in chunks:
+            yield chunk
+
+    return wire_format, whole()
+
+
+async def paced(chunks: AsyncIterator[Any], speed: float) -> AsyncIterator[Any]:
+    """The chunks at a pace that can be watched; 0 doesn't wait."""
+    async for chunk in chunks:
+        yield chunk
+        if speed > 0:
+            await asyncio.sleep(1 / (CHUNKS_A_SECOND * speed))

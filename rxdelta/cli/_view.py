@@ -1,0 +1,122 @@
+"""A snapshot as people look at it: a live picture on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TextIO
+
+from rxdelta.core import Block, ContentPart, Message, MessageDelta, ToolCall, thaw
+
+__all__ = ["Lines", "View", "live_view", "picture"]
+
+
+class View(Protocol):
+    """Somewhere to show snapshots, and what they end as."""
+
+    def draw(self, snapshot: MessageDelta) -> None: ...
+
+    def show(self, reply: MessageDelta | Message) -> None: ...
+
+
+class Lines:
+    """A line for each block when it has ended; then the message."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._told: set[Any] = set()
+
+    def draw(self, snapshot: MessageDelta) -> None:
+        for block in snapshot.blocks:
+            if not block.open and block.key not in self._told:
+                self._told.add(block.key)
+                print(line_of(block), file=self._out, flush=True)
+
+    def show(self, reply: MessageDelta | Message) -> None:
+        if isinstance(reply, MessageDelta):
+            for block in reply.blocks:
+                if block.key not in self._told:
+                    print(f"{line_of(block)} …", file=self._out)
+        print(summary(reply), file=self._out, flush=True)
+
+
+def line_of(block: Block) -> str:
+    """A block on one line."""
+    if isinstance(block, ToolCall):
+        return f"[{block.type}] {block.name}({_arguments(block, indent=None)})"
+    return f"[{block.type}] {' '.join((block.text or '').split())}"
+
+
+def summary(reply: MessageDelta | Message) -> str:
+    """How a reply ended, on one line."""
+    usage = reply.usage
+    counts = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
+    tokens = [f"{count:,} {name} tokens" for count, name in zip(counts, ("input", "output")) if count is not None]
+    said = [reply.status, reply.finish_reason, reply.model, *tokens]
+    return " · ".join(part for part in said if part)
+
+
+def _arguments(call: ToolCall, indent: int | None) -> str:
+    so_far = call.arguments if call.type == "invalid_tool_call" else call.arguments_so_far
+    if so_far is None:
+        return ""
+    return so_far if isinstance(so_far, str) else json.dumps(thaw(so_far), ensure_ascii=False, indent=indent)
+
+
+def picture(reply: MessageDelta | Message) -> Any:
+    """The reply as something that rich can draw: a panel for each block, and a line for how it stands."""
+    from rich.console import Group
+    from rich.text import Text
+
+    panels = [_panel(block) for block in reply.blocks if not _is_empty(block)]
+    style = {"complete": "green", "incomplete": "yellow"}.get(reply.status, "red")
+    return Group(*panels, Text(summary(reply), style=style))
+
+
+def _is_empty(block: Block) -> bool:
+    return isinstance(block, ContentPart) and not block.text and not block.options and not block.open
+
+
+def _panel(block: Block) -> Any:
+    from rich.markdown import Markdown
+    from rich.panel import Panel
+    from rich.syntax import Syntax
+    from rich.text import Text
+
+    mark = " …" if block.open else ""
+    if isinstance(block, ToolCall):
+        invalid = block.type == "invalid_tool_call"
+        body: Any = Syntax(_arguments(block, indent=2) or " ", "json", background_color="default", word_wrap=True)
+        title = f"{block.type} {block.name or ''}{mark}"
+        return Panel(body, title=title, title_align="left", border_style="red" if invalid else "cyan")
+    if block.type == "text":
+        return Panel(Markdown(block.text or ""), title=f"text{mark}", title_align="left", border_style="white")
+    body = Text(block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500], style="dim italic")
+    return Panel(body, title=f"{block.type}{mark}", title_align="left", border_style="bright_black")
+
+
+class _Live:
+    def __init__(self, console: Any, live: Any) -> None:
+        self._console = console
+        self._live = live
+
+    def draw(self, snapshot: MessageDelta) -> None:
+        self._live.update(picture(snapshot), refresh=True)
+
+    def show(self, reply: MessageDelta | Message) -> None:
+        from rich.pretty import Pretty
+
+        self._live.update(picture(reply), refresh=True)
+        self._live.stop()
+        self._console.print()
+        self._console.print(f"[bold]{type(reply).__name__}[/bold]", Pretty(reply.to_dict()))
+
+
+@contextmanager
+def live_view(console: Any) -> Iterator[View]:
+    """A picture that is redrawn in place, for a terminal."""
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+        yield _Live(console, live)

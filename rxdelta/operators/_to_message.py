@@ -1,0 +1,62 @@
+"""The finished message at the end of the stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reactivex import Observable, abc
+
+from rxdelta.core import IncompleteMessageError, Message, MessageDelta, RxDeltaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["to_message"]
+
+
+def to_message() -> Callable[[Observable[MessageDelta]], Observable[Message]]:
+    """The last snapshot as a finished message, once, when the source completes; see `MessageDelta.to_message`.
+
+    Errors: `IncompleteMessageError` where the stream ended before the message did, with the snapshot, which is
+    `None` if none came; `InvalidToolCallError` for a call that was left open; the source's own.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> rx.of(rd.MessageDelta(content="Hi", role="assistant", status="complete")).pipe(rd.to_message()).run()
+        <Message complete; text 'Hi'>
+    """
+
+    def apply(source: Observable[MessageDelta]) -> Observable[Message]:
+        def subscribe(
+            observer: abc.ObserverBase[Message], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            last = _Last(observer)
+            return source.subscribe(last.on_next, observer.on_error, last.on_completed, scheduler=scheduler)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Last:
+    """One subscription's state."""
+
+    def __init__(self, observer: abc.ObserverBase[Message]) -> None:
+        self._observer = observer
+        self._snapshot: MessageDelta | None = None
+
+    def on_next(self, snapshot: MessageDelta) -> None:
+        self._snapshot = snapshot
+
+    def on_completed(self) -> None:
+        try:
+            if self._snapshot is None:
+                raise IncompleteMessageError("the stream ended before anything of a message came")
+            message = self._snapshot.to_message()
+        except RxDeltaError as error:
+            error.snapshot = self._snapshot
+            self._observer.on_error(error)
+            return
+        self._observer.on_next(message)
+        self._observer.on_completed()

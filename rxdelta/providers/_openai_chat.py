@@ -1,0 +1,890 @@
+"""OpenAI chat completions, streamed or whole, and the many vendors that speak it.
+
+    stream    = chunk*            no chunk says that it is first or last; `[DONE]` belongs to the framing
+    chunk     = id model created choices: [choice*] usage? error? extras
+    choice    = index delta finish_reason? logprobs? extras      `message` for `delta` where nothing is streamed
+    delta     = role? reasoning? content? annotations? refusal? tool_calls: [tool_call*]? function_call?
+                executed_tools? images? audio? extras
+    tool_call = index id? type? (function: {name? arguments?} | custom: {name? input?}) extras
+
+Nothing says where a text begins or ends, so blocks are numbered as they appear, each choice for itself. A text,
+a reasoning or a refusal is open until something else begins. Calls and audio stay open until the finish reason,
+since their fragments may interleave with anything.
+
+**The end** comes in many ways. OpenAI sends a chunk with the finish reason, then one with `choices: []` and the
+usage. DeepSeek, Groq and Cerebras send both in one chunk, Groq the usage also, or only, as `x_groq.usage`.
+OpenRouter sends the finish reason, then a chunk with an empty delta and the usage, which repeats the reason or
+says null. Perplexity and vLLM send a running usage with every chunk. Many send none, and Snowflake not even a
+finish reason. So the message finishes with the first usage on or after its finish reason's chunk (only after,
+where usage was sent before too), with an object that is the last by its name, or with the input.
+
+**Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
+Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the details
+alone the signatures and the encrypted reasoning that it wants back. Mistral's way, parts of type `thinking` in a
+list as `content`, is read too.
+
+**Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
+give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer), continues
+the newest there, unless it names another tool when arguments have come. Without an index the id decides, then
+the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once; a name may also
+come in pieces, before the arguments.
+
+Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
+compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
+Perplexity and Writer send `message` beside `delta`; then only `delta` is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rxdelta.core import (
+    Event,
+    TokenUsage,
+    events,
+    freeze,
+    real_id,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+)
+from rxdelta.providers._decoder import Fields, as_mapping, usage_of
+
+__all__ = ["OpenAIChatDecoder", "recognises"]
+
+Json: TypeAlias = Mapping[str, Any]
+Out: TypeAlias = list[Event]
+
+_READ = Fields("openai-chat")
+
+
+class OpenAIChatDecoder:
+    """Chat completion chunks of one stream in, events out. A block's `index` is its place in its choice.
+
+    Example:
+        >>> decoder = OpenAIChatDecoder()
+        >>> choice = {"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}
+        >>> [event.event for event in decoder.decode({"id": "c1", "model": "m", "choices": [choice]})]
+        ['message-start', 'content-block-start', 'content-block-delta', 'content-block-finish']
+        >>> [event.event for event in decoder.close()]
+        ['message-finish']
+    """
+
+    def __init__(self) -> None:
+        self._id: str | None = None
+        self._model: str | None = None
+        self._extras: dict[str, Any] = {}
+        self._usage: TokenUsage | None = None
+        self._usage_runs = (
+            False  # usage was sent before, so the finish reason's own chunk needn't have the last
+        )
+        self._choices: dict[int, _Choice] = {}
+        self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
+        self._over = False
+
+    def decode(self, chunk: object, /) -> Sequence[Event]:
+        """The events of one chunk: a mapping, or the SDK's `ChatCompletionChunk` or `ChatCompletion`.
+
+        Raises:
+            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+            LimitExceededError: The index of a choice or a call is absurd.
+        """
+        event = None if self._out else self._plain_text(chunk)
+        return self._decode(as_mapping(chunk, "openai-chat")) if event is None else (event,)
+
+    def close(self) -> Sequence[Event]:
+        """End of input: the finish of each message whose finish reason has come. One without was cut off."""
+        out, self._out = self._out, []
+        self._finish(out)
+        self._end()
+        return out
+
+    def _plain_text(self, chunk: Any) -> Event | None:
+        """The event of a chunk that is nothing but a piece of the text being written, as nearly every chunk is."""
+        if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+            return None
+        choices: Any = chunk.get("choices")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if type(choices) is not list or len(choices) != 1:  # pyright: ignore[reportUnknownArgumentType]
+            return None
+        choice: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
+        if type(choice) is not dict or not _PLAIN_CHOICE.issuperset(choice):  # pyright: ignore[reportUnknownArgumentType]
+            return None
+        delta: Any = choice.get("delta")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        index: Any = choice.get("index")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if type(delta) is not dict or type(index) is not int or not _PLAIN_DELTA.issuperset(delta):  # pyright: ignore[reportUnknownArgumentType]
+            return None
+        text: Any = delta.get("content")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        state = self._choices.get(index)
+        if type(text) is not str or not text or state is None or state.writes != "text":
+            return None
+        if choice.get("finish_reason") is not None or choice.get("logprobs") is not None:  # pyright: ignore[reportUnknownMemberType]
+            return None
+        return text_delta(state.writes_to, text, index)
+
+    def _decode(self, chunk: Json) -> Sequence[Event]:
+        if self._over:
+            return ()
+        out = self._out
+        choices = _READ.items(chunk.get("choices"), "choices")
+        error = _error_of(chunk)
+        usage_came = self._read_usage(chunk)
+        foreign = self._read_envelope(chunk, bool(choices) or usage_came or error is not None)
+        ended = False
+        for place, found in enumerate(choices):
+            path = f"choices[{place}]"
+            choice = _READ.mapping(found, path)
+            state = self._choice(out, choice, path)
+            state.read(out, choice, path)
+            if error is None:  # what breaks off is not finished, whatever it says
+                ended |= state.read_finish_reason(out, choice, path)
+        for state in self._choices.values():
+            state.show_usage(out, self._usage)
+            foreign |= state.was_late()
+        if error is not None:
+            self._finish(out)
+        elif chunk.get("object") in _LAST_OBJECTS or (usage_came and not (ended and self._usage_runs)):
+            self._finish_together(out)
+        self._usage_runs |= usage_came
+        if foreign:
+            out.append(events.ProviderEvent("openai", _word(chunk.get("object")) or "chunk", _kept(chunk)))
+        if error is not None:
+            self._break_off(out, error)
+        self._out = []
+        return out
+
+    def _choice(self, out: Out, choice: Json, path: str) -> _Choice:
+        index = choice.get("index")
+        number = 0 if index is None else _READ.index(index, f"{path}.index")
+        state = self._choices.get(number)
+        if state is None:
+            state = self._choices[number] = _Choice(number, self._id, self._model, self._usage)
+            out.append(
+                events.MessageStart(self._id, self._model, self._usage, _kept(self._extras), choice=number)
+            )
+        return state
+
+    def _read_usage(self, chunk: Json) -> bool:
+        """Whether there is one. The last that says something wins whole; Groq may send it twice in a chunk."""
+        raw = _READ.mapping(chunk.get("usage"), "usage")
+        if not raw:
+            raw = _READ.mapping(_groq(chunk).get("usage"), "x_groq.usage")
+        if not raw:
+            return False
+        usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
+        if usage != self._usage:
+            self._usage = usage
+        return True
+
+    def _read_envelope(self, chunk: Json, of_the_message: bool) -> bool:
+        """Take what is said of the whole message. True for a chunk that is none of it, to be passed on."""
+        self._id = self._id or _word(chunk.get("id"))
+        self._model = self._model or _word(chunk.get("model"))
+        extras = {name: value for name, value in chunk.items() if name not in _ENVELOPE}
+        foreign = (
+            not of_the_message
+            and "prompt_filter_results" not in chunk
+            and any(value not in _NOTHING for name, value in extras.items() if name not in _PLAIN_CHUNK)
+        )
+        if foreign:
+            return True
+        created = chunk.get("created")
+        if created and isinstance(created, (int, float)):
+            self._extras.setdefault("created", created)
+        if "x_groq" in extras:
+            extras["x_groq"] = {
+                name: value for name, value in _groq(chunk).items() if name not in ("usage", "error")
+            }
+        _remember(self._extras, extras)
+        return False
+
+    def _finish_together(self, out: Out) -> None:
+        """The usage is the whole request's: while one choice goes on, it isn't the last."""
+        if all(state.reason is not None for state in self._choices.values()):
+            self._finish(out)
+
+    def _finish(self, out: Out) -> None:
+        for state in self._choices.values():
+            if state.reason is not None and not state.finished:
+                state.finish(out, self._model, self._extras)
+
+    def _break_off(self, out: Out, error: Json) -> None:
+        message, kind, code = error.get("message"), error.get("type"), error.get("code")
+        said = isinstance(message, str) and message
+        if not said or any(value not in _NOTHING for name, value in error.items() if name not in _ERROR):
+            out.append(
+                events.ProviderEvent("openai", "error", _kept(error))
+            )  # such as Groq's `failed_generation`
+        known = code if isinstance(code, str) else str(code) if type(code) is int else None
+        kind = kind if isinstance(kind, str) else None
+        out.append(events.StreamError(message if said else "unknown error", kind, known))  # type: ignore[arg-type]
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._choices = {}
+
+
+class _Choice:
+    """One of the alternative replies: which of its blocks are open, and what waits for its finish."""
+
+    __slots__ = (
+        "_audio", "_calls", "_citations", "_cited", "_described", "_extras", "_late", "_message_id", "_model",
+        "_number", "_open", "_signed", "_tools", "_usage", "_word", "blocks", "finished", "reason", "writes",
+        "writes_to",
+    )  # fmt: skip
+
+    def __init__(
+        self, number: int, message_id: str | None, model: str | None, usage: TokenUsage | None
+    ) -> None:
+        self.blocks = 0
+        self.writes: str | None = None  # the type of the block that prose goes to, and which that is
+        self.writes_to = -1
+        self.reason: str | None = None
+        self.finished = False
+        self._word: str | None = None
+        self._number = number
+        self._message_id = message_id
+        self._model = model
+        self._usage = usage
+        self._extras: dict[str, Any] = {}
+        self._open: dict[int, _Call | _Audio | None] = {}
+        self._calls = _Calls()
+        self._audio: _Audio | None = None
+        self._citations: list[Json] = []  # of the text being written; the first `_cited` have been told
+        self._cited = 0
+        self._described: dict[str, Any] = {}  # what the reasoning being written is known to be
+        self._signed: int | None = None  # the index of the entry that signed it
+        self._tools: dict[object, tuple[str, bool]] = {}
+        self._late = False
+
+    # Blocks.
+
+    def _start(self, out: Out, content: Json, state: _Call | _Audio | None = None) -> int:
+        number = self.blocks
+        self.blocks += 1
+        self._open[number] = state
+        out.append(events.BlockStart(number, content, choice=self._number))  # type: ignore[arg-type]
+        return number
+
+    def _whole(self, out: Out, content: Json, data: str = "") -> None:
+        """A block that comes in one piece. What is being written goes on, unless the caller ends it."""
+        number = self._start(out, content)
+        if data:
+            out.append(events.DataDelta(number, data, choice=self._number))
+        self._finish_block(out, number)
+
+    def _change(self, out: Out, block: int, fields: Json) -> None:
+        out.append(events.BlockDelta(block, fields, choice=self._number))  # type: ignore[arg-type]
+
+    def _write(self, out: Out, type: str, text: str, fields: Json | None = None) -> None:
+        """A piece of prose: to the block being written if that is of this type, else to a new one."""
+        if self.writes != type:
+            self._begin(out, type, fields or {})
+        if type == "reasoning":
+            out.append(reasoning_delta(self.writes_to, text, self._number))
+        else:
+            out.append(text_delta(self.writes_to, text, self._number))
+
+    def _begin(self, out: Out, type: str, fields: Json) -> None:
+        self._end_prose(out)
+        self.writes_to = self._start(out, {"type": type, type: "", **fields})
+        self.writes = type
+
+    def _end_prose(self, out: Out) -> None:
+        if self.writes is not None:
+            self._finish_block(out, self.writes_to)
+
+    def _finish_block(self, out: Out, number: int) -> None:
+        state = self._open.pop(number)
+        content = None
+        if isinstance(state, _Call):
+            content = self._end_call(out, state)
+        elif isinstance(state, _Audio):
+            self._tell_transcript(out, state)
+            self._audio = None
+        elif number == self.writes_to and self.writes is not None:
+            self._tell_citations(out)
+            self.writes, self._citations, self._cited, self._described, self._signed = None, [], 0, {}, None
+        out.append(events.BlockFinish(number, content, choice=self._number))  # type: ignore[arg-type]
+
+    # What a choice says, in the order in which it is read.
+
+    def read(self, out: Out, choice: Json, path: str) -> None:
+        name = "delta" if "delta" in choice else "message"
+        path = f"{path}.{name}"
+        delta = _READ.mapping(choice.get(name), path)
+        if self.finished:
+            self._late |= any(value not in _NOTHING for field, value in delta.items() if field != "role")
+            return
+        self.read_reasoning(out, delta, path)
+        for field, read in _FIELDS.items():
+            value = delta.get(field)
+            if value is not None:
+                read(self, out, value, f"{path}.{field}")
+        if not _DELTA.issuperset(delta):
+            _remember(self._extras, {name: delta[name] for name in delta if name not in _DELTA})
+        if not _PLAIN_CHOICE.issuperset(choice):
+            _remember(self._extras, {name: choice[name] for name in choice if name not in _CHOICE})
+        for name in _APPENDED:
+            if choice.get(name) is not None:
+                self._append(name, choice[name])
+
+    def read_reasoning(self, out: Out, delta: Json, path: str) -> None:
+        told = False
+        for place, entry in enumerate(
+            _READ.items(delta.get("reasoning_details"), f"{path}.reasoning_details")
+        ):
+            told |= self.read_detail(out, entry, f"{path}.reasoning_details[{place}]")
+        text = "" if told else _text(delta, "reasoning_content", path) or _text(delta, "reasoning", path)
+        if text:
+            self._write(out, "reasoning", text)
+
+    def read_detail(self, out: Out, found: object, path: str) -> bool:
+        """One entry of `reasoning_details`; whether it had text.
+
+        What follows a signature is another reasoning if the entry has another `index`.
+        """
+        entry = _READ.mapping(found, path)
+        fields = _kept(
+            {name: value for name, value in entry.items() if name not in _DETAIL and value not in _NOTHING}
+        )
+        if _word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
+            fields["provider_type"] = entry["type"]
+        index, data, signature = (
+            entry.get("index"),
+            _text(entry, "data", path),
+            _text(entry, "signature", path),
+        )
+        if data:
+            self._whole(out, {**fields, "type": "reasoning", "redacted": True, "data": data})
+        if signature:
+            fields["signature"] = signature
+        text = _text(entry, "text", path) or _text(entry, "summary", path)
+        if text:
+            if self._signed is not None and type(index) is int and index != self._signed:
+                self._end_prose(out)
+            self._describe(out, fields)
+            self._write(out, "reasoning", text, fields)
+        elif signature and self.writes not in (
+            None,
+            "reasoning",
+        ):  # late, but it mustn't be lost or cut a text in two
+            self._whole(out, {**fields, "type": "reasoning", "reasoning": ""})
+        elif signature:
+            self._describe(out, fields)
+        if self.writes == "reasoning":
+            self._described.update(fields)
+            if signature:
+                self._signed = index if type(index) is int else -1
+        return bool(text)
+
+    def _describe(self, out: Out, fields: dict[str, Any]) -> None:
+        if self.writes != "reasoning":
+            self._begin(out, "reasoning", fields)
+            return
+        if (
+            "signature" in fields
+            and self._described.get("signature", fields["signature"]) != fields["signature"]
+        ):
+            self._whole(out, {**fields, "type": "reasoning", "reasoning": ""})
+            fields.clear()
+        new = {name: value for name, value in fields.items() if self._described.get(name) != value}
+        if new:
+            self._change(out, self.writes_to, new)
+
+    def read_content(self, out: Out, content: object, path: str) -> None:
+        if isinstance(content, str):
+            if content:
+                self._write(out, "text", content)
+        elif isinstance(content, (list, tuple)):
+            for place, part in enumerate(_READ.items(content, path)):
+                self.read_part(out, part, f"{path}[{place}]")
+        else:
+            raise _READ.fail(path, "a string or a list of parts", content)
+
+    def read_part(self, out: Out, found: object, path: str) -> None:
+        """A part of a content that is a list."""
+        part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, path)
+        kind = _word(part.get("type"))
+        if kind == "text":
+            text = _text(part, "text", path)
+            if text:
+                self._write(out, "text", text)
+            self.read_annotations(out, part.get("annotations"), f"{path}.annotations")
+        elif kind in ("thinking", "reasoning"):
+            self.read_thinking(out, part.get(kind, part.get("text")), f"{path}.{kind}")
+            if _text(part, "signature", path):
+                self._describe(out, {"signature": part["signature"]})
+        elif kind == "refusal":
+            self.read_refusal(out, part.get("refusal"), f"{path}.refusal")
+        elif kind == "image_url":
+            self.read_image(out, part, path)
+        else:
+            self._pass_on(out, part)
+
+    def read_thinking(self, out: Out, said: object, path: str) -> None:
+        for place, found in enumerate([said] if isinstance(said, str) else _READ.items(said, path)):
+            at = f"{path}[{place}]"
+            part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, at)
+            if part.get("type") != "text":
+                self._pass_on(out, part)
+            elif text := _text(part, "text", at):
+                self._write(out, "reasoning", text)
+
+    def _pass_on(self, out: Out, part: Json) -> None:
+        """A block of a type that isn't ours. What calls itself a call here is none that we could read."""
+        self._end_prose(out)
+        self._whole(out, {"type": "non_standard", "value": _kept(part)})
+
+    def read_annotations(self, out: Out, found: object, path: str) -> None:
+        """Citations of the text being written; where there is none they are kept for the finish."""
+        for place, entry in enumerate(_READ.items(found, path)):
+            annotation = _READ.mapping(entry, f"{path}[{place}]")
+            if self.writes == "text":
+                self._citations.append(_citation(annotation))
+            else:
+                self._extras.setdefault("annotations", []).append(annotation)
+        if _due(len(self._citations), self._cited):
+            self._tell_citations(out)
+
+    def _tell_citations(self, out: Out) -> None:
+        if len(self._citations) > self._cited:
+            self._cited = len(self._citations)
+            self._change(out, self.writes_to, {"citations": self._citations})
+
+    def read_refusal(self, out: Out, refusal: object, path: str) -> None:
+        text = _READ.text(refusal, path)
+        if text:
+            self._write(out, "refusal", text)
+
+    def read_tool_calls(self, out: Out, entries: object, path: str) -> None:
+        for place, entry in enumerate(_READ.items(entries, path)):
+            at = f"{path}[{place}]"
+            fragment = _READ.mapping(entry, at)
+            index = fragment.get("index")
+            if index is not None:
+                index = _READ.index(index, f"{at}.index")
+            elif path.endswith(".message.tool_calls"):  # whole calls, so none continues another
+                index = place
+            self.read_fragment(out, fragment, index, at)
+
+    def read_function_call(self, out: Out, function: object, path: str) -> None:
+        """The way before there were `tool_calls`: one call, without an id."""
+        self.read_fragment(out, {"function": function}, -1, path)
+
+    def read_fragment(self, out: Out, entry: Json, index: int | None, path: str) -> None:
+        custom = entry.get("type") == "custom" or entry.get("custom") is not None
+        kind, said = ("custom", "input") if custom else ("function", "arguments")
+        function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
+        call_id, name = real_id(_text(entry, "id", path)), _text(function, "name", f"{path}.{kind}")
+        arguments = _arguments(function.get(said), f"{path}.{kind}.{said}")
+        fields = _call_fields(entry, function)
+        if call_id in self._calls.ended:
+            self._late = True
+            return
+        call = self._calls.find(index, call_id, name)
+        if call is not None:
+            self._change_call(out, call, call_id, name, fields)
+        elif call_id or name or arguments or fields:
+            call = self._begin_call(out, index, call_id, name, fields, custom)
+        if call is not None and arguments is not None:
+            self._add_arguments(out, call, arguments)
+
+    def _begin_call(
+        self,
+        out: Out,
+        index: int | None,
+        call_id: str | None,
+        name: str,
+        fields: dict[str, Any],
+        custom: bool,
+    ) -> _Call:
+        self._end_prose(out)
+        call = _Call(self.blocks, call_id, name, fields, custom)
+        self._calls.add(call, index)
+        known: dict[str, Any] = (
+            {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
+        )
+        self._start(
+            out, {**fields, "type": "tool_call_chunk", "name": name or None, "args": "", **known}, call
+        )
+        if custom:
+            out.append(tool_call_delta(call.block, '{"input": "', self._number))
+        return call
+
+    def _made_up_id(self) -> str:
+        return f"{self._message_id or 'call'}-{self._number}-{self.blocks}"
+
+    def _change_call(
+        self, out: Out, call: _Call, call_id: str | None, name: str, fields: dict[str, Any]
+    ) -> None:
+        new = {field: value for field, value in fields.items() if call.fields.get(field) != value}
+        call.fields.update(new)
+        if call_id is not None and call.call_id is None:
+            self._calls.identify(call, call_id)
+            new |= {"id": call_id, "synthetic_id": False}
+        if name and name != call.name and not (call.name and call.has_arguments):
+            call.name += name
+            new["name"] = call.name
+        if new:
+            self._change(out, call.block, new)
+
+    def _add_arguments(self, out: Out, call: _Call, arguments: str | Json) -> None:
+        if not isinstance(arguments, str):
+            call.has_arguments, call.custom = True, False
+            self._change(out, call.block, {"args": arguments})
+        elif arguments:
+            call.has_arguments = True
+            # A free-form text becomes a JSON string on its way, a piece at a time.
+            text = json.dumps(arguments, ensure_ascii=False)[1:-1] if call.custom else arguments
+            out.append(tool_call_delta(call.block, text, self._number))
+
+    def _end_call(self, out: Out, call: _Call) -> Json | None:
+        """What its finish says of a call. One that was cut off must not look as if it could be run."""
+        wrong = _CUT.get(self._word or "") or _CUT.get(self.reason or "")
+        wrong = wrong or (None if call.name else "the call has no name")
+        if wrong is not None:
+            return {"type": "invalid_tool_call", "error": wrong}
+        if call.custom:
+            out.append(tool_call_delta(call.block, '"}', self._number))
+        return None
+
+    def read_executed_tools(self, out: Out, entries: object, path: str) -> None:
+        """Tools that the provider ran itself, each whole, and again with its output."""
+        for place, found in enumerate(_READ.items(entries, path)):
+            entry = _READ.mapping(found, f"{path}[{place}]")
+            index = entry.get("index")
+            key = index if type(index) is int else place
+            fields = _kept({name: value for name, value in entry.items() if name not in _EXECUTED})
+            if key not in self._tools:
+                self._end_prose(out)
+                call_id = real_id(_word(entry.get("id"))) or self._made_up_id()
+                self._tools[key] = call_id, False
+                name = _word(entry.get("name")) or _word(entry.get("type"))
+                call = {"id": call_id, "name": name, "args": freeze(entry.get("arguments"), lenient=True)}
+                self._whole(out, {**fields, "type": "server_tool_call", **call})
+            call_id, has_output = self._tools[key]
+            if entry.get("output") is not None and not has_output:
+                self._end_prose(out)
+                self._tools[key] = call_id, True
+                result = {"tool_call_id": call_id, "output": freeze(entry["output"], lenient=True)}
+                self._whole(out, {**fields, "type": "server_tool_result", **result})
+
+    def read_images(self, out: Out, entries: object, path: str) -> None:
+        for place, entry in enumerate(_READ.items(entries, path)):
+            self.read_image(out, _READ.mapping(entry, f"{path}[{place}]"), f"{path}[{place}]")
+
+    def read_image(self, out: Out, entry: Json, path: str) -> None:
+        found, at = entry.get("image_url"), f"{path}.image_url"
+        url = found if isinstance(found, str) else _text(_READ.mapping(found, at), "url", at)
+        fields = _kept(
+            {name: value for name, value in entry.items() if name not in ("type", "index", "image_url")}
+        )
+        head, comma, data = url.partition(",")
+        self._end_prose(out)
+        if not url:
+            self._pass_on(out, entry)
+        elif comma and head.startswith("data:") and head.endswith(";base64"):
+            mime_type = head[len("data:") : -len(";base64")].partition(";")[0]
+            self._whole(out, {**fields, "type": "image", "mime_type": mime_type or None}, data)
+        else:
+            self._whole(out, {**fields, "type": "image", "url": url})
+
+    def read_audio(self, out: Out, found: object, path: str) -> None:
+        entry = _READ.mapping(found, path)
+        fields = _kept(
+            {name: entry[name] for name in entry if name not in _AUDIO and entry[name] not in _NOTHING}
+        )
+        data, transcript = _text(entry, "data", path), _text(entry, "transcript", path)
+        if not (fields or data or transcript):
+            return
+        audio = self._audio
+        if audio is None:
+            self._end_prose(out)
+            audio = self._audio = _Audio(self.blocks, fields)
+            self._start(out, {**fields, "type": "audio"}, audio)
+        elif new := {name: value for name, value in fields.items() if audio.fields.get(name) != value}:
+            audio.fields.update(new)
+            self._change(out, audio.block, new)
+        if data:
+            out.append(events.DataDelta(audio.block, data, choice=self._number))
+        if transcript:
+            audio.transcript.append(transcript)
+            audio.length += len(transcript)
+            if _due(audio.length, audio.told):
+                self._tell_transcript(out, audio)
+
+    def _tell_transcript(self, out: Out, audio: _Audio) -> None:
+        if audio.length > audio.told:
+            audio.told = audio.length
+            audio.transcript = ["".join(audio.transcript)]
+            self._change(out, audio.block, {"transcript": audio.transcript[0]})
+
+    def _append(self, name: str, found: object) -> None:
+        """A list that goes on with every chunk, or an object of such lists: `logprobs.content`."""
+        lists = found if isinstance(found, Mapping) else {"": found}  # pyright: ignore[reportUnknownVariableType]
+        for key, items in lists.items():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if items not in _NOTHING:
+                known = self._extras.setdefault(name, {} if key else [])
+                known = known.setdefault(key, []) if isinstance(known, dict) else known
+                known.extend(items if isinstance(items, (list, tuple)) else [items])  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+    # The end.
+
+    def read_finish_reason(self, out: Out, choice: Json, path: str) -> bool:
+        """Whether this chunk has the first one. Neither null nor another that follows takes it back."""
+        word = _text(choice, "finish_reason", path)
+        if not word or self.reason is not None:
+            return False
+        self._word, self.reason = word, _REASONS.get(word.lower(), "stop")
+        self._end_blocks(out)
+        return True
+
+    def _end_blocks(self, out: Out) -> None:
+        for number in list(self._open):
+            self._finish_block(out, number)
+        self._calls.end()
+
+    def show_usage(self, out: Out, usage: TokenUsage | None) -> None:
+        if usage is None or usage is self._usage:
+            return
+        self._usage = usage
+        if self.finished:
+            self._late = True
+        else:
+            out.append(events.UsageUpdate(usage, choice=self._number))
+
+    def was_late(self) -> bool:
+        """Whether the chunk had something for a call or message that has ended: it is passed on, not lost."""
+        late, self._late = self._late, False
+        return late
+
+    def finish(self, out: Out, model: str | None, extras: Json) -> None:
+        self._end_blocks(out)
+        self.finished = True
+        reason = self.reason
+        if reason in ("stop", "tool_use"):  # the calls decide, as some vendors say one and mean the other
+            reason = "tool_use" if self._calls.ever else "stop"
+        late = {} if model == self._model else {"model": model}
+        metadata = _kept({**late, **extras, **self._extras})
+        out.append(events.MessageFinish(reason, self._word, self._usage, metadata, choice=self._number))  # type: ignore[arg-type]
+
+
+class _Call:
+    """What must be known of an open call to tell its fragments from another's."""
+
+    __slots__ = ("block", "call_id", "custom", "fields", "has_arguments", "name")
+
+    def __init__(
+        self, block: int, call_id: str | None, name: str, fields: dict[str, Any], custom: bool
+    ) -> None:
+        self.block = block
+        self.call_id = call_id
+        self.name = name
+        self.fields = fields
+        self.custom = custom
+        self.has_arguments = False
+
+
+class _Calls:
+    """The open calls of one choice, and which of them a fragment means."""
+
+    __slots__ = ("_at", "_known", "_newest", "ended", "ever")
+
+    def __init__(self) -> None:
+        self.ever = False
+        self.ended: set[str | None] = set()
+        self._at: dict[int | None, _Call] = {}  # the newest at each index
+        self._known: dict[tuple[int | None, str], _Call] = {}
+        self._newest: _Call | None = None
+
+    def find(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
+        """The call that a fragment continues; `None` if it begins one."""
+        newest = self._newest if index is None else self._at.get(index)
+        if call_id is not None:
+            known = self._known.get((index, call_id))
+            if known is not None or index is None or newest is None or newest.call_id is not None:
+                return known
+        if newest is not None and newest.has_arguments and name and newest.name not in ("", name):
+            return None
+        return newest
+
+    def add(self, call: _Call, index: int | None) -> None:
+        self.ever = True
+        self._newest = self._at[index] = call
+        if call.call_id is not None:
+            self._known[index, call.call_id] = self._known[None, call.call_id] = call
+
+    def identify(self, call: _Call, call_id: str) -> None:
+        """The id of a call that began without one has come."""
+        call.call_id = call_id
+        for index, newest in self._at.items():
+            if newest is call:
+                self._known[index, call_id] = call
+        self._known[None, call_id] = call
+
+    def end(self) -> None:
+        self.ended.update(call_id for _, call_id in self._known)
+        self._at, self._known, self._newest = {}, {}, None
+
+
+class _Audio:
+    __slots__ = ("block", "fields", "length", "told", "transcript")
+
+    def __init__(self, block: int, fields: dict[str, Any]) -> None:
+        self.block = block
+        self.fields = fields
+        self.transcript: list[str] = []  # the protocol has no delta for it, only the whole again
+        self.length = self.told = 0
+
+
+def recognises(chunk: Mapping[str, Any]) -> bool:
+    """Whether a stream of this format, or a body of it that was not streamed, begins with this chunk.
+
+    Example:
+        >>> recognises({"choices": [{"index": 0, "delta": {"role": "assistant"}}]})
+        True
+        >>> recognises({"object": "text_completion", "choices": [{"index": 0, "text": "Hi"}]})
+        False
+    """
+    choices, kind = chunk.get("choices"), chunk.get("object")
+    if isinstance(choices, (list, tuple)) and choices:
+        first: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
+        return isinstance(first, Mapping) and any(
+            isinstance(first.get(name), Mapping)
+            for name in ("delta", "message")  # pyright: ignore[reportUnknownMemberType]
+        )
+    if kind in ("chat.completion.chunk", *_LAST_OBJECTS):
+        return True
+    if isinstance(choices, (list, tuple)):
+        return "prompt_filter_results" in chunk and kind in _NOTHING
+    return "type" not in chunk and isinstance(chunk.get("error"), Mapping)
+
+
+def _text(source: Json, name: str, path: str) -> str:
+    value = source.get(name)
+    return value if type(value) is str else _READ.text(value, f"{path}.{name}")
+
+
+def _word(value: object) -> str | None:
+    """A string that says something, where anything else is as good as nothing."""
+    return value if isinstance(value, str) and value else None
+
+
+def _arguments(value: object, path: str) -> str | Json | None:
+    """A call's arguments: text, or from some gateways the object itself."""
+    if isinstance(value, Mapping):
+        value = freeze(value, lenient=True)
+    if value is None or isinstance(value, (str, Mapping)):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    raise _READ.fail(path, "a string or an object", value)
+
+
+def _groq(chunk: Json) -> Json:
+    found = chunk.get("x_groq")
+    return found if isinstance(found, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _kept(source: Json) -> dict[str, Any]:
+    """A copy that nobody can change. Frozen one by one, lest one value that is nested too deep costs all."""
+    return {name: freeze(value, lenient=True) for name, value in source.items()}
+
+
+def _remember(known: dict[str, Any], found: Json) -> None:
+    """The last value that says something; an object's fields each for themselves."""
+    for name, value in found.items():
+        if value in _NOTHING:
+            continue
+        before = known.get(name)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        known[name] = {**before, **value} if both else value  # pyright: ignore[reportUnknownMemberType]
+
+
+def _due(size: int, told: int) -> bool:
+    """Whether what can only be told whole has grown by an eighth, so that all tellings together stay linear."""
+    return size > told and size * 8 >= told * 9
+
+
+def _citation(annotation: Json) -> Json:
+    kind = annotation.get("type")
+    inner = annotation.get(kind) if isinstance(kind, str) else None
+    said: Json = inner if isinstance(inner, Mapping) else annotation  # pyright: ignore[reportUnknownVariableType]
+    found = {name: said.get(name) for name in ("title", "url", "start_index", "end_index")}
+    found["cited_text"] = said.get("cited_text", said.get("content"))
+    return _kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
+
+
+def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
+    """What a call has beyond the format, such as Gemini's `extra_content` with the thought's signature."""
+    fields: dict[str, Any] = {}
+    if not _FRAGMENT.issuperset(entry):
+        fields |= {name: entry[name] for name in entry if name not in _FRAGMENT}
+    if not _FUNCTION.issuperset(function):
+        fields |= {name: function[name] for name in function if name not in _FUNCTION}
+    if _word(entry.get("type")) not in (None, "function", "custom"):
+        fields["provider_type"] = entry["type"]
+    return (
+        _kept({name: value for name, value in fields.items() if value not in _NOTHING}) if fields else fields
+    )
+
+
+def _error_of(chunk: Json) -> Json | None:
+    """The error that a chunk reports, if it does. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
+    error = chunk if chunk.get("object") == "error" else chunk.get("error") or _groq(chunk).get("error")
+    if isinstance(error, Mapping):
+        return error  # pyright: ignore[reportUnknownVariableType]
+    return ({"message": error} if isinstance(error, str) else {"error": error}) if error else None
+
+
+_FIELDS: Mapping[str, Callable[[_Choice, Out, Any, str], None]] = {
+    "content": _Choice.read_content,
+    "annotations": _Choice.read_annotations,
+    "refusal": _Choice.read_refusal,
+    "tool_calls": _Choice.read_tool_calls,
+    "function_call": _Choice.read_function_call,
+    "executed_tools": _Choice.read_executed_tools,
+    "images": _Choice.read_images,
+    "audio": _Choice.read_audio,
+}
+"""What a delta says after its reasoning, in the order in which it is read."""
+
+_REASONS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ["stop", "eos", "eos_token", "stop_sequence", "end_turn", "completed", "complete"], "stop"
+    ),
+    **dict.fromkeys(["tool_calls", "tool_call", "tool_use", "function_call"], "tool_use"),
+    **dict.fromkeys(["length", "max_tokens", "model_length", "max_output_tokens", "max_length"], "length"),
+    **dict.fromkeys(
+        ["content_filter", "content_filtered", "safety", "recitation", "blocklist"], "content_filter"
+    ),
+    **dict.fromkeys(["prohibited_content", "spii", "sensitive", "guardrail_intervened"], "content_filter"),
+}
+_CUT: Mapping[str, str] = {
+    "length": "cut off by the token limit",
+    **dict.fromkeys(
+        ["error", "abort", "network_error", "insufficient_system_resource"], "broken off by the provider"
+    ),
+}
+_LAST_OBJECTS = ("chat.completion", "chat.completion.done")
+_NOTHING: tuple[object, ...] = (None, "", [], {})
+_APPENDED = ("logprobs", "token_ids")
+
+# What is read, or is nothing: ids of single tokens, padding against eavesdroppers, a copy of the text.
+_ENVELOPE = frozenset(
+    ["id", "model", "created", "object", "choices", "usage", "error", "obfuscation", "p", "_event"]
+)
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", *_APPENDED])
+_DELTA = frozenset(["role", "reasoning_content", "reasoning", "reasoning_details", "token_id", *_FIELDS])
+_FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
+_FUNCTION = frozenset(["name", "arguments", "input"])
+_DETAIL = frozenset(["type", "text", "summary", "data", "signature", "index"])
+_EXECUTED = frozenset(["index", "id", "type", "name", "arguments", "output"])
+_AUDIO = frozenset(["data", "transcript", "type", "index"])
+_ERROR = frozenset(["message", "type", "code", "object", "param"])
+
+# A chunk of no more than these is a piece of text. What is the same in all is read from those that aren't plain.
+_PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
+_PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs"])
+_PLAIN_DELTA = frozenset(["role", "content"])

@@ -1,0 +1,94 @@
+"""What a recorded stream must fold to, and whether a reply is that."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import rxdelta as rd
+
+Told = dict[str, Any]
+
+
+def expected_of(expectation: Told) -> Told:
+    """The expectation of one choice in the form of `told_by`."""
+    blocks = expectation["blocks"]
+    return {
+        "text": expectation["text"],
+        "reasoning": "".join(block["text"] for block in blocks if block["type"] == "thinking"),
+        "signatures": [block["signature"] for block in blocks if block.get("signature")],
+        "redacted": [_digest(block["data"]) for block in blocks if block.get("redacted")]
+        + [block["raw"]["data_sha"] for block in blocks if "data_sha" in block.get("raw", ())],
+        "refusal": "".join(block["text"] for block in blocks if block["type"] == "refusal"),
+        "tool_calls": [_call(block) for block in blocks if block["type"] == "tool_call"],
+        "server_tool_calls": [_call(block) for block in blocks if block["type"] == "server_tool_call"],
+        "citations": [citation for block in blocks for citation in block.get("citations", ())],
+        "others": [block["raw"] for block in blocks if block["type"] == "other" and "tool_result" in block["provider_type"]],
+        "finish_reason": expectation["finish_reason"],
+    }
+
+
+def _call(block: Told) -> tuple[Any, ...]:
+    raw = block.get("raw_arguments")
+    arguments = block["arguments"]
+    if arguments is None:  # an OpenAI-like dialect has null for none, and anyone for what cannot be parsed
+        arguments = raw or {}
+    return (block["id"], block["name"], arguments)
+
+
+def _digest(data: str) -> str:
+    """The reference keeps long opaque data by the beginning of its hash."""
+    return hashlib.sha256(data.encode()).hexdigest()[:16]
+
+
+def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
+    calls = [block for block in reply.blocks if isinstance(block, rd.ToolCall)]
+    parts = [block for block in reply.blocks if isinstance(block, rd.ContentPart)]
+    return {
+        "text": reply.text,
+        "reasoning": reply.reasoning,
+        "signatures": [
+            part.options["signature"]
+            for part in parts
+            if part.type == "reasoning" and isinstance(part.options.get("signature"), str)
+        ],
+        "redacted": [_digest(part.options["data"]) for part in parts if part.options.get("redacted")],
+        "refusal": "".join(part.text or "" for part in parts if part.type == "refusal"),
+        "tool_calls": [_told_call(call) for call in calls if call.type != "server_tool_call"],
+        "server_tool_calls": [_told_call(call) for call in calls if call.type == "server_tool_call"],
+        "citations": [rd.thaw(citation.raw) for part in parts for citation in part.citations],
+        "others": [_other(part) for part in parts if part.options.get("provider_type", "").endswith("_tool_result")],
+        "finish_reason": reply.provider_finish_reason,
+    }
+
+
+def _told_call(call: rd.ToolCall) -> tuple[Any, ...]:
+    arguments = call.arguments_so_far if call.open and call.is_final() else call.arguments
+    return (call.call_id, call.name, {} if arguments in (None, "") else rd.thaw(arguments))
+
+
+def _other(part: rd.ContentPart) -> Told:
+    """The provider's own block again: nothing of it may be lost."""
+    whole = rd.thaw(part.options)
+    kind = whole.pop("provider_type")
+    whole.pop("status", None)
+    return {"type": kind, "tool_use_id": whole.pop("tool_call_id"), "content": whole.pop("output"), **whole}
+
+
+def in_order(expectation: Told) -> list[str]:
+    """The kinds of the blocks in their order, without empty texts (of which the reference keeps some)."""
+    kinds = {"thinking": "reasoning", "other": "other"}
+    return [
+        kinds.get(block["type"], block["type"])
+        for block in expectation["blocks"]
+        if not (block["type"] == "text" and not block["text"] and not block.get("citations"))
+    ]
+
+
+def order_of(reply: rd.MessageDelta | rd.Message) -> list[str]:
+    kinds = {"unsupported": "other", "server_tool_result": "other", "invalid_tool_call": "tool_call"}
+    return [
+        kinds.get(block.type, block.type)
+        for block in reply.blocks
+        if not (isinstance(block, rd.ContentPart) and block.type == "text" and not block.text and not block.citations)
+    ]

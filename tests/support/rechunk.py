@@ -1,0 +1,78 @@
+"""The same stream in other pieces."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Chunk = dict[str, Any]
+
+
+def single_characters(wire_format: str, chunks: list[Chunk]) -> list[Chunk]:
+    """Every text and argument fragment cut into single characters, a chunk each."""
+    split = {"anthropic-messages": _anthropic, "openai-chat": _openai}[wire_format]
+    return [piece for chunk in chunks for piece in split(chunk)]
+
+
+def _anthropic(chunk: Chunk) -> Iterator[Chunk]:
+    delta = chunk.get("delta") if chunk.get("type") == "content_block_delta" else None
+    field = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}.get(
+        (delta or {}).get("type", "")
+    )
+    if delta is None or field is None or len(delta[field]) < 2:
+        yield chunk
+        return
+    for character in delta[field]:
+        yield {**chunk, "delta": {**delta, field: character}}
+
+
+def _openai(chunk: Chunk) -> Iterator[Chunk]:
+    choices = chunk.get("choices") or []
+    if len(choices) != 1 or not choices[0].get("delta"):
+        yield chunk
+        return
+    last = copy.deepcopy(chunk)
+    delta = last["choices"][0]["delta"]
+    bare = {name: last[name] for name in ("id", "model", "object", "created") if name in last}
+    index = choices[0].get("index", 0)
+
+    def piece(of: Chunk) -> Chunk:
+        return {**bare, "choices": [{"index": index, "delta": of, "finish_reason": None}]}
+
+    for field in ("reasoning_content", "reasoning", "content", "refusal"):
+        alone = field != "reasoning" or not delta.get("reasoning_details")
+        if isinstance(delta.get(field), str) and len(delta[field]) > 1 and alone and not delta.get("reasoning_details"):
+            *pieces, delta[field] = delta[field]
+            for character in pieces:
+                yield piece({field: character})
+    calls = delta.get("tool_calls") or []
+    if len(calls) == 1 and len((calls[0].get("function") or {}).get("arguments") or "") > 1:
+        function = calls[0]["function"]
+        first, *rest = function["arguments"]
+        function["arguments"] = first
+        reason, usage = last["choices"][0].pop("finish_reason", None), last.pop("usage", None)
+        yield last
+        for character in rest:
+            again = {"function": {"arguments": character}}
+            if calls[0].get("index") is not None:
+                again["index"] = calls[0]["index"]
+            yield piece({"tool_calls": [again]})
+        if reason is not None or usage is not None:
+            end = {**last, "choices": [{"index": index, "delta": {}, "finish_reason": reason}]}
+            yield end if usage is None else {**end, "usage": usage}
+        return
+    yield last
+
+
+def as_sse(chunks: list[Chunk]) -> bytes:
+    """The stream as it came over HTTP."""
+    lines = [": a comment\r\n\r\n"]
+    for chunk in chunks:
+        data = {name: value for name, value in chunk.items() if name != "_event"}
+        name = chunk.get("_event")
+        lines.append(f"event: {name}\n" if name else "")
+        lines.append(f"data: {json.dumps(data, ensure_ascii=False)}\n\n")
+    lines.append("data: [DONE]\n\n")
+    return "".join(lines).encode()

@@ -1,0 +1,53 @@
+"""What the package promises by name."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import rxdelta as rd
+
+FIXED = {
+    "values": "MessageDelta Message ContentPart ToolCall ToolResult TokenUsage Citation",
+    "functions": "merge_delta merge_deltas apply_event to_events thaw",
+    "operators": "decode validate scan_deltas to_message throttle_latest parse_sse parse_ndjson",
+    "asyncio": "from_async_iterable for_each to_async_iterable iterate first_value last_value",
+    "errors": "RxDeltaError InvalidValueError MalformedChunkError ProtocolError MergeError ProviderError "
+    "IncompleteMessageError InvalidToolCallError StreamInterrupted StallTimeoutError EmptyStreamError "
+    "BufferOverflowError LimitExceededError UnknownWireFormatError",
+}
+EVENTS = (
+    "MessageStart BlockStart TextDelta ReasoningDelta DataDelta ToolCallDelta BlockDelta BlockFinish UsageUpdate "
+    "MessageFinish StreamError ProviderEvent ToolUpdate MessageInterrupted AttemptReset from_dict"
+)
+
+
+@pytest.mark.parametrize("name", " ".join(FIXED.values()).split())
+def test_a_fixed_name_is_public(name: str) -> None:
+    assert name in rd.__all__
+    assert hasattr(rd, name)
+
+
+@pytest.mark.parametrize("name", EVENTS.split())
+def test_an_event_is_public(name: str) -> None:
+    assert hasattr(rd.events, name)
+
+
+def test_names_are_sorted() -> None:
+    assert rd.__all__ == sorted(rd.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in rd.__all__ if callable(getattr(rd, name))])
+def test_a_public_thing_says_what_it_does(name: str) -> None:
+    assert inspect.getdoc(getattr(rd, name))
+
+
+@pytest.mark.parametrize("name", FIXED["errors"].split())
+def test_errors_have_one_root(name: str) -> None:
+    assert issubclass(getattr(rd, name), rd.RxDeltaError)
+
+
+@pytest.mark.parametrize("name", FIXED["operators"].split())
+def test_an_operator_has_its_home(name: str) -> None:
+    assert getattr(rd.operators, name) is getattr(rd, name)

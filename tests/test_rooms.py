@@ -1,0 +1,81 @@
+"""A room imports only what is below it, and never another room's private files."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1] / "rxdelta"
+
+BELOW: dict[str, set[str]] = {
+    "core": set(),
+    "providers": {"core"},
+    "wire": {"core"},
+    "operators": {"core", "providers", "wire"},
+    "aio": {"core", "providers", "wire", "operators"},
+    "relay": {"core", "providers", "wire", "operators", "aio"},
+    "cli": {"core", "providers", "wire", "operators", "aio", "relay"},
+    "testing": {"core", "providers", "wire", "operators", "aio"},
+}
+PURE = {"core", "providers", "wire"}
+NOT_PURE = {"asyncio", "threading", "time", "socket", "selectors", "concurrent", "multiprocessing", "reactivex"}
+THIRD_PARTIES = {"core": {"attrs"}, "operators": {"reactivex"}, "aio": {"reactivex"}, "cli": {"rich"}}
+SDKS = {"openai", "anthropic", "google", "mistralai", "cohere", "ollama", "boto3", "langchain_core"}
+
+FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)
+
+
+def imports(path: Path) -> list[tuple[str, str]]:
+    """(module, name) of each import, names within the package spelt out."""
+    found: list[tuple[str, str]] = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path.name}: a relative import; write the whole path"
+            found += [(node.module or "", alias.name) for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_keeps_to_its_room(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    for module, name in imports(path):
+        top, *rest = module.split(".")
+        if top != "rxdelta":
+            assert top not in SDKS, f"{module}: an SDK is a judge in tests, never a part"
+            assert not (room in PURE and top in NOT_PURE), f"{room} is pure, and imports {module}"
+            continue
+        other = rest[0] if rest else name
+        if other == room:
+            continue
+        assert other in BELOW[room], f"{room} is below {other}, and imports {module}"
+        private = [part for part in [*rest, name] if part.startswith("_")]
+        assert not private, f"{module}.{name} is private to {other}"
+        assert len(rest) == 1 or rest[1:] == ["events"], f"import {name} from rxdelta.{other}, not from {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_third_parties_are_those_of_the_room(path: Path) -> None:
+    import sys
+
+    room = path.relative_to(ROOT).parts[0]
+    for module, _ in imports(path):
+        top = module.partition(".")[0]
+        if top in sys.stdlib_module_names or top in ("rxdelta", "__future__"):
+            continue
+        allowed = THIRD_PARTIES.get(room, set()) | THIRD_PARTIES["core"]
+        assert top in allowed, f"{room} may not depend on {top}"
+
+
+def test_no_room_but_providers_names_a_provider() -> None:
+    """Differences between providers are told in events, not asked for by name."""
+    for path in FILES:
+        if path.relative_to(ROOT).parts[0] in ("providers", "cli"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Compare):
+                texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+                assert not {"openai", "anthropic", "openai-chat", "anthropic-messages"} & set(map(str, texts)), path
