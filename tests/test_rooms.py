@@ -16,8 +16,8 @@ BELOW: dict[str, set[str]] = {
     "operators": {"core", "providers", "wire"},
     "aio": {"core", "providers", "wire", "operators"},
     "relay": {"core", "providers", "wire", "operators", "aio"},
-    "cli": {"core", "providers", "wire", "operators", "aio", "relay"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
+    "cli": {"core", "providers", "wire", "operators", "aio", "relay", "testing"},
 }
 PURE = {"core", "providers", "wire"}
 NOT_PURE = {"asyncio", "threading", "time", "socket", "selectors", "concurrent", "multiprocessing", "reactivex"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from rxdelta.aio._session import current_session
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, StreamInterrupted
 
 __all__ = ["from_async_iterable"]
 
@@ -19,24 +20,27 @@ T = TypeVar("T")
 Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
 
 _BREATH = 64  # items after which a source that is always ready lets the loop's timers run
+_running: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
 def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observable[T]:
     """The items of an async iterable, each as it comes.
 
-    Subscribing starts a task on the running loop, in the subscriber's context. Disposing cancels it and closes the
-    iterable (its `aclose()`, or the `close()` of an SDK's stream); so does an observer that raises, whose exception
-    goes once to the loop's exception handler.
+    Subscribing starts a task on the running loop, in the subscriber's context. Disposing, from any thread,
+    cancels it and closes the iterable (its `aclose()`, or the `close()` of an SDK's stream). So does an
+    observer that raises: its exception is raised by the `for_each` or `async for` that reads the pipeline,
+    and goes to the loop's exception handler where none does.
 
     Completes with the iterable. Its exception is passed on raw, traceback and all.
 
     Args:
-        source: An async iterable; an awaitable of one, such as an SDK's `create(stream=True)`; or a function that
-            gives either. With a function every subscription makes a request of its own, and without one an iterator
-            can be subscribed once.
+        source: An async iterable; an awaitable of one, such as an SDK's `create(stream=True)`; or a function
+            that gives either. With a function every subscription makes a request of its own, and without one
+            a source that gives its items once can be subscribed once.
 
-    Errors: `InvalidValueError` for what is none of these, for a second subscription to a one-shot source, and where
-    no asyncio loop is running.
+    Errors: The iterable's own. `InvalidValueError` for what is none of these, for a second subscription to a
+    one-shot source, and where no asyncio loop is running. `StreamInterrupted` when the task, or something
+    that the source awaits, was cancelled by anybody else.
 
     Example:
         >>> import asyncio
@@ -48,117 +52,153 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
     """
     used = False
 
-    def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
+    def subscribe(observer: abc.ObserverBase[T], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         nonlocal used
+        loop = _running_loop()
         if used and _is_one_shot(source):
             raise InvalidValueError(
-                "this source has been subscribed before and gives its items once; pass a function that makes one, "
-                "e.g. from_async_iterable(lambda: client.create(…)), or share the pipeline",
+                "this source has been subscribed before and gives its items once; pass a function that makes "
+                "one, e.g. from_async_iterable(lambda: client.create(…)), or share the pipeline",
                 field="source",
                 value=source,
             )
         used = True
-        pump = _Pump(observer, source)
-        pump.start()
-        return Disposable(pump.stop)
+        return Disposable(_Pump(observer, source, loop).stop)
 
     return Observable(subscribe)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise InvalidValueError(
+            "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
+            "e.g. with for_each() or last_value()",
+            field="source",
+        ) from None
+
+
+def _is_iterable(source: object) -> bool:
+    return hasattr(source, "__aiter__") and not isinstance(source, type)
+
+
 def _is_one_shot(source: object) -> bool:
-    return not callable(source) and (inspect.isawaitable(source) or hasattr(source, "__anext__"))
+    if _is_iterable(source):
+        return hasattr(source, "__anext__") or _closer(source) is not None
+    return inspect.isawaitable(source)
+
+
+def _closer(iterable: object) -> Callable[[], object] | None:
+    close = getattr(iterable, "aclose", None) or getattr(iterable, "close", None)
+    return close if callable(close) else None
 
 
 class _Pump(Generic[T]):
     """One subscription: a task that takes items out of the iterable and hands them on."""
 
-    def __init__(self, observer: abc.ObserverBase[T], source: Any) -> None:
+    def __init__(self, observer: abc.ObserverBase[T], source: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._observer = observer
         self._source = source
+        self._loop = loop
         self._session = current_session.get()
-        self._stopped = False
+        self._begun = False
         self._waiting = False  # in an await that a cancellation may break off
-
-    def start(self) -> None:
-        try:
-            self._loop = asyncio.get_running_loop()
-        except RuntimeError:
-            raise InvalidValueError(
-                "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
-                "e.g. with for_each() or last_value()",
-                field="source",
-            ) from None
-        self._task = self._loop.create_task(self._run())
+        self._opened: list[Any] = []  # what must be closed, the last first
+        self.stopped = False
+        self.task = loop.create_task(self._run())
+        _running.add(self.task)
+        self.task.add_done_callback(self._ended)
         if self._session is not None:
-            self._session.sign_in(self._task)
+            self._session.sign_in(self)
 
     def stop(self) -> None:
         """May be called from any thread, from within our own `on_next`, and more than once."""
-        self._stopped = True
+        self.stopped = True
         try:
-            running = asyncio.get_running_loop()
+            here = asyncio.get_running_loop() is self._loop
         except RuntimeError:
-            running = None
-        if running is self._loop:
+            here = False
+        if here:
             self._cancel()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._cancel)
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and the task with it
+                self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
-        # Outside of such an await the task sees `_stopped` by itself, and must not be disturbed while it closes.
+        # Outside of such an await the task sees `stopped` by itself, and must not be disturbed while it
+        # closes.
         if self._waiting:
             self._waiting = False
-            self._task.cancel()
+            self.task.cancel()
 
     async def _run(self) -> None:
-        iterable: Any = None
+        self._begun = True
         try:
-            iterable = await self._open()
-            if iterable is not None:
-                await self._pass_on(iterable)
-        except asyncio.CancelledError:
-            if not self._stopped:  # the loop is shutting down; a disposal ends the task in peace
-                raise
+            await self._pass_on(await self._open())
+        except asyncio.CancelledError as cancelled:
+            if self.stopped:
+                self.task.uncancel()  # ours: the task closes the source and ends in peace
+            else:
+                self._interrupt(cancelled)
+                if self.task.cancelling():  # else the source awaited something that was cancelled
+                    raise
         except Exception as error:
-            if not self._stopped:
-                self._stopped = True
-                self._tell(self._observer.on_error, error)
+            self._end(self._observer.on_error, error)
         finally:
-            self._waiting = False
-            await self._close(iterable)
+            await self._close()
 
     async def _open(self) -> Any:
-        source = self._source() if callable(self._source) and not self._stopped else self._source
-        if self._stopped:
-            if inspect.iscoroutine(source):
-                source.close()  # never awaited, which would be warned of
-            return None if inspect.isawaitable(source) or callable(source) else source
-        if inspect.isawaitable(source):
-            source = await self._breakable(source)
-        if not hasattr(source, "__aiter__"):
-            raise InvalidValueError.of([("source", source, "must be an async iterable")])
+        source = self._source
+        if not _is_iterable(source) and callable(source):
+            if self.stopped:
+                return None
+            source = source()
+        if not _is_iterable(source) and inspect.isawaitable(source):
+            if self.stopped:
+                self._abandon(source)
+                return None
+            try:
+                source = await self._breakable(source)
+            except asyncio.CancelledError:
+                self._abandon(source)
+                raise
+        self._opened.append(source)
+        if not _is_iterable(source):
+            wanted = "must be an async iterable, an awaitable of one, or a function that gives either"
+            raise InvalidValueError.of(
+                [("source", source, f"{wanted} (an SDK's sync client has none of these)")]
+            )
         return source
 
+    def _abandon(self, awaitable: Any) -> None:
+        """Leave it without Python's warning that it was never awaited, nor a request that nobody reads."""
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        elif asyncio.isfuture(awaitable) and not awaitable.cancel():  # it has ended already
+            with suppress(asyncio.CancelledError, Exception):
+                self._opened.append(awaitable.result())
+
     async def _pass_on(self, iterable: AsyncIterable[T]) -> None:
-        items: AsyncIterator[T] = aiter(iterable)
+        if self.stopped:
+            return
+        items = aiter(iterable)
+        if items is not iterable:
+            self._opened.append(items)
         count = 0
-        while not self._stopped:
+        while not self.stopped:
             try:
                 item = await self._breakable(anext(items))
             except StopAsyncIteration:
-                if not self._stopped:
-                    self._stopped = True
-                    self._tell(self._observer.on_completed)
+                self._end(self._observer.on_completed)
                 return
-            if self._stopped or not self._tell(self._observer.on_next, item):
+            if not self._tell(self._observer.on_next, item):
                 return
             count += 1
             if count % _BREATH == 0:
                 await self._breakable(asyncio.sleep(0))
-            if self._session is not None:
-                await self._breakable(self._session.room())
+            if self._session is not None and not self._session.room.is_set():
+                await self._breakable(self._session.room.wait())
 
     async def _breakable(self, awaitable: Awaitable[Any]) -> Any:
         self._waiting = True
@@ -167,27 +207,54 @@ class _Pump(Generic[T]):
         finally:
             self._waiting = False
 
+    def _interrupt(self, cancelled: BaseException | None) -> None:
+        error = StreamInterrupted("the task that reads the source, or one that it waits for, was cancelled")
+        error.__cause__ = cancelled
+        self._end(self._observer.on_error, error)
+
+    def _end(self, notify: Callable[..., object], *arguments: object) -> None:
+        if not self.stopped:
+            self.stopped = True
+            self._tell(notify, *arguments)
+
     def _tell(self, notify: Callable[..., object], *arguments: object) -> bool:
         """An observer that raises has left: nobody else would stop the source, nor hear of it."""
         try:
             notify(*arguments)
         except Exception as error:
-            self._stopped = True
-            self._loop.call_exception_handler(
-                {"message": "an observer of from_async_iterable raised; its source was closed", "exception": error}
-            )
+            self.stopped = True
+            unheard = self.task.cancelling() and error in arguments  # the loop shuts down and nobody listens
+            if not unheard and (self._session is None or not self._session.fail(error)):
+                self._report("an observer of from_async_iterable raised; its source was closed", error)
             return False
         return True
 
-    async def _close(self, iterable: Any) -> None:
-        close = getattr(iterable, "aclose", None) or getattr(iterable, "close", None)
-        if close is None:
-            return
-        try:
-            closing = close()
-            if inspect.isawaitable(closing):
-                await closing
-        except Exception as error:
-            self._loop.call_exception_handler(
-                {"message": "closing the source of from_async_iterable failed", "exception": error}
-            )
+    async def _close(self) -> None:
+        while self._opened:
+            close = _closer(self._opened.pop())
+            if close is None:
+                continue
+            try:
+                closing = close()
+                if inspect.isawaitable(closing):
+                    await closing
+            except asyncio.CancelledError:
+                await self._close()
+                raise
+            except Exception as error:
+                self._report("closing the source of from_async_iterable failed", error)
+
+    def _report(self, message: str, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": message, "exception": error, "task": self.task})
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        _running.discard(task)
+        if not self._begun:  # cancelled before its first step, so that none of its code has run
+            if _is_iterable(self._source):
+                self._opened.append(self._source)
+            elif inspect.isawaitable(self._source):
+                self._abandon(self._source)
+            self._interrupt(None)
+            if self._opened:
+                _running.add(closing := self._loop.create_task(self._close()))
+                closing.add_done_callback(_running.discard)

@@ -1,47 +1,65 @@
 """How a reader at one end of a pipeline and the pump at the other find each other.
 
-Observables carry neither "slow down" nor "have you closed?". The asyncio forms need both, so while they subscribe
-they leave a session in the context, and every pump that is started by that subscription signs in.
+Observables carry neither "slow down" nor "have you closed?". The asyncio forms need both, so while they
+subscribe they leave a session in the context, and every pump that is started by that subscription signs in.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["CLOSE_SECONDS", "Session", "current_session"]
 
 CLOSE_SECONDS = 5.0
-"""How long leaving waits for a source to close before it goes without."""
+"""How long leaving waits for a source to close before it cancels the closing and goes."""
 
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
+
+
+class _Pump(Protocol):
+    task: asyncio.Task[None]
+    stopped: bool
 
 
 class Session:
     """One reader's subscription: the pumps behind it, and whether they should wait."""
 
-    def __init__(self) -> None:
-        self._pumps: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Event()
-        self._room.set()
+    def __init__(self, fail: Callable[[Exception], None]) -> None:
+        self._fail = fail
+        self._pumps: set[_Pump] = set()
+        self._left = False
+        self.room = asyncio.Event()
+        """Cleared while the reader is full: pumps wait before their next item."""
+        self.room.set()
 
-    def sign_in(self, pump: asyncio.Task[None]) -> None:
+    def sign_in(self, pump: _Pump) -> None:
         self._pumps.add(pump)
-        pump.add_done_callback(self._pumps.discard)
+        pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
 
     def pause(self) -> None:
-        """The reader is full: pumps wait before their next item."""
-        self._room.clear()
+        if not self._left:
+            self.room.clear()
 
-    def resume(self) -> None:
-        self._room.set()
-
-    async def room(self) -> None:
-        """Wait until the reader has room."""
-        await self._room.wait()
+    def fail(self, error: Exception) -> bool:
+        """Tell the reader what was raised on the way to it; `False` if it is no longer there."""
+        if not self._left:
+            self._fail(error)
+        return not self._left
 
     async def closed(self) -> None:
-        """Wait, for a while, until every source behind the subscription has closed."""
-        self.resume()
-        if self._pumps:
-            await asyncio.wait(set(self._pumps), timeout=CLOSE_SECONDS)
+        """The reader leaves. Wait, for a while, until every source that was stopped with it has closed.
+
+        A source that others share goes on, and isn't waited for.
+        """
+        self._left = True
+        self.room.set()
+        closing = {pump.task for pump in self._pumps if pump.stopped}
+        if closing:
+            _, late = await asyncio.wait(closing, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()

@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 
-from reactivex import Observable, abc
+from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._session import Session, current_session
-from rxdelta.core import BufferOverflowError, InvalidValueError
+from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+
+    from reactivex import Observable
 
 __all__ = ["Overflow", "Reading", "to_async_iterable"]
 
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error"]
 
+_BREATH = 64  # values after which a reader that never has to wait lets the loop's timers run
 
-def to_async_iterable(source: Observable[T], overflow: Overflow = "latest", *, maxsize: int = 1024) -> Reading[T]:
+
+def to_async_iterable(
+    source: Observable[T], overflow: Overflow = "latest", *, maxsize: int = 1024
+) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
 
-    Entering the block subscribes. Leaving it, however, disposes the subscription, which cancels the provider's
-    request, and waits until the source has closed. Values come before the end: the iteration stops when the source
-    has completed and raises the source's own error, each after what was waiting.
+    Entering the block subscribes. Leaving it, however, disposes the subscription, which cancels the
+    provider's request, and waits until the source has closed, for five seconds at most. Values come before
+    the end: the iteration stops when the source has completed and raises the source's own error, each after
+    what was waiting.
 
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets. `latest`: the newest value, for snapshots. `buffer`: all, in a queue
-            without a bound. `block`: all, and a source of `from_async_iterable` waits while `maxsize` are queued (any
-            other source cannot be slowed, and is queued). `error`: all, or `BufferOverflowError` when more than
-            `maxsize` are queued.
+        overflow: What a slow reader gets. `latest`: the newest value, for snapshots. `buffer`: all, in a
+            queue without a bound. `block`: all, and a `from_async_iterable` that this reading has started
+            waits while `maxsize` are queued (any other source cannot be slowed, and is queued). `error`: all,
+            or `BufferOverflowError` when more than `maxsize` are queued.
         maxsize: Values that may be queued, for `block` and `error`.
 
     Raises:
@@ -49,7 +59,7 @@ def to_async_iterable(source: Observable[T], overflow: Overflow = "latest", *, m
     """
     if overflow not in ("latest", "buffer", "block", "error"):
         raise InvalidValueError.of([("overflow", overflow, "is invalid")])
-    if not isinstance(maxsize, int) or maxsize < 1:
+    if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         raise InvalidValueError.of([("maxsize", maxsize, "must be at least 1")])
     return Reading(source, overflow, maxsize)
 
@@ -59,87 +69,110 @@ class Reading(Generic[T]):
 
     def __init__(self, source: Observable[T], overflow: Overflow, maxsize: int) -> None:
         self._source = source
-        self._overflow = overflow
+        self._overflow: Overflow = overflow
         self._maxsize = maxsize
-        self._values: deque[T] = deque(maxlen=1 if overflow == "latest" else None)
-        self._ended: tuple[Exception | None] | None = None
-        self._subscription: abc.DisposableBase | None = None
+        self._inbox: _Inbox[T] | None = None
 
     async def __aenter__(self) -> AsyncIterator[T]:
-        if self._subscription is not None:
-            raise InvalidValueError("a reading is entered once; make another with to_async_iterable()", field="source")
-        self._loop = asyncio.get_running_loop()
-        self._news = asyncio.Event()
-        self._session = Session()
-        token = current_session.set(self._session)
+        if self._inbox is not None:
+            raise InvalidValueError(
+                "a reading is entered once; make another with to_async_iterable()", field="source"
+            )
+        inbox: _Inbox[T] = _Inbox(self._overflow, self._maxsize)
+        self._inbox = inbox
+        token = current_session.set(inbox.session)
         try:
-            self._subscription = self._source.subscribe(self._on_next, self._on_error, self._on_completed)
+            inbox.subscription.disposable = self._source.subscribe(
+                inbox.on_next, inbox.on_error, inbox.on_completed
+            )
         finally:
             current_session.reset(token)
-        return self._iterate()
+        return inbox
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._subscription is not None:
-            self._subscription.dispose()
-        await self._session.closed()
+        if self._inbox is not None:
+            await self._inbox.leave()
 
-    async def _iterate(self) -> AsyncIterator[T]:
-        while True:
-            while self._values:
-                value = self._values.popleft()
-                if len(self._values) < self._maxsize:
-                    self._session.resume()
-                yield value
-            if self._ended is not None and not self._values:
-                (error,) = self._ended
-                if error is not None:
-                    raise error
-                return
+
+class _Inbox(Generic[T]):
+    """What has come and wasn't read yet. Written to by the source, on any thread; read on the loop."""
+
+    def __init__(self, overflow: Overflow, maxsize: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._overflow = overflow
+        self._maxsize = maxsize
+        self._values: deque[T] = deque(maxlen=1 if overflow == "latest" else None)
+        self._ended = False
+        self._error: Exception | None = None
+        self._news = asyncio.Event()
+        self._count = 0
+        self.session = Session(self.on_error)
+        self.subscription = SingleAssignmentDisposable()
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        self._count += 1
+        if self._count % _BREATH == 0:
+            await asyncio.sleep(0)
+        while not self._values:
+            if self._ended:
+                error, self._error = self._error, None
+                raise StopAsyncIteration if error is None else error
             self._news.clear()
-            if not self._values and self._ended is None:
+            if not self._values and not self._ended:  # another thread may have been quicker
                 await self._news.wait()
+        value = self._values.popleft()
+        if len(self._values) < self._maxsize:
+            self.session.room.set()
+        return value
 
-    def _on_next(self, value: T) -> None:
-        if self._ended is not None:
+    async def leave(self) -> None:
+        self.subscription.dispose()
+        self._end(None)
+        self._values.clear()
+        await self.session.closed()
+
+    def on_next(self, value: T) -> None:
+        if self._ended:
             return
         if self._overflow == "error" and len(self._values) >= self._maxsize:
-            self._end(
-                BufferOverflowError(
-                    f"the reader has fallen {self._maxsize:,} values behind; read faster, raise maxsize, or choose "
-                    "another overflow policy"
-                )
+            overflow = BufferOverflowError(
+                f"the reader has fallen {self._maxsize:,} values behind; read faster, raise maxsize, or "
+                "choose another overflow policy"
             )
-            if self._subscription is not None:
-                self._subscription.dispose()
+            overflow.snapshot = value if isinstance(value, MessageDelta) else None
+            self._end(overflow)
+            self.subscription.dispose()
             return
         self._values.append(value)
         if self._overflow == "block" and len(self._values) >= self._maxsize:
-            self._session.pause()
+            self.session.pause()
         self._wake()
 
-    def _on_error(self, error: Exception) -> None:
+    def on_error(self, error: Exception) -> None:
         self._end(error)
 
-    def _on_completed(self) -> None:
+    def on_completed(self) -> None:
         self._end(None)
 
     def _end(self, error: Exception | None) -> None:
-        if self._ended is None:
-            self._ended = (error,)
+        if not self._ended:
+            self._error = error
+            self._ended = True
             self._wake()
 
     def _wake(self) -> None:
         """Values may come from other threads, where an asyncio event must not be set."""
-        if _running_loop() is self._loop:
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
             self._news.set()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._news.set)
-
-
-def _running_loop() -> Any:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and the reader with it
+                self._loop.call_soon_threadsafe(self._news.set)

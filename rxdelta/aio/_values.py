@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeVar
-
-from reactivex import Observable
+from typing import TYPE_CHECKING, TypeVar
 
 from rxdelta.aio._to_async_iterable import Overflow, to_async_iterable
 from rxdelta.core import EmptyStreamError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from reactivex import Observable
 
 __all__ = ["first_value", "for_each", "iterate", "last_value"]
 
@@ -21,18 +23,18 @@ async def for_each(
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
 
-    `fn` may be a coroutine function; the next value waits for it. Cancelling this coroutine, or an exception of
-    `fn`, closes the source first.
+    `fn` may be a coroutine function; the next value waits for it. Cancelling this coroutine, or an exception
+    of `fn`, closes the source first.
 
     Args:
         source: Any Observable.
         fn: What to do with a value.
-        overflow: What happens to values that come while `fn` is busy; see `to_async_iterable`. For snapshots and a
-            slow `fn`, `latest`.
+        overflow: What happens to values that come while `fn` is busy; see `to_async_iterable`. For snapshots
+            and a slow `fn`, `latest`.
 
     Raises:
-        Exception: What ended the stream (with `.snapshot`, if it came through `scan_deltas`), after the values before
-            it; or what `fn` raised.
+        Exception: What ended the stream (with `.snapshot`, if it came through `scan_deltas`), after the
+            values before it; or what `fn` raised.
 
     Example:
         >>> import asyncio
@@ -52,8 +54,8 @@ async def for_each(
 async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> AsyncIterator[T]:
     """The source's values as an async generator, for those who take nothing else (a streaming response).
 
-    Closing the generator closes the source. Where you can, use `to_async_iterable`: its `async with` closes at a
-    known moment, an abandoned generator at an unknown one.
+    Closing the generator closes the source. Where you can, use `to_async_iterable`: its `async with` closes
+    at a known moment, an abandoned generator at an unknown one.
 
     Args:
         source: Any Observable.
@@ -77,7 +79,7 @@ async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> Asy
 
 
 async def first_value(source: Observable[T]) -> T:
-    """The first value; the source is closed then.
+    """The first value; the source is closed before it is returned.
 
     Raises:
         EmptyStreamError: The source completed without one.
@@ -97,7 +99,7 @@ async def first_value(source: Observable[T]) -> T:
 
 
 async def last_value(source: Observable[T]) -> T:
-    """The last value before the source completed.
+    """The last value, when the source has completed.
 
     Raises:
         EmptyStreamError: The source completed without one.

@@ -8,8 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from importlib import resources
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from rxdelta.aio import for_each, from_async_iterable
 from rxdelta.cli._recording import chunks_of, detected, paced
@@ -25,14 +24,10 @@ from rxdelta.core import (
 )
 from rxdelta.operators import decode, scan_deltas, throttle_latest
 from rxdelta.providers import FORMATS
+from rxdelta.testing import SAMPLES, open_sample
 
 __all__ = ["main"]
 
-SAMPLES = {
-    "weather": "weather.jsonl",
-    "tides": "tides.sse",
-    "overloaded": "overloaded.jsonl",
-}
 FRAME = 1 / 20
 
 COMPLETE, UNUSABLE, INCOMPLETE, STOPPED = 0, 2, 3, 130
@@ -72,10 +67,15 @@ def _parser() -> argparse.ArgumentParser:
         "overloaded (ends in an error)",
     )
     replay = commands.add_parser("replay", help="replay a recording, or a live stream from a pipe")
-    replay.add_argument("file", metavar="FILE", help="a JSONL file of chunks or an SSE capture; - is standard input")
+    replay.add_argument(
+        "file", metavar="FILE", help="a JSONL file of chunks or an SSE capture; - is standard input"
+    )
     for command in (demo, replay):
         command.add_argument(
-            "--format", default="auto", choices=("auto", *FORMATS), help="the wire format (default: by the first chunk)"
+            "--format",
+            default="auto",
+            choices=("auto", *FORMATS),
+            help="the wire format (default: by the first chunk)",
         )
         command.add_argument(
             "--speed",
@@ -84,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
             help="how fast; 0 doesn't wait (default: 1 on a terminal, 0 elsewhere)",
         )
         command.add_argument(
-            "--json", action="store_true", help="print one JSON object, the message (or snapshot), and nothing else"
+            "--json",
+            action="store_true",
+            help="print one JSON object, the message (or snapshot), and nothing else",
         )
     return parser
 
@@ -96,14 +98,14 @@ def _speed(text: str) -> float:
     return speed
 
 
-def _open(options: argparse.Namespace) -> AbstractContextManager[BinaryIO]:
+def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
     if options.command == "demo":
         options.file = SAMPLES[options.sample]
-        return (resources.files("rxdelta.cli") / "samples" / options.file).open("rb")
+        return open_sample(options.sample)
     return nullcontext(sys.stdin.buffer) if options.file == "-" else open(options.file, "rb")  # noqa: SIM115
 
 
-async def _replay(file: BinaryIO, options: argparse.Namespace) -> int:
+async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     try:
         wire_format, chunks = await detected(chunks_of(file), options.format)
     except (UnknownWireFormatError, MalformedChunkError) as error:
@@ -115,18 +117,19 @@ async def _replay(file: BinaryIO, options: argparse.Namespace) -> int:
     if not options.json:
         view = nullcontext(Lines(sys.stdout)) if console is None else live_view(console)
     with view as shown:
-        latest, error = await _fold(wire_format, paced(chunks, speed), shown)
-        reply, error = _ending(latest, error)
+        reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), shown))
         if reply is None:
-            _complain(f"{options.file} is not a known stream: {error}")
+            _complain(f"{options.file} is not a known stream: {failure}")
             return UNUSABLE
         if shown is not None:
             shown.show(reply)
     if options.json:
-        told = {} if error is None else {"error": {"type": type(error).__name__, "message": str(error)}}
-        print(json.dumps(reply.to_dict() | told, ensure_ascii=False, allow_nan=False))
-    if error is not None:
-        _complain(f"{type(error).__name__}: {error}")
+        told = reply.to_dict()
+        if failure is not None:
+            told["error"] = {"type": type(failure).__name__, "message": str(failure)}
+        print(json.dumps(told, ensure_ascii=False, allow_nan=False))
+    if failure is not None:
+        _complain(f"{type(failure).__name__}: {failure}")
     return COMPLETE if reply.status in ("complete", "length") else INCOMPLETE
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from threading import Thread
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from rxdelta.core import MalformedChunkError, UnknownWireFormatError
 from rxdelta.providers import NdjsonParser, SseParser, detect
@@ -20,7 +21,7 @@ _SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
 _LOOK_AT = 20  # chunks, before a format that none of them shows is given up
 
 
-async def chunks_of(file: BinaryIO) -> AsyncIterator[Any]:
+async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
     """The chunks in a file as they can be read: SSE, one JSON document a line, or one document in all.
 
     A list in place of a document is a list of chunks.
@@ -65,21 +66,21 @@ def _flat(records: Iterable[Any]) -> Iterable[Any]:
             yield record
 
 
-async def _blocks_of(file: BinaryIO) -> AsyncIterator[bytes]:
+async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
     """What a file gives, as it gives it. A daemon thread reads, so that a silent pipe doesn't hold up the exit."""
     loop = asyncio.get_running_loop()
     blocks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
     read = getattr(file, "read1", file.read)
 
     def run() -> None:
-        try:
-            while data := read(65536):
-                loop.call_soon_threadsafe(blocks.put_nowait, data)
-            loop.call_soon_threadsafe(blocks.put_nowait, b"")
-        except OSError as error:
-            loop.call_soon_threadsafe(blocks.put_nowait, error)
-        except RuntimeError:
-            return  # the loop has closed: nobody reads any more
+        # When nobody reads any more the file is closed (ValueError), and then the loop (RuntimeError).
+        with suppress(RuntimeError, ValueError):
+            try:
+                while data := read(65536):
+                    loop.call_soon_threadsafe(blocks.put_nowait, data)
+                loop.call_soon_threadsafe(blocks.put_nowait, b"")
+            except OSError as error:
+                loop.call_soon_threadsafe(blocks.put_nowait, error)
 
     Thread(target=run, name="rxdelta-replay", daemon=True).start()
     while data := await blocks.get():

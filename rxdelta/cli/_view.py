@@ -52,7 +52,9 @@ def summary(reply: MessageDelta | Message) -> str:
     """How a reply ended, on one line."""
     usage = reply.usage
     counts = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-    tokens = [f"{count:,} {name} tokens" for count, name in zip(counts, ("input", "output")) if count is not None]
+    tokens = [
+        f"{count:,} {name} tokens" for count, name in zip(counts, ("input", "output")) if count is not None
+    ]
     said = [reply.status, reply.finish_reason, reply.model, *tokens]
     return " · ".join(part for part in said if part)
 
@@ -87,11 +89,15 @@ def _panel(block: Block) -> Any:
     mark = " …" if block.open else ""
     if isinstance(block, ToolCall):
         invalid = block.type == "invalid_tool_call"
-        body: Any = Syntax(_arguments(block, indent=2) or " ", "json", background_color="default", word_wrap=True)
+        body: Any = Syntax(
+            _arguments(block, indent=2) or " ", "json", background_color="default", word_wrap=True
+        )
         title = f"{block.type} {block.name or ''}{mark}"
         return Panel(body, title=title, title_align="left", border_style="red" if invalid else "cyan")
     if block.type == "text":
-        return Panel(Markdown(block.text or ""), title=f"text{mark}", title_align="left", border_style="white")
+        return Panel(
+            Markdown(block.text or ""), title=f"text{mark}", title_align="left", border_style="white"
+        )
     body = Text(block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500], style="dim italic")
     return Panel(body, title=f"{block.type}{mark}", title_align="left", border_style="bright_black")
 

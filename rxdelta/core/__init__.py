@@ -2,7 +2,7 @@
 
 from rxdelta.core import events
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
-from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id
+from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id, with_news
 from rxdelta.core._errors import (
     BufferOverflowError,
     EmptyStreamError,
@@ -19,7 +19,6 @@ from rxdelta.core._errors import (
     StreamInterrupted,
     UnknownWireFormatError,
 )
-from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._fold import BlockFold, Fold, apply_event
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, thaw
 from rxdelta.core._lifecycle import Lifecycle
@@ -30,6 +29,7 @@ from rxdelta.core._snapshot import Message, MessageDelta
 from rxdelta.core._strict_json import InvalidJson, parse_json, parse_object
 from rxdelta.core._to_events import to_events
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
+from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -79,4 +79,5 @@ __all__ = [
     "thaw",
     "to_events",
     "tool_call_delta",
+    "with_news",
 ]

@@ -15,7 +15,7 @@ Fields without a place of their own are a part's `options` or a call's `metadata
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from rxdelta.core._blocks import (
     CALL_TYPES,
@@ -36,12 +36,19 @@ from rxdelta.core._blocks import (
 )
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
-from rxdelta.core._text import finish_text, read_text
+from rxdelta.core._text import finish_text
 from rxdelta.core._values import Citation, without_empty
 
-__all__ = ["block_from_wire", "block_to_wire", "finish_block", "finish_content", "update_block"]
+__all__ = [
+    "block_from_wire",
+    "block_to_wire",
+    "finish_block",
+    "finish_content",
+    "text_has_a_place",
+    "update_block",
+]
 
-Fields = Mapping[str, Any]
+Fields: TypeAlias = Mapping[str, Any]
 
 _CALLS = {
     "tool_call": "tool_call",
@@ -52,8 +59,8 @@ _CALLS = {
     "invalid_tool_call": "invalid_tool_call",
 }
 _TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # of any other type: data
-_OWN_TEXT = frozenset(["text", "reasoning", "thinking", "refusal", "data"])
 _ARGUMENTS = ("args", "input", "arguments")
+_NO_CONTENT = ("type", "index")  # these name the block
 
 
 def block_from_wire(content: Fields, key: Key) -> Block:
@@ -72,20 +79,26 @@ def block_from_wire(content: Fields, key: Key) -> Block:
 
 def update_block(block: Block, fields: Fields) -> Block:
     """The block with these fields replaced; nulls change nothing, and it stays of its type."""
+    if not any(name not in _NO_CONTENT and value is not None for name, value in fields.items()):
+        return block
     return _update_call(block, fields) if isinstance(block, ToolCall) else _update_part(block, fields)
 
 
 def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
     options, text, citations = dict(part.options), raw_text(part), part.citations
+    if part.type == "unsupported":
+        options |= {name: value for name, value in fields.items() if value is not None}
+        return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open)
     own = _TEXT_FIELDS.get(part.type, "data")
     aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
     for name, value in fields.items():
-        if value is None or name in ("type", "index"):
+        if value is None or name in _NO_CONTENT:
             continue
         if name in aliases and isinstance(value, str):
             text = clean_text(value)
-        elif name == "citations" and is_list(value):
-            citations = tuple(Citation.from_dict(item) for item in value if is_mapping(item))
+        elif name == "citations":
+            items = value if is_list(value) else [value]
+            citations = tuple(Citation.from_dict(_mapping(item)) for item in items)
         else:
             options[name] = value
     return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open)
@@ -95,14 +108,17 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
     known: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     for name, value in fields.items():
-        if value is None or name in ("type", "index"):
+        if value is None or name in _NO_CONTENT:
             continue
         if name in ("id", "call_id"):
-            known["call_id"] = value if isinstance(real_id(value), str) else call.call_id
+            known["call_id"] = value if isinstance(value, str) and real_id(value) else call.call_id
         elif name == "name" and isinstance(value, str):
             known["name"] = value or call.name
-        elif name in _ARGUMENTS and isinstance(value, (str, Mapping)):
-            known["arguments"] = clean_text(value) if isinstance(value, str) else _mapping(value)
+        elif name in _ARGUMENTS and (isinstance(value, str) or is_mapping(value)):
+            if (
+                value != "" or raw_arguments(call) is not None
+            ):  # "" is how the wire says that none have come yet
+                known["arguments"] = clean_text(value) if isinstance(value, str) else _mapping(value)
         elif name == "error" and isinstance(value, str):
             known["error"] = value
         else:
@@ -117,9 +133,9 @@ def finish_content(block: Block | None, content: Fields, key: Key) -> Block:
 
     A field that it doesn't carry stays, unless the block turns out to be of another kind altogether.
     """
-    kind = content.get("type", None if block is None else block.type)
+    kind = content.get("type") or ("text" if block is None else block.type)
     if isinstance(block, ToolCall) and kind in _CALLS:
-        return change(_update_call(block, content), type=_CALLS[kind])
+        return _update_call(change(block, type=_CALLS[kind], error=None), content)
     if isinstance(block, ContentPart) and part_type(kind) == block.type != "unsupported":
         return _update_part(block, content)
     return block_from_wire(content, key)
@@ -134,22 +150,34 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
     """
     if isinstance(block, ContentPart):
         text = raw_text(block)
-        return change_part(block, text=finish_text(text) if type(text) is tuple and len(text) == 3 else text, open=False)
+        if isinstance(text, tuple) and len(text) == 3:
+            text = finish_text(text)
+        return change_part(block, text=text, open=False)
     if block.type == "invalid_tool_call":
         return invalid(block, block.error or "marked invalid by its source")
+    ours = block.type == "tool_call"  # the provider's own is not ours to run, so there is nothing to warn of
     arguments = raw_arguments(block)
-    wrong = cut
+    wrong = cut if ours else block.error or cut
     if wrong is None and not isinstance(arguments, FrozenDict):
-        text = "" if arguments is None else read_text(arguments)
+        text = "" if arguments is None else finish_text(arguments)
         try:
             arguments = freeze_mapping(parse_object(text), "arguments") if text else EMPTY
         except InvalidJson as error:
             wrong = error.reason
+    if wrong is None and ours:
+        wrong = next((f"the call has no {what}" for what, known in _identity(block) if not known), None)
     if wrong is None:
         return change(block, arguments=arguments, status="complete", open=False)
-    if block.type == "server_tool_call":  # not ours to run, so nothing to warn of
-        return change(block, error=wrong, open=False)
-    return invalid(block, wrong)
+    return invalid(block, wrong) if ours else change(block, error=wrong, open=False)
+
+
+def _identity(call: ToolCall) -> tuple[tuple[str, str], ...]:
+    return (("id", (call.call_id or "").strip()), ("name", (call.name or "").strip()))
+
+
+def text_has_a_place(part: ContentPart) -> bool:
+    """Whether `block_to_wire` can say all of the part; else what stands in its text's place is something else."""
+    return part.type != "unsupported" and _TEXT_FIELDS.get(part.type, "data") not in part.options
 
 
 def block_to_wire(block: Block) -> dict[str, Any]:
@@ -157,16 +185,32 @@ def block_to_wire(block: Block) -> dict[str, Any]:
     if isinstance(block, ToolCall):
         kind = f"{block.type}_chunk" if block.open and block.type != "invalid_tool_call" else block.type
         arguments = "" if block.arguments is None and block.open else thaw(block.arguments)
-        metadata = {name: value for name, value in thaw(block.metadata).items() if name != "execution_status"}
-        head = {"type": kind, "id": block.call_id, "name": block.name, "args": arguments, "error": block.error}
-        return {name: value for name, value in (head | metadata).items() if value is not None}
+        own = {"type": kind, "id": block.call_id, "name": block.name, "args": arguments, "error": block.error}
+        known = {name: value for name, value in own.items() if value is not None}
+        return {**known, **thaw(_metadata_on_the_wire(block)), **known}
     if block.type == "unsupported":
-        whole = thaw(block.options)
+        whole: dict[str, Any] = thaw(block.options) | ({} if block.text is None else {"data": block.text})
         standard = whole.get("type") in PART_TYPES | CALL_TYPES or not isinstance(whole.get("type"), str)
         return {"type": "non_standard", "value": whole} if standard else whole
     text = {} if block.text is None else {_TEXT_FIELDS.get(block.type, "data"): block.text}
-    citations = [thaw(citation.raw) if citation.raw else citation.to_dict() for citation in block.citations]
-    return {"type": block.type, **text, **without_empty({"citations": citations}), **thaw(block.options)}
+    citations = [_citation_to_wire(citation) for citation in block.citations]
+    known = {"type": block.type, **text, **without_empty({"citations": citations})}
+    return {**known, **thaw(block.options), **known}
+
+
+def _metadata_on_the_wire(call: ToolCall) -> Fields:
+    """All but the execution status, where `ToolUpdate` is the one to tell it."""
+    if isinstance(call.metadata.get("execution_status"), str) and call.call_id is not None:
+        return {name: value for name, value in call.metadata.items() if name != "execution_status"}
+    return call.metadata
+
+
+def _citation_to_wire(citation: Citation) -> dict[str, Any]:
+    """The provider's own object where that says it all."""
+    if citation.raw and Citation.from_dict(citation.raw) == citation:
+        whole: dict[str, Any] = thaw(citation.raw)
+        return whole
+    return citation.to_dict()
 
 
 def _mapping(value: object) -> FrozenDict[Any]:

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
 from rxdelta.core._blank import blank
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
 from rxdelta.core._partial_json import PartialJson
-from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
-from rxdelta.core._text import GrowingText, extend, finish_text, lazily_joined, read_text
+from rxdelta.core._strict_json import InvalidJson, parse_object
+from rxdelta.core._text import extend, finish_text, join_when_read, read_text
 from rxdelta.core._values import (
     Citation,
+    Problem,
     ToolResult,
     check,
-    count_or_none,
+    clean,
+    index_or_none,
     one_of,
     text_or_none,
     whole_number,
     without_empty,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rxdelta.core._text import GrowingText
 
 __all__ = ["Block", "ContentPart", "Key", "ToolCall"]
 
@@ -30,12 +37,23 @@ Key: TypeAlias = int | str | tuple[str, int | str | None] | None
 """What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
 
 PART_TYPES = frozenset(
-    ["text", "reasoning", "image", "image_url", "audio", "video", "file", "file_url"]
-    + ["server_tool_result", "refusal", "unsupported"]
+    {
+        "text",
+        "reasoning",
+        "image",
+        "image_url",
+        "audio",
+        "video",
+        "file",
+        "file_url",
+        "server_tool_result",
+        "refusal",
+        "unsupported",
+    }
 )
 CALL_TYPES = frozenset(["tool_call", "invalid_tool_call", "server_tool_call"])
 
-EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
+_EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
 TERMINAL = frozenset(["completed", "failed"])
 
 
@@ -52,12 +70,8 @@ def real_id(value: str | None) -> str | None:
 # Converters let what has the wrong type pass as it is: the check that follows names the field.
 
 
-def _clean(value: str | None) -> str | None:
-    return clean_text(value) if isinstance(value, str) else value
-
-
 def _clean_id(value: str | None) -> str | None:
-    return _clean(real_id(value) if isinstance(value, str) else value)
+    return clean(real_id(value) if isinstance(value, str) else value)
 
 
 def _options(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
@@ -69,31 +83,38 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
 
 
 def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] | None:
-    return freeze_mapping(value, "arguments") if is_mapping(value) else _clean(value)
+    if value is None or isinstance(value, str):
+        return clean(value)
+    if is_mapping(value):
+        return freeze_mapping(value, "arguments")
+    raise InvalidValueError.of([("arguments", value, "must be JSON text or a mapping")])
 
 
 def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
-    if isinstance(value, (str, Mapping)) or (value is not None and not isinstance(value, Iterable)):
+    if value is None:
+        return ()
+    if not is_iterable(value):
         raise InvalidValueError.of([("citations", value, "must be a list")])
-    found: list[Citation] = []
-    for item in value or ():
-        if isinstance(item, Citation):
-            found.append(item)
-        elif is_mapping(item):
-            found.append(Citation.from_dict(item))
-        else:
-            raise InvalidValueError.of([("citations", item, "must hold citations")])
-    return tuple(found)
+    return tuple(_citation(item) for item in value)
 
 
-@lazily_joined("text")
+def _citation(value: Citation | Mapping[str, Any]) -> Citation:
+    if isinstance(value, Citation):
+        return value
+    if is_mapping(value):
+        return Citation.from_dict(value)
+    raise InvalidValueError.of([("citations", value, "must hold citations")])
+
+
+@final
 @attrs.frozen(weakref_slot=False, repr=False)
 class ContentPart:
     """A piece of what the model says: text, reasoning, an image, the result of the provider's own tool, …
 
     Attributes:
         type: `text`, `reasoning`, `image`, `image_url`, `audio`, `video`, `file`, `file_url`, `refusal`,
-            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as `reasoning`.
+            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as
+            `reasoning`.
         text: The text; of media, their base64; `None` where there is none.
         options: All else that the provider said of the block, e.g. a reasoning's `signature`.
         citations: The sources it points to.
@@ -110,7 +131,7 @@ class ContentPart:
     """
 
     type: str = attrs.field(default="text", converter=part_type)
-    text: str | None = attrs.field(default=None, converter=_clean)
+    text: str | None = attrs.field(default=None, converter=clean)
     options: FrozenDict[Any] = attrs.field(default=None, converter=_options)
     citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
     key: Key = attrs.field(default=None, kw_only=True, eq=False)
@@ -118,16 +139,22 @@ class ContentPart:
 
     def __attrs_post_init__(self) -> None:
         blank_type = ("type", None, "can't be blank") if self.type is None else None
-        check([blank_type or one_of("type", self.type, PART_TYPES), text_or_none("text", self.text)])
+        check(
+            [
+                blank_type or one_of("type", self.type, PART_TYPES),
+                text_or_none("text", self.text),
+                _wrong_key(self.key),
+            ]
+        )
 
     def merge(self, part: ContentPart) -> ContentPart:
         """This part with a later piece of it.
 
-        Texts of one type are joined, `None` adding nothing. Of other types the first text stays; `merge_delta` makes
-        a new block instead. Options are merged key by key: two strings are joined, otherwise the later value wins.
-        Citations are appended.
+        Texts of one type are joined, `None` adding nothing. Of other types the first text stays;
+        `merge_delta` makes a new block instead. Options are merged key by key: two strings are joined,
+        otherwise the later value wins. Citations are appended.
         """
-        text: GrowingText | None = raw_text(self)
+        text = raw_text(self)
         piece = part.text
         if self.type == part.type and piece is not None:
             text = piece if text is None else extend(text, piece)
@@ -148,7 +175,7 @@ class ContentPart:
 
     def __repr__(self) -> str:
         shown = [repr(self.type)] + ([shorten(self.text)] if self.text is not None else [])
-        shown += [f"options={dict(self.options)}"] if self.options else []
+        shown += [f"options={self.options}"] if self.options else []
         shown += [f"citations={list(self.citations)}"] if self.citations else []
         return f"ContentPart({', '.join(shown + _place(self))})"
 
@@ -176,11 +203,15 @@ class ContentPart:
             data.get("text"),
             data.get("options"),
             data.get("citations"),
-            **place_from_dict(data),
+            key=_key_from_json(data.get("key")),
+            open=data.get("open") is True,
         )
 
 
-@lazily_joined("arguments")
+raw_text: Callable[[ContentPart], GrowingText | None] = join_when_read(ContentPart, "text")
+
+
+@final
 @attrs.frozen(weakref_slot=False, repr=False, kw_only=True)
 class ToolCall:
     """A tool that the model wants to be run, or that the provider ran itself.
@@ -188,20 +219,21 @@ class ToolCall:
     Attributes:
         call_id: The id that a result must name.
         name: The tool's name.
-        arguments: While the call is open the JSON text so far; once complete a read-only mapping; of an invalid call
-            the raw text; `None` where nothing came.
+        arguments: While the call is open the JSON text so far; once complete a read-only mapping; of an
+            invalid call the raw text; `None` where nothing came.
         status: `incomplete` or `complete`; only moves forward.
         index: The index that a `MessageDelta` gave it, if it came by one.
         display_text: A line for people, such as "Reading outline.md"; refined, never blanked.
         metadata: All else that is known of it, `execution_status` among it.
         result: What the tool gave back so far.
-        type: `tool_call`; `invalid_tool_call`, which must not be run; or `server_tool_call`, which the provider ran.
+        type: `tool_call`; `invalid_tool_call`, which must not be run; or `server_tool_call`, which the
+            provider ran.
         error: Why an invalid call is invalid.
         key, open: As in `ContentPart`. Not compared.
 
     Raises:
-        InvalidValueError: A status or type that does not exist, an id or name that is no string, arguments that are
-            neither text nor a mapping.
+        InvalidValueError: A status or type that does not exist, an id or name that is no string, arguments
+            that are neither text nor a mapping.
 
     Example:
         >>> import rxdelta as rd
@@ -213,31 +245,31 @@ class ToolCall:
     """
 
     call_id: str | None = attrs.field(default=None, converter=_clean_id)
-    name: str | None = attrs.field(default=None, converter=_clean)
+    name: str | None = attrs.field(default=None, converter=clean)
     arguments: str | FrozenDict[Any] | None = attrs.field(default=None, converter=_arguments)
     status: str = "incomplete"
     index: int | None = None
-    display_text: str | None = attrs.field(default=None, converter=_clean)
+    display_text: str | None = attrs.field(default=None, converter=clean)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     result: ToolResult | None = None
     type: str = "tool_call"
-    error: str | None = attrs.field(default=None, converter=_clean)
+    error: str | None = attrs.field(default=None, converter=clean)
     key: Key = attrs.field(default=None, eq=False)
     open: bool = attrs.field(default=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        arguments = self.arguments
+        no_result = self.result is not None and not isinstance(self.result, ToolResult)
         check(
             [
                 one_of("type", self.type, CALL_TYPES),
                 one_of("status", self.status, ("incomplete", "complete")),
-                *(text_or_none(name, getattr(self, name)) for name in ("call_id", "name", "display_text", "error")),
-                None if arguments is None or isinstance(arguments, (str, FrozenDict)) else
-                ("arguments", arguments, "must be JSON text or a mapping"),
-                None if count_or_none("index", self.index) is None or _negative_int(self.index) else
-                ("index", self.index, "is invalid"),
-                None if self.result is None or isinstance(self.result, ToolResult) else
-                ("result", self.result, "must be a ToolResult"),
+                *(
+                    text_or_none(name, getattr(self, name))
+                    for name in ("call_id", "name", "display_text", "error")
+                ),
+                index_or_none("index", self.index, lowest=None),
+                ("result", self.result, "must be a ToolResult") if no_result else None,
+                _wrong_key(self.key),
             ]
         )
 
@@ -245,8 +277,9 @@ class ToolCall:
     def arguments_so_far(self) -> Any:
         """The arguments as far as they have come, as a read-only value; `None` before anything is there.
 
-        An open string is shown as far as it came, an unfinished number or word waits, open containers are closed.
-        Parsing resumes where the last reading stopped, so reading after every delta costs what came since.
+        An open string is shown as far as it came, an unfinished number or word waits, open containers are
+        closed. Parsing resumes where the last reading stopped, so reading after every delta costs what came
+        since.
         """
         reader = self._preview()
         return self.arguments if reader is None else reader.value
@@ -262,18 +295,15 @@ class ToolCall:
         raw = raw_arguments(self)
         if not raw or isinstance(raw, FrozenDict):
             return None
-        text = read_text(raw)
-        lineage = raw[0].lineage if type(raw) is tuple else None
-        known: tuple[str, PartialJson] | None = None
-        if lineage is not None:
-            known, lineage.preview = lineage.preview, None  # taken out: another thread's reading starts its own
-        if known is not None and text.startswith(known[0]):
-            seen, reader = known
-        else:
-            seen, reader = "", PartialJson()
+        if isinstance(raw, str):
+            reader = PartialJson()
+            reader.feed(raw)
+            return reader
+        text, lineage = read_text(raw), raw[0].lineage
+        known, lineage.preview = lineage.preview, None  # taken out: another thread's reading starts its own
+        seen, reader = known if known is not None and text.startswith(known[0]) else ("", PartialJson())
         reader.feed(text[len(seen) :])
-        if lineage is not None:
-            lineage.preview = (text, reader)
+        lineage.preview = (text, reader)
         return reader
 
     def execution_status(self, default: str = "identified") -> str:
@@ -285,7 +315,7 @@ class ToolCall:
         arguments = self.arguments
         if isinstance(arguments, str):
             try:
-                return FrozenDict(parse_object(arguments))
+                return freeze_mapping(parse_object(arguments), "arguments")
             except InvalidJson:
                 return EMPTY
         return EMPTY if arguments is None else arguments
@@ -294,14 +324,14 @@ class ToolCall:
         """The call with its arguments parsed and `status` complete. One that is so already is returned as it is.
 
         Raises:
-            InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Arguments that never
-                came at all stay `None`.
+            InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Arguments that
+                never came at all stay `None`.
         """
         arguments = self.arguments
         if self.status == "complete" and not isinstance(arguments, str):
             return self
-        for field in ("call_id", "name"):
-            if not (getattr(self, field) or "").strip():
+        for field, value in (("call_id", self.call_id), ("name", self.name)):
+            if not (value or "").strip() and self.type != "server_tool_call":
                 raise self._invalid(field, "can't be blank")
         if isinstance(arguments, str):
             try:
@@ -316,8 +346,8 @@ class ToolCall:
     def merge(self, part: ToolCall) -> ToolCall:
         """This call with a later fragment of it.
 
-        Argument text is appended, a name that comes again is kept once, a complete object replaces text, `None` never
-        unsets anything, and neither `status` nor the execution status goes back.
+        Argument text is appended, a name that comes again is kept once, a complete object replaces text,
+        `None` never unsets anything, and neither `status` nor the execution status goes back.
 
         Raises:
             MergeError: The fragment has another `index`.
@@ -329,9 +359,7 @@ class ToolCall:
             )
         mine, theirs = raw_arguments(self), part.arguments
         if isinstance(theirs, FrozenDict):
-            if self.status == "incomplete" and part.status == "complete":
-                mine = theirs
-            elif mine is None:
+            if mine is None or (self.status == "incomplete" and part.status == "complete"):
                 mine = theirs
         elif theirs is not None and not isinstance(mine, FrozenDict):
             mine = theirs if mine is None else extend(mine, theirs)
@@ -357,7 +385,7 @@ class ToolCall:
         shown = [] if self.type == "tool_call" else [f"type={self.type!r}"]
         for name in ("call_id", "name", "arguments", "index", "display_text", "metadata", "result", "error"):
             value = getattr(self, name)
-            if value is not None and value != EMPTY or (name == "arguments" and value == EMPTY):
+            if value is not None and (value != EMPTY or name == "arguments"):
                 shown.append(f"{name}={shorten(value) if isinstance(value, str) else repr(value)}")
         shown += ["status='complete'"] if self.status == "complete" else []
         return f"ToolCall({', '.join(shown + _place(self))})"
@@ -367,9 +395,13 @@ class ToolCall:
         arguments: dict[str, Any] = {"arguments": thaw(self.arguments)}
         if self.type != "invalid_tool_call" and isinstance(self.arguments, str):
             preview = thaw(self.arguments_so_far)
-            arguments = {"arguments_text": self.arguments} | ({} if preview is None else {"arguments": preview})
+            arguments = {"arguments_text": self.arguments} | (
+                {} if preview is None else {"arguments": preview}
+            )
         return (
-            without_empty({**place_to_dict(self), "type": self.type, "call_id": self.call_id, "name": self.name})
+            without_empty(
+                {**place_to_dict(self), "type": self.type, "call_id": self.call_id, "name": self.name}
+            )
             | arguments
             | without_empty(
                 {
@@ -389,32 +421,41 @@ class ToolCall:
 
         Raises:
             InvalidValueError: As the constructor.
-            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
+                object.
         """
-        result = data.get("result")
-        arguments = data.get("arguments") if data.get("arguments_text") is None else data["arguments_text"]
+        kind, result = data.get("type"), data.get("result")
+        kind = kind if isinstance(kind, str) and kind in CALL_TYPES else "tool_call"
+        arguments = data.get("arguments_text")
+        if arguments is None:
+            arguments = data.get("arguments")
+            if arguments == "" and kind != "invalid_tool_call":
+                arguments = None
         call = cls(
             call_id=data.get("call_id"),
             name=data.get("name"),
-            arguments=None if arguments == "" else arguments,
+            arguments=arguments,
             index=whole_number(data.get("index")),
             display_text=data.get("display_text"),
             metadata=data.get("metadata"),
             result=ToolResult.from_dict(result) if is_mapping(result) else result,
-            type=data["type"] if data.get("type") in CALL_TYPES else "tool_call",
+            type=kind,
             error=data.get("error"),
-            **place_from_dict(data),
+            key=_key_from_json(data.get("key")),
+            open=data.get("open") is True,
         )
         check([one_of("status", data.get("status", "incomplete"), ("incomplete", "complete"))])
-        if data.get("status") != "complete" or call.type == "invalid_tool_call":
+        if data.get("status") != "complete" or kind == "invalid_tool_call":
             return call
         return call.complete()
 
 
+raw_arguments: Callable[[ToolCall], GrowingText | FrozenDict[Any] | None] = join_when_read(
+    ToolCall, "arguments"
+)
+
 Block: TypeAlias = ContentPart | ToolCall
 
-raw_text: Any = ContentPart.raw_text  # type: ignore[attr-defined]  # added by lazily_joined
-raw_arguments: Any = ToolCall.raw_arguments  # type: ignore[attr-defined]
 BlankPart = blank(ContentPart)
 BlankCall = blank(ToolCall)
 
@@ -478,7 +519,7 @@ def change(call: ToolCall, **fields: Any) -> ToolCall:
 
 def change_part(part: ContentPart, **fields: Any) -> ContentPart:
     """The part with fields replaced that are known to be right."""
-    known = {
+    known: dict[str, Any] = {
         "type": part.type,
         "text": raw_text(part),
         "options": part.options,
@@ -494,37 +535,80 @@ def settled(block: Block, *, key: Key = None) -> Block:
     if isinstance(block, ContentPart):
         text = raw_text(block)
         return change_part(block, text=None if text is None else finish_text(text), key=key, open=False)
-    arguments = raw_arguments(block)
-    if arguments is not None and not isinstance(arguments, FrozenDict):
-        arguments = finish_text(arguments)
-    return change(block, arguments=arguments, key=key, open=False)
+    return change(block, arguments=_finished_arguments(block), key=key, open=False)
+
+
+def _finished_arguments(call: ToolCall) -> str | FrozenDict[Any] | None:
+    raw = raw_arguments(call)
+    return raw if raw is None or isinstance(raw, FrozenDict) else finish_text(raw)
 
 
 def invalid(call: ToolCall, error: str) -> ToolCall:
     """The call as one that must not be run, with its raw text and the reason."""
-    raw = raw_arguments(call)
-    text = None if raw is None else raw if isinstance(raw, FrozenDict) else finish_text(raw)
-    return change(call, type="invalid_tool_call", arguments=text, error=error, status="incomplete", open=False)
+    raw = _finished_arguments(call)
+    return change(call, type="invalid_tool_call", arguments=raw, error=error, status="incomplete", open=False)
+
+
+def with_news(
+    call: ToolCall,
+    *,
+    execution_status: str | None = None,
+    display_text: str | None = None,
+    result: ToolResult | None = None,
+) -> ToolCall:
+    """The call with what is new of its execution; itself where nothing is.
+
+    The status only moves forward, `""` doesn't blank the display text, and what came with the first terminal
+    status is the result that stands.
+    """
+    fields: dict[str, Any] = {}
+    if execution_status is not None:
+        metadata = merge_call_metadata(call.metadata, {"execution_status": execution_status})
+        if metadata is not call.metadata:
+            fields["metadata"] = metadata
+    if display_text and display_text != call.display_text:
+        fields["display_text"] = display_text
+    if result is not None and result != call.result and call.execution_status() not in TERMINAL:
+        fields["result"] = result
+    return change(call, **fields) if fields else call
 
 
 def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:
-    """The later value wins, save that an execution status never goes back."""
-    if not theirs:
-        return mine
+    """The later value wins, save that an execution status never goes back. `mine` itself where nothing changes."""
     merged = {**mine, **theirs}
     if "execution_status" in theirs:
-        merged["execution_status"] = later_status(mine.get("execution_status"), theirs["execution_status"])
-    return FrozenDict(merged)
+        merged["execution_status"] = _later_status(mine.get("execution_status"), theirs["execution_status"])
+    return mine if merged == mine else FrozenDict(merged)
 
 
-def later_status(known: object, new: object) -> object:
+def _later_status(known: object, new: object) -> object:
     """The status further on: `identified` → `executing` → `completed` or `failed`, never back."""
-    if known in TERMINAL:
-        return known
-    order = EXECUTION_ORDER
-    if isinstance(known, str) and isinstance(new, str) and order.get(new, 1) < order.get(known, 0):
-        return known
-    return new
+    if isinstance(known, str) and isinstance(new, str):
+        forward = _EXECUTION_ORDER.get(new, 1) >= _EXECUTION_ORDER.get(known, 1)
+        return new if forward and known not in TERMINAL else known
+    return known if new is None else new
+
+
+def place_for(blocks: Sequence[Block], key: Key) -> int:
+    """Where a new block belongs: a numbered one before the first of its kind with a higher number, any other last."""
+    number, place = _number(key), len(blocks)
+    if number is not None:
+        for n in range(len(blocks) - 1, -1, -1):
+            known = _number(blocks[n].key)
+            if known is not None and known[0] == number[0]:
+                if known[1] <= number[1]:
+                    break
+                place = n
+    return place
+
+
+def _number(key: Key) -> tuple[str, int] | None:
+    """Parts of numbered slots, and blocks of numbered events, stand in the order of their numbers."""
+    if isinstance(key, int):
+        return ("event", key)
+    return (
+        ("part", key[1]) if isinstance(key, tuple) and key[0] == "part" and isinstance(key[1], int) else None
+    )
 
 
 def shorten(text: str, width: int = 60) -> str:
@@ -539,24 +623,21 @@ def place_to_dict(block: Block) -> dict[str, Any]:
     return {"key": key_to_json(block.key), "open": True if block.open else None}
 
 
-def place_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
-    key = data.get("key")
-    if isinstance(key, Sequence) and not isinstance(key, str):
-        pair: tuple[Any, ...] = tuple(key)
-        key = pair
-    wrong = isinstance(key, (bool, float)) or not isinstance(key, (int, str, tuple, type(None)))
-    if isinstance(key, tuple):
-        wrong = len(key) != 2 or key[0] not in ("part", "call") or isinstance(key[1], (list, dict, float, bool))
-    check([("key", key, "is invalid") if wrong else None])
-    return {"key": key, "open": data.get("open") is True}
+def _key_from_json(value: Any) -> Any:
+    return tuple(value) if is_list(value) else value
+
+
+def _wrong_key(key: object) -> Problem | None:
+    number = key
+    if is_list(key):
+        if isinstance(key, list) or len(key) != 2 or key[0] not in ("part", "call"):
+            return ("key", key, "is invalid")
+        number = key[1]
+    return None if isinstance(number, str) else index_or_none("key", number, lowest=None)
 
 
 def _place(block: Block) -> list[str]:
     return ([] if block.key is None else [f"key={block.key!r}"]) + (["open=True"] if block.open else [])
-
-
-def _negative_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _merge_name(mine: str | None, theirs: str | None) -> str | None:
@@ -575,10 +656,10 @@ def _merge_options(mine: FrozenDict[Any], theirs: FrozenDict[Any]) -> FrozenDict
 
 def _has_path(value: Any, path: Sequence[str | int]) -> bool:
     for step in path:
-        if isinstance(value, FrozenDict) and isinstance(step, str) and step in value:
+        if isinstance(value, str) or (isinstance(step, int) and step < 0):
+            return False
+        try:
             value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
-            value = value[step]
-        else:
+        except (LookupError, TypeError):
             return False
     return True

@@ -128,7 +128,9 @@ class ProviderError(RxDeltaError):
         snapshot: MessageDelta | None = None,
     ) -> None:
         label = "/".join(word for word in (type, code) if word)
-        super().__init__(f"the provider ended the stream with an error{f' ({label})' if label else ''}: {message}")
+        super().__init__(
+            f"the provider ended the stream with an error{f' ({label})' if label else ''}: {message}"
+        )
         self.message = message
         self.type = type
         self.code = code

@@ -1,32 +1,41 @@
 """How a reply grows by events: one step is O(1) in the text received so far.
 
-Lenient by design. What the protocol forbids is ignored where it would damage a block (a delta before its block's
-start, after its end, or of another kind), and taken at its word where it can be (a second start resets the block, a
-second finish overrules the first). `rxdelta.operators.validate` is for those who want to know.
+Lenient by design. What the protocol forbids is ignored where it would damage a block (a delta before its
+block's start, after its end, or of another kind), and taken at its word where it can be (a second start
+resets the block, a second finish overrules the first). `rxdelta.operators.validate` is for those who want to
+know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
 from rxdelta.core._block_wire import block_from_wire, finish_block, finish_content, update_block
 from rxdelta.core._blocks import (
-    TERMINAL,
     BlankPart,
     Block,
     ContentPart,
     Key,
     ToolCall,
-    change,
-    merge_call_metadata,
+    place_for,
     raw_arguments,
     raw_text,
     with_arguments,
+    with_news,
 )
-from rxdelta.core._errors import LimitExceededError, ProtocolError, ProviderError
+from rxdelta.core._errors import (
+    InvalidValueError,
+    LimitExceededError,
+    ProtocolError,
+    ProviderError,
+    RxDeltaError,
+)
+from rxdelta.core._frozen import FrozenDict
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._snapshot import BlankDelta, Head, MessageDelta, add_attempt, make_delta
+from rxdelta.core._text import extend, text_length
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -45,22 +54,52 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._snapshot import BlankDelta, Head, MessageDelta, make_delta
-from rxdelta.core._text import extend, text_length
 
-__all__ = ["BlockFold", "Fold", "apply_event"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_GROWS: dict[str, type] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
+    from rxdelta.core._text import GrowingText
+
+__all__ = ["BlockFold", "Fold", "apply_event", "grows_by"]
+
+Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
+"""The deltas whose pieces are appended."""
+
+_GROWS: dict[str, type[Growth]] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
+_REASONS = ("stop", "length", "tool_use", "content_filter")
 _CUT = {
     "length": "the message was cut short by the token limit while the call was open",
     "interrupted": "the message was interrupted while the call was open",
 }
 
 
+def grows_by(block: Block) -> type[Growth]:
+    """The kind of delta that is more of this block."""
+    return ToolCallDelta if isinstance(block, ToolCall) else _GROWS.get(block.type, DataDelta)
+
+
+def _piece(event: Growth) -> str:
+    if isinstance(event, TextDelta):
+        return event.text
+    if isinstance(event, ToolCallDelta):
+        return event.args
+    return event.reasoning if isinstance(event, ReasoningDelta) else event.data
+
+
 class BlockFold:
     """One block and how it grows; the fold of a message is one of these a block, and its head.
+
+    Args:
+        start: The event that begins the block, or a block as it stands.
+        limits: What a stream may make us hold.
+
+    Attributes:
+        block: The block so far.
+        grows: The kind of delta that is more of it; `None` once it has ended.
+        place: Its place in the message, which is its owner's business.
+
+    Raises:
+        LimitExceededError: The block begins with more than `Limits.block_chars`.
 
     Example:
         >>> import rxdelta as rd
@@ -69,71 +108,65 @@ class BlockFold:
         'Hi'
     """
 
-    __slots__ = ("_limits", "_size", "_text", "block", "grows", "place")
+    __slots__ = ("_most", "_size", "_text", "block", "grows", "place")
 
     def __init__(self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = limits
+        self._most = limits.block_chars
         self.place = 0
         self.reset(start)
 
     def reset(self, start: BlockStart | Block) -> Block:
         """Begin anew with this start, or with a block as it stands."""
-        self.block: Block = block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
+        self.block: Block = (
+            block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
+        )
         self._take_stock()
         return self.block
 
     def _take_stock(self) -> None:
         block = self.block
-        self.grows: type | None = None  # the kind of delta that is more of this block
-        if not block.open:
-            return
-        if isinstance(block, ToolCall):
-            self._text = raw_arguments(block)
-            if not isinstance(self._text, FrozenDict) or not self._text:
-                self.grows = ToolCallDelta  # an object that came whole takes no more text
-        else:
-            self._text = raw_text(block)
-            self.grows = _GROWS.get(block.type, DataDelta)
-        self._text = self._text or ""
-        self._size = 0 if isinstance(self._text, FrozenDict) else text_length(self._text)
-        if self._size > self._limits.block_chars:
-            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the length of one block")
+        raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
+        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # such arguments take no more text
+        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
+        self._text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
+        self._size = 0 if raw is None or isinstance(raw, FrozenDict) else text_length(raw)
+        if self._size > self._most:
+            raise LimitExceededError.of("block_chars", self._most, "the length of one block")
 
-    def step(self, event: TextDelta | ReasoningDelta | DataDelta | ToolCallDelta | BlockDelta | BlockFinish) -> Block:
+    def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
         """The block after one event of it; the same object where nothing changed.
 
         Raises:
             LimitExceededError: The block grew beyond `Limits.block_chars`.
         """
-        if type(event) is self.grows:
-            if isinstance(event, TextDelta):
-                return self.grow(event.text)
-            if isinstance(event, ToolCallDelta):
-                return self.grow(event.args)
-            return self.grow(event.reasoning if isinstance(event, ReasoningDelta) else event.data)  # type: ignore[union-attr]
         if isinstance(event, BlockFinish):
             return self.finish(event.content)
-        if isinstance(event, BlockDelta) and self.block.open:
-            self.reset(update_block(self.block, event.fields))
-        return self.block
+        if isinstance(event, BlockDelta):
+            updated = update_block(self.block, event.fields) if self.block.open else self.block
+            return self.block if updated is self.block else self.reset(updated)
+        return self.grow(_piece(event)) if type(event) is self.grows else self.block
 
     def grow(self, piece: str) -> Block:
-        """The block with this piece of the kind that it grows by."""
+        """The block with one more piece, which must be of the kind that it grows by.
+
+        Raises:
+            LimitExceededError: The block grew beyond `Limits.block_chars`.
+        """
         if not piece:
             return self.block
         self._size += len(piece)
-        if self._size > self._limits.block_chars:
-            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the length of one block")
+        if self._size > self._most:
+            raise LimitExceededError.of("block_chars", self._most, "the length of one block")
         self._text = text = extend(self._text, piece)
         block = self.block
         if type(block) is ToolCall:
-            self.block = grown = with_arguments(block, text)
-            return grown
-        part: Any = BlankPart()
+            self.block = with_arguments(block, text)
+            return self.block
+        part: Any = BlankPart()  # `make_part`, written out because it runs for every piece
         part.type = block.type
         part.text = text
-        part.options = block.options  # type: ignore[union-attr]
-        part.citations = block.citations  # type: ignore[union-attr]
+        part.options = block.options
+        part.citations = block.citations
         part.key = block.key
         part.open = True
         part.__class__ = ContentPart
@@ -141,10 +174,18 @@ class BlockFold:
         return self.block
 
     def finish(self, content: FrozenDict[Any] | None = None, *, cut: str | None = None) -> Block:
-        """The block closed; see `finish_block`. A second finish overrules the first if it carries content."""
+        """The block closed. A second finish overrules the first if it carries content.
+
+        Args:
+            content: What the finish says that the block is; `None` is as folded.
+            cut: Why the message ended before its time; an open call is then invalid.
+
+        Raises:
+            LimitExceededError: The content is longer than `Limits.block_chars`.
+        """
         if content is not None:
-            self.block = finish_block(finish_content(self.block, content, self.block.key), cut=cut)
-        elif self.block.open:
+            self.reset(finish_content(self.block, content, self.block.key))
+        if content is not None or self.block.open:
             self.block = finish_block(self.block, cut=cut)
         self.grows = None
         return self.block
@@ -155,8 +196,8 @@ class Fold:
 
     Args:
         snapshot: Where to begin; `None` is an empty assistant message.
-        choice: Which of several alternative replies to fold, events of the others being ignored; `None` takes the
-            snapshot's, or that of the first event.
+        choice: Which of several alternative replies to fold, events of the others being ignored; `None` takes
+            the snapshot's, or that of the first event.
         limits: What a stream may make us hold.
 
     Example:
@@ -169,7 +210,11 @@ class Fold:
     """
 
     def __init__(
-        self, snapshot: MessageDelta | None = None, *, choice: int | None = None, limits: Limits = DEFAULT_LIMITS
+        self,
+        snapshot: MessageDelta | None = None,
+        *,
+        choice: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._limits = limits
         self._choice = choice if snapshot is None or choice is not None else snapshot.choice
@@ -185,34 +230,43 @@ class Fold:
         for place, block in enumerate(self._blocks):  # of several with one key the newest is meant
             self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
             fold.place = place
-        self._highest: int = max((block.key for block in self._blocks if type(block.key) is int), default=-1)
+            if snapshot.status != "incomplete":
+                fold.grows = None
 
     def step(self, event: Event | MessageDelta) -> MessageDelta:
         """The snapshot after one event, or small delta; the same object where nothing changed.
 
+        Whatever is raised has the snapshot so far as `.snapshot`.
+
         Raises:
-            ProviderError: The event is a `StreamError`; `.snapshot` is what came before it.
+            ProviderError: The event is a `StreamError`.
             ProtocolError: A second message begins after this one has finished.
-            LimitExceededError: Too many blocks, or one too large.
+            LimitExceededError: An index that is too large, too many blocks, or one too large.
+            InvalidValueError: It is no event at all.
         """
-        kind = type(event)
+        given: Any = event  # the checkers don't follow `type(…) is`, which is what is quick
+        kind: Any = type(event)
         if kind is TextDelta:
-            piece = event.text  # type: ignore[union-attr]
+            piece = given.text
         elif kind is ToolCallDelta:
-            piece = event.args  # type: ignore[union-attr]
+            piece = given.args
         elif kind is ReasoningDelta:
-            piece = event.reasoning  # type: ignore[union-attr]
+            piece = given.reasoning
         elif kind is DataDelta:
-            piece = event.data  # type: ignore[union-attr]
+            piece = given.data
         else:
             return self._step_with_care(event)
-        if event.choice != self._choice:  # type: ignore[union-attr]
+        if given.choice != self._choice:
             return self._step_with_care(event)
-        fold = self._folds.get(event.index)  # type: ignore[union-attr]
+        fold = self._folds.get(given.index)
         if fold is None or fold.grows is not kind or not piece:
             return self.snapshot
         blocks = self._blocks
-        blocks[fold.place] = fold.grow(piece)
+        try:
+            blocks[fold.place] = fold.grow(piece)
+        except LimitExceededError as error:
+            error.snapshot = self.snapshot
+            raise
         delta: Any = BlankDelta()
         delta._head = self._head
         delta.blocks = tuple(blocks)
@@ -227,9 +281,18 @@ class Fold:
                 self._choice = choice
                 self._head = attrs.evolve(self._head, choice=choice)
                 return self.step(event)
-            if not isinstance(event, (StreamError, MessageDelta)):
+            if not isinstance(event, StreamError):
                 return self.snapshot
-        return _STEPS[type(event)](self, event)
+        step = self._STEPS.get(type(event))
+        if step is None:
+            raise InvalidValueError.of(
+                [("event", event, "must be an event or a MessageDelta; chunks go through decode() first")]
+            )
+        try:
+            return step(self, event)
+        except RxDeltaError as error:
+            error.snapshot = self.snapshot
+            raise
 
     def _show(self, **head: Any) -> MessageDelta:
         if head:
@@ -256,19 +319,20 @@ class Fold:
         return self.snapshot if block is known else self._show()
 
     def _block_finish(self, event: BlockFinish) -> MessageDelta:
-        if event.content is not None and event.index not in self._folds and self._head.status == "incomplete":
-            self._add(event.index, BlockFold(finish_content(None, event.content, event.index), limits=self._limits))
-        return self._block_delta(event)
+        if event.content is None or event.index in self._folds or self._head.status != "incomplete":
+            return self._block_delta(event)
+        fold = BlockFold(finish_content(None, event.content, event.index), limits=self._limits)
+        fold.finish()
+        self._add(event.index, fold)
+        return self._show()
 
     def _add(self, key: Key, fold: BlockFold) -> None:
         """Put a new block where its key belongs: integers in their order, all else as first seen."""
+        if isinstance(key, int) and abs(key) >= self._limits.index:
+            raise LimitExceededError.of("index", self._limits.index, "the block index")
         if len(self._blocks) >= self._limits.blocks:
             raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
-        place = len(self._blocks)
-        if type(key) is int:
-            if key < self._highest:
-                place = next(n for n, block in enumerate(self._blocks) if type(block.key) is int and block.key > key)
-            self._highest = max(self._highest, key)
+        place = place_for(self._blocks, key)
         self._blocks.insert(place, fold.block)
         self._folds[key] = fold
         for later in range(place, len(self._blocks)):
@@ -301,14 +365,18 @@ class Fold:
             return self.snapshot
         self._close_all(_CUT.get(event.reason or ""))
         reason = _reason(event.reason, self._blocks)
-        model = event.metadata.get("model_name", event.metadata.get("model"))
+        word = event.provider_reason
+        if word is None and event.reason not in _REASONS:
+            word = event.reason
         return self._show(
             status="length" if reason == "length" else "complete",
             finish_reason=reason,
-            provider_finish_reason=event.reason if event.provider_reason is None else event.provider_reason,
+            provider_finish_reason=word,
             usage=event.usage or head.usage,
-            metadata=FrozenDict({**head.metadata, **event.metadata}),
-            model=model if head.model is None and isinstance(model, str) else head.model,
+            metadata=FrozenDict(
+                {k: v for k, v in {**head.metadata, **event.metadata}.items() if k != "model"}
+            ),
+            model=event.model if head.model is None else head.model,
         )
 
     def _close_all(self, cut: str | None) -> None:
@@ -322,14 +390,23 @@ class Fold:
     def _tool_update(self, event: ToolUpdate) -> MessageDelta:
         changed = False
         for place, block in enumerate(self._blocks):
-            if isinstance(block, ToolCall) and block.call_id == event.call_id and block.type == "tool_call":
-                updated = _updated(block, event)
+            if (
+                isinstance(block, ToolCall)
+                and block.call_id == event.call_id
+                and block.type != "invalid_tool_call"
+            ):
+                updated = with_news(
+                    block,
+                    execution_status=event.execution_status,
+                    display_text=event.display_text,
+                    result=event.result,
+                )
                 if updated is not block:
                     changed = True
                     self._blocks[place] = updated
                     fold = self._folds[block.key]
                     if fold.place == place:
-                        fold.reset(updated)
+                        fold.block = updated
         return self._show() if changed else self.snapshot
 
     def _message_interrupted(self, event: MessageInterrupted) -> MessageDelta:
@@ -340,10 +417,12 @@ class Fold:
         return self._show(status="interrupted", metadata=FrozenDict({**self._head.metadata, **why}))
 
     def _attempt_reset(self, event: AttemptReset) -> MessageDelta:
-        head, spent = self._head, event.usage or self._head.usage
-        failed = spent if head.failed_usage is None else head.failed_usage.add(spent)
+        head = self._head
+        failed = add_attempt(head.failed_usage, event.usage or head.usage)
         self._load(
-            make_delta(Head(role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed), ())
+            make_delta(
+                Head(role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed), ()
+            )
         )
         return self.snapshot
 
@@ -353,23 +432,23 @@ class Fold:
         self._load(merge_delta(self.snapshot, delta))
         return self.snapshot
 
-    def _unchanged(self, event: Any) -> MessageDelta:
+    def _unchanged(self, _: ProviderEvent) -> MessageDelta:
         return self.snapshot
 
-
-def _updated(call: ToolCall, event: ToolUpdate) -> ToolCall:
-    """Status moves forward, the display text is refined, and the first terminal result stands."""
-    ended = call.metadata.get("execution_status") in TERMINAL
-    fields: dict[str, Any] = {}
-    if event.execution_status is not None:
-        metadata = merge_call_metadata(call.metadata, {"execution_status": event.execution_status})
-        if metadata != call.metadata:
-            fields["metadata"] = metadata
-    if event.display_text and event.display_text != call.display_text:
-        fields["display_text"] = event.display_text
-    if event.result is not None and not ended and event.result != call.result:
-        fields["result"] = event.result
-    return change(call, **fields) if fields else call
+    _STEPS: ClassVar[dict[type, Callable[[Fold, Any], MessageDelta]]] = {
+        MessageStart: _message_start,
+        BlockStart: _block_start,
+        BlockDelta: _block_delta,
+        BlockFinish: _block_finish,
+        UsageUpdate: _usage_update,
+        MessageFinish: _message_finish,
+        StreamError: _stream_error,
+        ProviderEvent: _unchanged,
+        ToolUpdate: _tool_update,
+        MessageInterrupted: _message_interrupted,
+        AttemptReset: _attempt_reset,
+        MessageDelta: _merge,
+    }
 
 
 def _reason(reason: str | None, blocks: list[Block]) -> str:
@@ -380,35 +459,21 @@ def _reason(reason: str | None, blocks: list[Block]) -> str:
     return "tool_use" if asked else "stop"
 
 
-_STEPS: dict[type, Callable[[Fold, Any], MessageDelta]] = {
-    MessageStart: Fold._message_start,
-    BlockStart: Fold._block_start,
-    BlockDelta: Fold._block_delta,
-    BlockFinish: Fold._block_finish,
-    UsageUpdate: Fold._usage_update,
-    MessageFinish: Fold._message_finish,
-    StreamError: Fold._stream_error,
-    ProviderEvent: Fold._unchanged,
-    ToolUpdate: Fold._tool_update,
-    MessageInterrupted: Fold._message_interrupted,
-    AttemptReset: Fold._attempt_reset,
-    MessageDelta: Fold._merge,
-}
-
-
 def apply_event(snapshot: MessageDelta | None, event: Event) -> MessageDelta:
     """The snapshot after one event of the chat stream event protocol.
 
     One step of a `Fold`; where many follow each other, keep the fold.
 
     Args:
-        snapshot: The reply so far; `None` is an empty assistant message. An event of another choice changes nothing.
+        snapshot: The reply so far; `None` is an empty assistant message. An event of another choice changes
+            nothing.
         event: The event.
 
     Raises:
         ProviderError: The event is a `StreamError`; the error's `.snapshot` is `snapshot`.
         ProtocolError: A second message begins after this one has finished.
-        LimitExceededError: Too many blocks, or one too large.
+        LimitExceededError: An index that is too large, too many blocks, or one too large.
+        InvalidValueError: It is no event at all.
 
     Example:
         >>> import rxdelta as rd

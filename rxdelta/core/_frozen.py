@@ -1,19 +1,29 @@
 """Read-only JSON containers: a snapshot that somebody kept must not change under them.
 
-Subclasses of `dict` and `list`, not proxies, because those pickle, print, compare and go through `json.dumps` as
-people expect.
+Subclasses of `dict` and `list`, not proxies, because those pickle, print, compare and go through `json.dumps`
+as people expect.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._strict_json import clean_text
+from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._strict_json import MAX_DIGITS, clean_text
 
-__all__ = ["FrozenDict", "FrozenList", "freeze", "freeze_mapping", "is_list", "is_mapping", "thaw"]
+__all__ = [
+    "FrozenDict",
+    "FrozenList",
+    "freeze",
+    "freeze_mapping",
+    "is_iterable",
+    "is_list",
+    "is_mapping",
+    "thaw",
+]
 
 V = TypeVar("V")
 
@@ -28,8 +38,15 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, (list, tuple))
 
 
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """What can be made a tuple of items: text and mappings are no such thing."""
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
+
+
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
-    raise TypeError(f"{type(self).__name__} is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)")
+    raise TypeError(
+        f"{type(self).__name__} is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)"
+    )
 
 
 class FrozenDict(dict[str, V]):
@@ -89,6 +106,8 @@ class FrozenList(list[V]):
 
 EMPTY: FrozenDict[Any] = FrozenDict()
 
+_MAX_INTEGER = 10**MAX_DIGITS  # beyond it `json.dumps` raises
+
 
 def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any:
     """The same JSON value, read-only all the way in.
@@ -97,47 +116,63 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
         value: Strings, numbers, booleans, `None`, and mappings (string keys), lists and tuples of them. Lone
             surrogates in strings become U+FFFD, so that the result can always be written as UTF-8.
         field: What an error calls the value.
-        lenient: What came from a provider rather than from a person is never refused: a float that JSON cannot
-            express becomes `None` (as in JavaScript), keys are made strings, other objects their `repr`.
+        lenient: What came from a provider rather than from a person is never refused: a number that JSON
+            cannot express becomes `None` (as in JavaScript), and so does what is nested too deep; keys are
+            made strings, other objects their `repr`.
 
     Raises:
-        InvalidValueError: Not a JSON value, or nested too deep to copy.
+        InvalidValueError: Not a JSON value, or nested deeper than `Limits.json_depth`.
+
+    Example:
+        >>> frozen = freeze({"path": ["a"]})
+        >>> frozen["path"].append("b")
+        Traceback (most recent call last):
+            ...
+        TypeError: FrozenList is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)
     """
-    try:
-        return _freeze(value, field, lenient)
-    except RecursionError:
-        if lenient:
-            return None
-        raise InvalidValueError.of([(field, "…", "is nested too deep")]) from None
+    return _freeze(value, field, lenient, 0)
 
 
-def _freeze(value: object, field: str, lenient: bool) -> Any:
-    kind = type(value)
-    if kind is str:
-        return clean_text(str(value))
-    if value is None or kind is int or kind is bool or kind is FrozenDict or kind is FrozenList:
+def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
+    if isinstance(value, str):
+        return clean_text(str.__str__(value))  # of an enum its value
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
+    if isinstance(value, (int, float)):
+        known = -_MAX_INTEGER < value < _MAX_INTEGER if isinstance(value, int) else math.isfinite(value)
+        if known:
+            return int(value) if isinstance(value, int) else float(value)
         if lenient:
             return None
         raise InvalidValueError.of([(field, value, "is not a number that JSON has")])
-    if is_mapping(value):
-        frozen: dict[str, Any] = {}
-        for key, item in value.items():
-            if not isinstance(key, str) and not lenient:
-                raise InvalidValueError.of([(field, key, "has a key that is not a string")])
-            name = clean_text(str(key))
-            frozen[name] = _freeze(item, f"{field}.{name}", lenient)
-        return FrozenDict(frozen)
-    if is_list(value):
-        return FrozenList([_freeze(item, f"{field}[{n}]", lenient) for n, item in enumerate(value)])
-    if isinstance(value, (str, int)):  # subclasses, enums among them
-        return clean_text(str.__str__(value)) if isinstance(value, str) else int(value)
+    if is_mapping(value) or is_list(value):
+        if depth == DEFAULT_LIMITS.json_depth:
+            if lenient:
+                return None
+            raise InvalidValueError.of([(field, "…", "is nested too deep")])
+        if is_mapping(value):
+            return _freeze_mapping(value, field, lenient, depth)
+        items = [
+            _freeze(item, field if lenient else f"{field}[{n}]", lenient, depth + 1)
+            for n, item in enumerate(value)
+        ]
+        same = all(new is old for new, old in zip(items, value))
+        return value if same and isinstance(value, FrozenList) else FrozenList(items)
     if lenient:
         return clean_text(repr(value))
-    raise InvalidValueError.of([(field, value, f"is a {kind.__name__}, not a JSON value")])
+    raise InvalidValueError.of([(field, value, f"is a {type(value).__name__}, not a JSON value")])
+
+
+def _freeze_mapping(value: Mapping[Any, Any], field: str, lenient: bool, depth: int) -> FrozenDict[Any]:
+    frozen: dict[str, Any] = {}
+    for key, item in value.items():
+        if not isinstance(key, str) and not lenient:
+            raise InvalidValueError.of([(field, key, "has a key that is not a string")])
+        name = clean_text(str.__str__(key) if isinstance(key, str) else str(key))
+        frozen[name] = _freeze(item, field if lenient else f"{field}.{name}", lenient, depth + 1)
+    if isinstance(value, FrozenDict) and all(value.get(name, value) is item for name, item in frozen.items()):
+        return value  # frozen all the way in already
+    return FrozenDict(frozen)
 
 
 def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> FrozenDict[Any]:
@@ -145,8 +180,7 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
     if value is None:
         return EMPTY
     if is_mapping(value):
-        frozen: FrozenDict[Any] = freeze(value, field, lenient=lenient)
-        return frozen
+        return _freeze_mapping(value, field, lenient, 0)
     raise InvalidValueError.of([(field, value, "must be a mapping")])
 
 

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from rxdelta.core._block_wire import block_from_wire
-from rxdelta.core._blocks import ToolCall
+from rxdelta.core._fold import grows_by
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
     BlockFinish,
     BlockStart,
-    DataDelta,
     Event,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
     ProviderEvent,
-    ReasoningDelta,
     StreamError,
-    TextDelta,
-    ToolCallDelta,
     ToolUpdate,
     UsageUpdate,
 )
 
 __all__ = ["Lifecycle"]
-
-_TAKES: dict[str, type] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
 
 
 class Lifecycle:
@@ -44,7 +37,7 @@ class Lifecycle:
     | `delta_type_mismatch` | e.g. a text delta for a reasoning |
     | `unknown_delta_type` | a delta that the protocol doesn't have |
     | `block_not_finished` | the message finished with a block open |
-    | `event_after_message_finish`, `duplicate_message_finish` | the message has finished |
+    | `event_after_message_finish`, `duplicate_message_finish` | the message has finished or was interrupted |
     | `missing_message_finish` | the stream ended first |
     | `error_event` | the provider reported an error |
 
@@ -64,7 +57,11 @@ class Lifecycle:
     def check(self, event: Event) -> str | None:
         """The first rule that this event breaks, if any. What it means is taken in all the same."""
         if isinstance(event, (ToolUpdate, ProviderEvent)):
-            delta = isinstance(event, ProviderEvent) and event.name == "content-block-delta" and not event.provider
+            delta = (
+                isinstance(event, ProviderEvent)
+                and event.name == "content-block-delta"
+                and not event.provider
+            )
             return "unknown_delta_type" if delta else None
         if isinstance(event, AttemptReset):
             self._begin()
@@ -74,6 +71,8 @@ class Lifecycle:
             return None
         if isinstance(event, StreamError):
             return "error_event"
+        if self._interrupted:
+            return "event_after_message_finish"
         choice = self._choices.setdefault(event.choice, _Choice())
         return choice.check(event)
 
@@ -100,15 +99,28 @@ class _Choice:
             self._started = True
             return broken
         if self.finished:
-            return "duplicate_message_finish" if isinstance(event, MessageFinish) else "event_after_message_finish"
+            return (
+                "duplicate_message_finish"
+                if isinstance(event, MessageFinish)
+                else "event_after_message_finish"
+            )
         unheralded = None if self._started else "missing_message_start"
         self._started = True
-        return unheralded or _CHECKS.get(type(event), _Choice._delta)(self, event)
+        broken = self._check_block(event)
+        return unheralded or broken
+
+    def _check_block(self, event: Any) -> str | None:
+        if isinstance(event, UsageUpdate):
+            return None
+        if isinstance(event, BlockStart):
+            return self._start(event)
+        if isinstance(event, BlockFinish):
+            return self._finish(event)
+        return self._message_finish() if isinstance(event, MessageFinish) else self._delta(event)
 
     def _start(self, event: BlockStart) -> str | None:
         known = event.index in self._open or event.index in self._closed
-        block = block_from_wire(event.content, event.index)
-        self._open[event.index] = ToolCallDelta if isinstance(block, ToolCall) else _TAKES.get(block.type, DataDelta)
+        self._open[event.index] = grows_by(block_from_wire(event.content, event.index))
         self._closed.discard(event.index)
         return "duplicate_block_start" if known else None
 
@@ -127,17 +139,6 @@ class _Choice:
         self._closed.add(event.index)
         return "finish_without_start" if started is None else None
 
-    def _message_finish(self, event: MessageFinish) -> str | None:
+    def _message_finish(self) -> str | None:
         self.finished = True
         return "block_not_finished" if self._open else None
-
-    def _fine(self, event: UsageUpdate) -> str | None:
-        return None
-
-
-_CHECKS: dict[type, Callable[[_Choice, Any], str | None]] = {
-    BlockStart: _Choice._start,
-    BlockFinish: _Choice._finish,
-    MessageFinish: _Choice._message_finish,
-    UsageUpdate: _Choice._fine,
-}

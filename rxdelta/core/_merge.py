@@ -1,22 +1,24 @@
 """How a reply grows by small `MessageDelta`s: content by slot, calls by index and id.
 
-A left fold. It is associative for parts, and for calls whose fragments carry one id (or none at all) and whose name
-comes whole.
+A left fold. It is associative for parts, and for calls whose fragments carry one id (or none at all) and
+whose name comes whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, Union, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
 
 import attrs
 
-from rxdelta.core._blocks import Block, ContentPart, Key, ToolCall, change, change_part
+from rxdelta.core._blocks import Block, ContentPart, ToolCall, change, change_part, place_for, raw_arguments
 from rxdelta.core._errors import MergeError
-from rxdelta.core.events import Event, StreamError
 from rxdelta.core._fold import apply_event
 from rxdelta.core._frozen import FrozenDict, is_list, is_mapping
-from rxdelta.core._snapshot import Head, MessageDelta, make_delta
+from rxdelta.core._snapshot import Head, MessageDelta, add_usage, make_delta
+from rxdelta.core.events import Event, StreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["absorb_content", "merge_delta", "merge_deltas"]
 
@@ -26,16 +28,17 @@ Nested: TypeAlias = Union[MessageDelta, Event, "Sequence[Nested]"]
 def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> MessageDelta:
     """The snapshot `primary` with one more delta merged into it.
 
-    Content goes to the slot `delta.index` (0 if it has none): a part of the newest part's type there is joined to it,
-    another type makes a new block behind it, empty text is nothing. Each call's fragment goes, among the calls of its
-    index, to the one with its id; else to an open one that has no id yet; else, if the fragment has no id, to the
-    newest; else it begins a new call. A delta that is itself a snapshot is merged block by block. Status moves only
-    forward, usage is added, of other metadata the last wins.
+    Content goes to the slot `delta.index` (0 if it has none): a part of the newest part's type there is
+    joined to it, another type makes a new block behind it, empty text is nothing. Each call's fragment goes,
+    among the calls of its index, to the one with its id; else to an open one that has no id yet; else, if the
+    fragment has no id, to the newest; else it begins a new call. A delta that is itself a snapshot is merged
+    block by block. Status moves only forward, usage is added, of other metadata the last wins. A delta of
+    another choice changes nothing.
 
     Args:
         primary: The reply so far; `None` is an empty assistant message, whatever role the delta has.
-        delta: A small delta, a snapshot, or an event. A `StreamError` leaves `primary` as it is; any other event is
-            applied as by `apply_event`.
+        delta: A small delta, a snapshot, or an event. A `StreamError` leaves `primary` as it is; any other
+            event is applied as by `apply_event`.
 
     Raises:
         MergeError: `primary` is not an assistant's.
@@ -53,13 +56,15 @@ def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> Me
         return primary
     if not isinstance(delta, MessageDelta):
         return apply_event(primary, delta)
+    if delta.choice != primary.choice:
+        return primary
     if primary.role != "assistant":
-        raise MergeError(f"cannot merge into a delta whose role is {primary.role!r}; begin with merge_delta(None, …)")
+        raise MergeError(
+            f"cannot merge into a delta whose role is {primary.role!r}; begin with merge_delta(None, …)"
+        )
     base = absorb_content(primary)
     blocks = list(base.blocks)
-    slot = 0 if delta.index is None else delta.index
-    for part in _parts(delta.content):
-        _merge_part(blocks, change_part(part, key=("part", slot), open=False))
+    _merge_content(blocks, delta)
     for block in delta.blocks:
         if isinstance(block, ToolCall):
             _merge_call(blocks, block)
@@ -73,9 +78,13 @@ def absorb_content(delta: MessageDelta) -> MessageDelta:
     if delta.content is None:
         return delta
     blocks = list(delta.blocks)
+    _merge_content(blocks, delta)
+    return make_delta(attrs.evolve(delta._head, content=None), tuple(blocks))
+
+
+def _merge_content(blocks: list[Block], delta: MessageDelta) -> None:
     for part in _parts(delta.content):
         _merge_part(blocks, change_part(part, key=("part", delta.index or 0), open=False))
-    return make_delta(attrs.evolve(delta._head, content=None), tuple(blocks))
 
 
 @overload
@@ -85,7 +94,8 @@ def merge_deltas(accumulated: MessageDelta | None, deltas: Sequence[Nested], /) 
 def merge_deltas(*arguments: Any) -> MessageDelta | None:
     """`merge_delta` over many: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
 
-    Lists may be nested at any depth. Without a delta the result is `accumulated` as it is, `None` without one.
+    Lists may be nested at any depth. Without a delta the result is `accumulated` as it is, `None` without
+    one.
 
     Raises:
         MergeError: As `merge_delta`.
@@ -109,9 +119,8 @@ def _flat(deltas: Iterable[Any]) -> Iterable[MessageDelta | Event]:
             pending.pop()
 
 
-def _parts(content: Any) -> list[ContentPart]:
-    items = content if isinstance(content, tuple) else (content,)
-    parts = [_part(item) for item in items]
+def _parts(content: object) -> list[ContentPart]:
+    parts = [_part(item) for item in (content if is_list(content) else (content,))]
     return [part for part in parts if part is not None and not (part.type == "text" and part.text == "")]
 
 
@@ -139,21 +148,7 @@ def _merge_part(blocks: list[Block], part: ContentPart) -> None:
 
 
 def _insert(blocks: list[Block], block: Block) -> None:
-    """Append, but keep parts of numbered slots, and blocks of numbered events, in the order of their numbers."""
-    blocks.append(block)
-    space = _number(block.key)
-    if space is None:
-        return
-    places = [n for n, known in enumerate(blocks) if (found := _number(known.key)) and found[0] == space[0]]
-    in_order = sorted((blocks[n] for n in places), key=lambda known: _number(known.key) or ("", 0))
-    for n, known in zip(places, in_order):
-        blocks[n] = known
-
-
-def _number(key: Key) -> tuple[str, int] | None:
-    if type(key) is int:
-        return ("event", key)
-    return ("part", key[1]) if isinstance(key, tuple) and key[0] == "part" and type(key[1]) is int else None
+    blocks.insert(place_for(blocks, block.key), block)
 
 
 def _merge_call(blocks: list[Block], fragment: ToolCall) -> None:
@@ -162,16 +157,17 @@ def _merge_call(blocks: list[Block], fragment: ToolCall) -> None:
         _insert(blocks, fragment)
         return
     known = blocks[place]
-    if isinstance(known, ToolCall) and not (known.status == fragment.status == "complete"):
-        blocks[place] = known.merge(change(fragment, index=known.index))
-    elif isinstance(known, ToolCall):
-        again = known.merge(change(fragment, index=known.index, arguments=None))  # sent again, it brings no new text
-        blocks[place] = again
+    if isinstance(known, ToolCall):
+        again = known.status == fragment.status == "complete"  # sent again, it brings no new text
+        arguments = None if again else raw_arguments(fragment)
+        blocks[place] = known.merge(change(fragment, index=known.index, arguments=arguments))
 
 
 def _place_of_call(blocks: list[Block], fragment: ToolCall) -> int | None:
     known = [
-        (n, block) for n, block in enumerate(blocks) if isinstance(block, ToolCall) and block.key == fragment.key
+        (n, block)
+        for n, block in enumerate(blocks)
+        if isinstance(block, ToolCall) and block.key == fragment.key and block.type == fragment.type
     ]
     if not known:
         return None
@@ -186,15 +182,16 @@ def _place_of_call(blocks: list[Block], fragment: ToolCall) -> int | None:
 
 
 def _merge_head(mine: Head, theirs: Head) -> Head:
-    usage = mine.usage if theirs.usage is None else theirs.usage if mine.usage is None else mine.usage.add(theirs.usage)
     return attrs.evolve(
         mine,
         status=theirs.status if mine.status == "incomplete" else mine.status,
         index=mine.index if theirs.index is None else theirs.index,
         metadata=FrozenDict({**mine.metadata, **theirs.metadata}) if theirs.metadata else mine.metadata,
-        usage=usage,
+        usage=add_usage(mine.usage, theirs.usage),
         id=mine.id or theirs.id,
         model=mine.model or theirs.model,
         finish_reason=theirs.finish_reason or mine.finish_reason,
         provider_finish_reason=theirs.provider_finish_reason or mine.provider_finish_reason,
+        attempt=max(mine.attempt, theirs.attempt),
+        failed_usage=add_usage(mine.failed_usage, theirs.failed_usage),
     )

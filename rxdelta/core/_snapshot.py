@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -19,18 +19,32 @@ from rxdelta.core._blocks import (
     change,
     change_part,
     invalid,
-    later_status,
     merge_call_metadata,
     part_type,
     settled,
     shorten,
+    with_news,
 )
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import clean_text
-from rxdelta.core._values import TokenUsage, check, count_or_none, one_of, text_or_none, whole_number, without_empty
+from rxdelta.core._values import (
+    Problem,
+    TokenUsage,
+    check,
+    clean,
+    index_of,
+    index_or_none,
+    one_of,
+    text_or_none,
+    usage_if_said,
+    whole_number,
+    without_empty,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rxdelta.core.events import Event
 
 __all__ = ["Message", "MessageDelta"]
@@ -40,7 +54,8 @@ Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
 
 DELTA_ROLES = ("unknown", "assistant")
 MESSAGE_ROLES = ("assistant", "user", "system", "tool")
-STATUSES = ("incomplete", "complete", "length", "interrupted")
+ENDED = ("complete", "length", "interrupted")
+STATUSES = ("incomplete", *ENDED)
 
 
 @attrs.frozen(kw_only=True)
@@ -52,25 +67,44 @@ class Head:
     content: str | ContentPart | tuple[ContentItem, ...] | None = None
     index: int | None = None
     metadata: FrozenDict[Any] = EMPTY
-    usage: TokenUsage | None = None
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     choice: int = 0
-    id: str | None = None
-    model: str | None = None
-    finish_reason: str | None = None
-    provider_finish_reason: str | None = None
+    id: str | None = attrs.field(default=None, converter=clean)
+    model: str | None = attrs.field(default=None, converter=clean)
+    finish_reason: str | None = attrs.field(default=None, converter=clean)
+    provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     attempt: int = 0
-    failed_usage: TokenUsage | None = None
+    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+
+
+def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:
+    """`TokenUsage.add`, where either may be unknown."""
+    return theirs if mine is None else mine.add(theirs)
+
+
+def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsage | None:
+    """What failed attempts cost and another one, which even a cumulative usage doesn't include."""
+    return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
 
 
 class _Reply:
     """What a snapshot and a message show alike, computed from their blocks."""
 
     __slots__ = ()
+
     blocks: tuple[Block, ...]
-    usage: Any
+
+    if TYPE_CHECKING:
+
+        @property
+        def usage(self) -> TokenUsage | None: ...
+        @property
+        def failed_usage(self) -> TokenUsage | None: ...
 
     def _joined(self, type: str) -> str:
-        texts = [block.text or "" for block in self.blocks if isinstance(block, ContentPart) and block.type == type]
+        texts = [
+            block.text or "" for block in self.blocks if isinstance(block, ContentPart) and block.type == type
+        ]
         return texts[0] if len(texts) == 1 else "".join(texts)
 
     @property
@@ -84,15 +118,24 @@ class _Reply:
         return self._joined("reasoning")
 
     @property
+    def total_usage(self) -> TokenUsage | None:
+        """`usage` and that of the attempts that failed before, together."""
+        return self.usage if self.failed_usage is None else add_attempt(self.failed_usage, self.usage)
+
+    @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that the model asks its caller to run; neither invalid ones nor the provider's own."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call")
+        return tuple(
+            block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call"
+        )
 
     @property
     def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls that must not be run; each says why in `error`."""
         return tuple(
-            block for block in self.blocks if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
+            block
+            for block in self.blocks
+            if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
         )
 
     def all_tools_terminal(self) -> bool:
@@ -116,8 +159,8 @@ class MessageDelta(_Reply):
     """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
 
     Args:
-        content: A piece not merged yet: text, a part, or a list of parts, strings and mappings (of which those with
-            `type` "text" are taken). It belongs to the slot `index`, or to 0.
+        content: A piece not merged yet: text, a part, or a list of parts, strings and mappings (of which
+            those with `type` "text" are taken). It belongs to the slot `index`, or to 0.
         merged_content: Parts by slot; `None` in it is a hole. A single part is a list of one.
         tool_calls: Calls, each under its own `index`.
         role: `unknown` or `assistant`.
@@ -158,14 +201,16 @@ class MessageDelta(_Reply):
         finish_reason: str | None = None,
         provider_finish_reason: str | None = None,
     ) -> None:
-        parts = (merged_content,) if isinstance(merged_content, ContentPart) else tuple(merged_content or ())
-        calls = tuple(tool_calls or ())
+        parts = _items(
+            "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
+        )
+        calls = _items("tool_calls", tool_calls)
         check(
             [
                 one_of("role", role, DELTA_ROLES),
                 one_of("status", status, STATUSES),
-                ("index", index, "is invalid") if count_or_none("index", index) else None,
-                ("choice", choice, "is invalid") if choice is None or count_or_none("choice", choice) else None,
+                index_or_none("index", index),
+                index_of("choice", choice),
                 *_wrong_items("merged_content", parts, (ContentPart, type(None))),
                 *_wrong_items("tool_calls", calls, (ToolCall,)),
                 *_wrong_items("usage", (usage,), (TokenUsage, type(None))),
@@ -193,7 +238,9 @@ class MessageDelta(_Reply):
             finish_reason=finish_reason,
             provider_finish_reason=provider_finish_reason,
         )
-        blocks = [change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None]
+        blocks = [
+            change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None
+        ]
         keyed = [change(call, key=("call", call.index)) for call in calls]
         object.__setattr__(self, "_head", head)
         object.__setattr__(self, "blocks", (*blocks, *keyed))
@@ -228,10 +275,9 @@ class MessageDelta(_Reply):
         return self._head.usage
 
     @property
-    def total_usage(self) -> TokenUsage | None:
-        """`usage` and that of the attempts that failed before, together."""
-        failed = self._head.failed_usage
-        return self.usage if failed is None else failed.add(self.usage)
+    def failed_usage(self) -> TokenUsage | None:
+        """What the attempts that failed before have cost."""
+        return self._head.failed_usage
 
     @property
     def choice(self) -> int:
@@ -279,8 +325,8 @@ class MessageDelta(_Reply):
     def to_message(self) -> Message:
         """The finished message.
 
-        Open calls are completed if the message is; where it was cut by length or by its reader they become invalid.
-        `content` that was never merged counts where no part has been.
+        Open calls are completed if the message is; where it was cut by length or by its reader they become
+        invalid. `content` that was never merged counts where no part has been.
 
         Raises:
             IncompleteMessageError: The status is `incomplete`; the error has this snapshot.
@@ -296,7 +342,7 @@ class MessageDelta(_Reply):
         if self.role != "assistant":
             raise InvalidValueError.of([("role", self.role, "is invalid")])
         whole = self if self.merged_content else self._absorbed()
-        blocks = [settled(self._finished(block)) for block in whole.blocks]
+        blocks = [self._finished(block) for block in whole.blocks]
         head = self._head
         return Message(
             role=head.role,
@@ -341,15 +387,13 @@ class MessageDelta(_Reply):
 
     def accumulate_token_usage(self, other: MessageDelta) -> MessageDelta:
         """This delta with `other`'s usage added to its own; see `TokenUsage.add`."""
-        if other.usage is None:
-            return self
-        return with_head(self, usage=other.usage if self.usage is None else self.usage.add(other.usage))
+        return self if other.usage is None else with_head(self, usage=add_usage(self.usage, other.usage))
 
     def upsert_tool_call(self, call: ToolCall) -> MessageDelta:
         """This delta with the call of that `call_id` brought up to date, or appended if there is none.
 
-        Name, arguments and display text replace the known ones where given, metadata are merged, status only moves
-        forward. A call without an id changes nothing.
+        Name, arguments and display text replace the known ones where given, metadata are merged, status only
+        moves forward. A call without an id changes nothing.
         """
         if call.call_id is None:
             return self
@@ -369,20 +413,15 @@ class MessageDelta(_Reply):
 
     def set_tool_execution_status(self, call_id: str, status: str) -> MessageDelta:
         """This delta with the execution status of the calls of that id moved on; it never goes back."""
-        check([("status", status, "must be a string") if not isinstance(status, str) else None])
-
-        def move(call: ToolCall) -> ToolCall:
-            moved = later_status(call.metadata.get("execution_status"), status)
-            return change(call, metadata=FrozenDict({**call.metadata, "execution_status": moved}))
-
-        return self._with_calls(call_id, move)
+        check([None if isinstance(status, str) else ("status", status, "must be a string")])
+        return self._with_calls(call_id, lambda call: with_news(call, execution_status=clean_text(status)))
 
     def set_tool_display_text(self, call_id: str, text: str | None) -> MessageDelta:
         """This delta with a better display text for the call of that id; `None` and `""` change nothing."""
         check([text_or_none("text", text)])
-        return self._with_calls(call_id, lambda call: change(call, display_text=clean_text(text))) if text else self
+        return self._with_calls(call_id, lambda call: with_news(call, display_text=clean(text)))
 
-    def _with_calls(self, call_id: str, update: Any) -> MessageDelta:
+    def _with_calls(self, call_id: str, update: Callable[[ToolCall], ToolCall]) -> MessageDelta:
         blocks = tuple(
             update(block) if isinstance(block, ToolCall) and block.call_id == call_id else block
             for block in self.blocks
@@ -396,7 +435,10 @@ class MessageDelta(_Reply):
         return (
             self._head == other._head
             and self.blocks == other.blocks
-            and all(mine.key == theirs.key and mine.open is theirs.open for mine, theirs in zip(self.blocks, other.blocks))
+            and all(
+                mine.key == theirs.key and mine.open is theirs.open
+                for mine, theirs in zip(self.blocks, other.blocks)
+            )
         )
 
     def __hash__(self) -> int:
@@ -427,25 +469,25 @@ class MessageDelta(_Reply):
 
         Raises:
             InvalidValueError: Naming each field that cannot be what it was given.
-            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
+                object.
         """
         fields = _from_dict(data, "MessageDelta")
-        merged = data.get("merged_content")
-        if merged is not None and (isinstance(merged, str) or not isinstance(merged, (Sequence, Mapping))):
-            raise InvalidValueError.of([("merged_content", merged, "must be a list of parts")])
-        holes = [None if part is None else _part(part, "merged_content") for part in _listed(merged)]
-        calls = [_call(call) for call in _listed(data.get("tool_calls"))]
+        merged = _listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
-        attempt = fields.pop("attempt"), fields.pop("failed_usage")
+        attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
         delta = cls(
             content=_content_from_dict(data.get("content")),
-            merged_content=holes,
-            tool_calls=calls,
+            merged_content=[None if part is None else _part(part, "merged_content") for part in merged],
+            tool_calls=[_call(call) for call in _listed(data.get("tool_calls"))],
             index=whole_number(data.get("index")),
-            **{"role": data.get("role", "unknown"), **fields},
+            **fields,
+        )
+        check(
+            [index_of("attempt", attempt), *_wrong_items("failed_usage", (failed,), (TokenUsage, type(None)))]
         )
         restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
-        return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt[0], failed_usage=attempt[1])
+        return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt, failed_usage=failed)
 
 
 BlankDelta = blank(MessageDelta)
@@ -470,7 +512,9 @@ def with_blocks(delta: MessageDelta, blocks: tuple[Block, ...]) -> MessageDelta:
 
 
 def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
-    return tuple(value)
+    """Settled; what is no block passes as it is, for the check that follows."""
+    blocks: list[Any] = list(_items("blocks", value))
+    return tuple(settled(block) if isinstance(block, (ContentPart, ToolCall)) else block for block in blocks)
 
 
 def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
@@ -501,38 +545,31 @@ class Message(_Reply):
     status: str = "complete"
     blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
     choice: int = 0
-    id: str | None = None
-    model: str | None = None
-    finish_reason: str | None = None
-    provider_finish_reason: str | None = None
-    usage: TokenUsage | None = None
+    id: str | None = attrs.field(default=None, converter=clean)
+    model: str | None = attrs.field(default=None, converter=clean)
+    finish_reason: str | None = attrs.field(default=None, converter=clean)
+    provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     attempt: int = 0
-    failed_usage: TokenUsage | None = None
+    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
 
     def __attrs_post_init__(self) -> None:
         check(
             [
                 one_of("role", self.role, MESSAGE_ROLES),
-                one_of("status", self.status, STATUSES),
+                one_of("status", self.status, ENDED),
                 *_wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
-                *_wrong_items("usage", (self.usage, self.failed_usage), (TokenUsage, type(None))),
-                *(
-                    ("choice" if n == 0 else "attempt", value, "is invalid")
-                    for n, value in enumerate((self.choice, self.attempt))
-                    if value is None or count_or_none("", value)
-                ),
+                *_wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
+                *_wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
+                index_of("choice", self.choice),
+                index_of("attempt", self.attempt),
                 *(
                     text_or_none(name, getattr(self, name))
                     for name in ("id", "model", "finish_reason", "provider_finish_reason")
                 ),
             ]
         )
-
-    @property
-    def total_usage(self) -> TokenUsage | None:
-        """`usage` and that of the attempts that failed before, together."""
-        return self.usage if self.failed_usage is None else self.failed_usage.add(self.usage)
 
     def __copy__(self) -> Message:
         return self
@@ -553,13 +590,21 @@ class Message(_Reply):
 
         Raises:
             InvalidValueError: Naming each field that cannot be what it was given.
-            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON object.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
+                object.
         """
-        fields = _from_dict(data, "Message")
-        return cls(**{"role": data.get("role", "assistant"), **fields})
+        return cls(**_from_dict(data, "Message"))
 
 
-def _wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[tuple[str, object, str]]:
+def _items(field: str, value: object) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    if not is_iterable(value):
+        raise InvalidValueError.of([(field, value, "must be a list")])
+    return tuple(value)
+
+
+def _wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[Problem]:
     names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
     return [(field, item, f"must be {names}") for item in items if not isinstance(item, kinds)]
 
@@ -572,30 +617,31 @@ def _content(value: Any) -> Any:
         return clean_text(value)
     if is_mapping(value):
         return (freeze_mapping(value, "content"),)
-    if isinstance(value, Sequence):
-        items: list[Any] = []
-        for item in value:
-            if item is None or not isinstance(item, (str, ContentPart, Mapping)):
-                raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
-            items.append(freeze_mapping(item, "content") if is_mapping(item) else item)
-        return tuple(items)
+    if is_list(value):
+        return tuple(_content_item(item) for item in value)
     raise InvalidValueError.of([("content", value, "must be text, a part, or a list of them")])
+
+
+def _content_item(item: Any) -> ContentItem:
+    if is_mapping(item):
+        return freeze_mapping(item, "content")
+    if isinstance(item, str):
+        return clean_text(item)
+    if isinstance(item, ContentPart):
+        return item
+    raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
 
 
 def _content_to_dict(content: Any) -> Any:
     if isinstance(content, ContentPart):
         return content.to_dict()
-    if isinstance(content, tuple):
-        return [_content_to_dict(item) for item in content]
-    return thaw(content)
+    return [_content_to_dict(item) for item in content] if is_list(content) else thaw(content)
 
 
 def _content_from_dict(value: Any) -> Any:
     if is_mapping(value):
         return _part(value, "content")
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_part(item, "content") if _is_part(item) else item for item in value]
-    return value
+    return [_part(item, "content") if _is_part(item) else item for item in value] if is_list(value) else value
 
 
 def _is_part(value: Any) -> bool:
@@ -605,9 +651,7 @@ def _is_part(value: Any) -> bool:
 def _listed(value: Any) -> list[Any]:
     if value is None:
         return []
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return list(value)
-    return [value]
+    return list(value) if is_list(value) else [value]
 
 
 def _part(data: Any, field: str) -> ContentPart:
@@ -633,12 +677,8 @@ def _keyed(block: Block, place: int) -> Block:
     return change_part(block, key=key) if isinstance(block, ContentPart) else change(block, key=key)
 
 
-@overload
-def _to_dict(reply: MessageDelta) -> dict[str, Any]: ...
-@overload
-def _to_dict(reply: Message) -> dict[str, Any]: ...
 def _to_dict(reply: MessageDelta | Message) -> dict[str, Any]:
-    failed = reply._head.failed_usage if isinstance(reply, MessageDelta) else reply.failed_usage
+    failed = reply.failed_usage
     return without_empty(
         {
             "role": reply.role,
@@ -658,27 +698,23 @@ def _to_dict(reply: MessageDelta | Message) -> dict[str, Any]:
 
 
 def _from_dict(data: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """The fields that are there, as keywords."""
     if not is_mapping(data):
         raise InvalidValueError.of([(what, data, "must be a mapping")])
-    usages: dict[str, TokenUsage | None] = {}
+    names = ("role", "status", "id", "model", "finish_reason", "provider_finish_reason", "metadata")
+    fields: dict[str, Any] = {name: data[name] for name in names if name in data}
     for name in ("usage", "failed_usage"):
         usage: Any = data.get(name)
-        if is_mapping(usage):
-            usage = TokenUsage.from_dict(usage)
-        usages[name] = usage
-    blocks: list[Block] = []
-    for block in _listed(data.get("blocks")):
-        is_call = isinstance(block, ToolCall) or (is_mapping(block) and block.get("type") in CALL_TYPES)
-        blocks.append(_call(block) if is_call else _part(block, "blocks"))
-    return {
-        "status": data.get("status", "incomplete" if what == "MessageDelta" else "complete"),
-        "blocks": tuple(blocks),
-        "choice": whole_number(data.get("choice", 0)),
-        "metadata": data.get("metadata"),
-        "attempt": whole_number(data.get("attempt", 0)),
-        **usages,
-        **{name: data.get(name) for name in ("id", "model", "finish_reason", "provider_finish_reason")},
-    }
+        fields[name] = TokenUsage.from_dict(usage) if is_mapping(usage) else usage
+    for name in ("choice", "attempt"):
+        fields[name] = whole_number(data.get(name, 0))
+    fields["blocks"] = tuple(_block(block) for block in _listed(data.get("blocks")))
+    return fields
+
+
+def _block(data: Any) -> Block:
+    is_call = isinstance(data, ToolCall) or (is_mapping(data) and str(data.get("type")) in CALL_TYPES)
+    return _call(data) if is_call else _part(data, "blocks")
 
 
 def _show(name: str, reply: MessageDelta | Message, more: list[str]) -> str:

@@ -37,7 +37,7 @@ _STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTA
 _LONE_ESCAPE_LENGTH = 6
 
 
-class InvalidJson(ValueError):  # noqa: N818 - the name says what was found, as `MISSING` would
+class InvalidJson(ValueError):
     """The text is not what strict JSON allows.
 
     Attributes:

@@ -1,26 +1,31 @@
 """Text that grows by pieces without being copied, in values that never change.
 
-A growing text is a `(Leaf, n)` pair: the first `n` pieces of a leaf, on top of everything sealed below it. Taking one
-more piece appends it to the leaf's list, which the older value does not see because it counts fewer pieces. A full
-leaf is sealed into a chain of blocks whose sizes double, so that a text of n pieces hangs on log n blocks and is
-copied log n times in all, not n times.
+A growing text is a `(Leaf, n)` pair: the first `n` pieces of a leaf, on top of everything sealed below it.
+Taking one more piece appends it to the leaf's list, which the older value does not see because it counts
+fewer pieces. A full leaf is sealed into a chain of blocks whose sizes double, so that a text of n pieces
+hangs on log n blocks and is copied log n times in all, not n times.
 
-Two values may grow from the same one, on two threads. Whoever finds the next place in the list already taken makes a
-leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a lock.
+Two values may grow from the same one, on two threads. Whoever finds the next place in the list already taken
+makes a leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a
+lock.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rxdelta.core._strict_json import clean_text
 
-__all__ = ["GrowingText", "extend", "finish_text", "lazily_joined", "read_text", "text_length"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rxdelta.core._partial_json import PartialJson
+
+__all__ = ["GrowingText", "extend", "finish_text", "join_when_read", "read_text", "text_length"]
 
 _LEAF_PIECES = 64
 _has_surrogate = re.compile("[\ud800-\udfff]").search
-C = TypeVar("C")
 
 
 class Leaf:
@@ -45,19 +50,20 @@ class Lineage:
 
     def __init__(self) -> None:
         self.joined: tuple[Leaf | None, int, str] = (None, 0, "")
-        self.preview: Any = None
+        self.preview: tuple[str, PartialJson] | None = None
 
 
-Sealed = tuple["Sealed | None", int, str]  # (older blocks, size in leaves, text); sizes shrink towards the head
-GrowingText: TypeAlias = str | tuple[Any, ...]
-"""A plain string; or n pieces of a leaf; or those and the first half of a surrogate pair, waiting for its second."""
+Sealed: TypeAlias = "tuple[Sealed | None, int, str]"
+"""Older blocks, the size in leaves, the text; sizes shrink towards the newest block."""
+Grown: TypeAlias = tuple[Leaf, int] | tuple[Leaf, int, str]
+"""n pieces of a leaf; or those and the first half of a surrogate pair, waiting for its second."""
+GrowingText: TypeAlias = str | Grown
 
 
-def extend(text: GrowingText, piece: str) -> GrowingText:
+def extend(text: GrowingText, piece: str) -> Grown:
     """`text + piece` in O(len(piece)), leaving `text` as it was."""
     if type(text) is tuple and len(text) == 2 and (piece.isascii() or not _has_surrogate(piece)):
-        leaf: Leaf = text[0]
-        n: int = text[1]
+        leaf, n = text
         pieces = leaf.pieces
         if len(pieces) == n < _LEAF_PIECES:
             pieces.append(piece)
@@ -75,20 +81,19 @@ def _branch(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
     return (Leaf(leaf.sealed, leaf.below, [*leaf.pieces[:n], piece], Lineage()), n + 1)
 
 
-def _extend_with_care(text: GrowingText, piece: str) -> GrowingText:
+def _extend_with_care(text: GrowingText, piece: str) -> Grown:
     """The rarer cases: a first piece, and a surrogate pair that came in two pieces."""
     half = ""
-    if isinstance(text, tuple) and len(text) == 3:
+    if isinstance(text, str):
+        text = (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
+    elif len(text) == 3:
         piece = text[2] + piece
         text = text[:2]
     if piece and "\ud800" <= piece[-1] <= "\udbff":
         piece, half = piece[:-1], piece[-1]
-    grown: Any = text
-    if isinstance(text, str):
-        grown = (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
     if piece:
-        grown = extend(grown, clean_text(piece))
-    return (grown[0], grown[1], half) if half else grown
+        text = extend(text, clean_text(piece))
+    return (text[0], text[1], half) if half else text
 
 
 def _seal(older: Sealed | None, text: str) -> Sealed:
@@ -104,8 +109,7 @@ def read_text(text: GrowingText) -> str:
     """The text as one string. Remembered, so that reading again, or a little later, copies no more than it must."""
     if isinstance(text, str):
         return text
-    leaf: Leaf = text[0]
-    n: int = text[1]
+    leaf, n = text[0], text[1]
     known, count, joined = leaf.lineage.joined
     if known is leaf:
         if count == n:
@@ -131,7 +135,7 @@ def text_length(text: GrowingText) -> int:
     """Characters in the text, without joining it."""
     if isinstance(text, str):
         return len(text)
-    leaf: Leaf = text[0]
+    leaf = text[0]
     return leaf.below + sum(len(piece) for piece in leaf.pieces[: text[1]])
 
 
@@ -141,26 +145,18 @@ def finish_text(text: GrowingText) -> str:
     return whole + "\ufffd" if isinstance(text, tuple) and len(text) == 3 else whole
 
 
-def lazily_joined(*names: str) -> Any:
-    """Class decorator: these attrs slots may hold a growing text, and are read as the string it stands for.
+def join_when_read(cls: type, name: str) -> Callable[[Any], Any]:
+    """Let this slot of an attrs class hold a growing text that everybody reads as the string it stands for.
 
-    Equality, `repr`, `attrs.evolve`, pickling and matching go through the attribute, so they see a string. The slot
-    itself is read by `Class.raw_NAME(instance)`.
+    Equality, `repr`, `attrs.evolve`, pickling and matching go through the attribute, so they see a string.
+    What the slot itself holds is read by the function returned.
     """
+    slot = cls.__dict__[name]
+    held: Callable[[Any], Any] = slot.__get__
 
-    def decorate(cls: type[C]) -> type[C]:
-        for name in names:
-            slot = cls.__dict__[name]
-            setattr(cls, name, property(_reader(slot.__get__), slot.__set__, doc=slot.__doc__))
-            setattr(cls, f"raw_{name}", staticmethod(slot.__get__))
-        return cls
-
-    return decorate
-
-
-def _reader(get: Any) -> Any:
     def read(self: object) -> Any:
-        value = get(self)
-        return read_text(value) if type(value) is tuple else value
+        value: Any = held(self)
+        return value if value.__class__ is not tuple else read_text(value)
 
-    return read
+    setattr(cls, name, property(read, slot.__set__, doc=slot.__doc__))
+    return held

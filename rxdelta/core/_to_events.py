@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from rxdelta.core._block_wire import block_to_wire
-from rxdelta.core._blocks import TERMINAL, ToolCall
+from typing import TYPE_CHECKING
+
+from rxdelta.core._block_wire import block_to_wire, text_has_a_place
+from rxdelta.core._blocks import Block, ToolCall, change, change_part
+from rxdelta.core._fold import grows_by
+from rxdelta.core._merge import absorb_content
 from rxdelta.core.events import (
     AttemptReset,
     BlockFinish,
     BlockStart,
     Event,
+    Index,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
     ToolUpdate,
 )
-from rxdelta.core._merge import absorb_content
-from rxdelta.core._snapshot import MessageDelta
+
+if TYPE_CHECKING:
+    from rxdelta.core._snapshot import MessageDelta
 
 __all__ = ["to_events"]
 
@@ -23,8 +29,9 @@ __all__ = ["to_events"]
 def to_events(snapshot: MessageDelta) -> list[Event]:
     """The shortest legal list of events that folds to this snapshot.
 
-    A block's start carries all of its text so far, so a block is one event, or two if it has ended. Blocks that came
-    by events keep their index; in a snapshot merged from small deltas, whose keys are no indexes, they are numbered.
+    A block's start carries all of its text so far, so a block is one event, or two if it has ended, and one
+    more if a tool has news. Blocks that came by events keep their index; in a snapshot merged from small
+    deltas, whose keys are no indexes, they are numbered.
 
     Example:
         >>> import rxdelta as rd
@@ -33,38 +40,58 @@ def to_events(snapshot: MessageDelta) -> list[Event]:
         ['message-start', 'content-block-start']
     """
     snapshot = absorb_content(snapshot)
-    head = snapshot._head
-    choice = head.choice
+    choice, metadata = snapshot.choice, dict(snapshot.metadata)
+    interrupted, ended = snapshot.status == "interrupted", snapshot.status != "incomplete"
+    why = metadata.get("interrupted")
+    if interrupted and isinstance(why, str):
+        del metadata["interrupted"]
     found: list[Event] = []
-    if head.attempt:
-        found.append(AttemptReset(head.attempt, usage=head.failed_usage))
-    metadata = {name: value for name, value in head.metadata.items() if name != "interrupted"}
-    found.append(MessageStart(head.id, head.model, head.usage, metadata, choice=choice))
-    keep = all(isinstance(block.key, (int, str)) for block in snapshot.blocks)
-    open_at_end = snapshot.status == "incomplete"
-    for place, block in enumerate(snapshot.blocks):
-        index = block.key if keep and isinstance(block.key, (int, str)) else place
-        found.append(BlockStart(index, block_to_wire(block), choice=choice))
-        unfinished = open_at_end and (block.open or (isinstance(block, ToolCall) and block.status == "incomplete"))
-        if not unfinished or getattr(block, "type", "") == "invalid_tool_call":
-            found.append(BlockFinish(index, choice=choice))
-        if isinstance(block, ToolCall) and block.call_id is not None and block.type == "tool_call":
-            found += _tool_updates(block, block.call_id)
-    if snapshot.status == "interrupted":
-        why = head.metadata.get("interrupted")
+    if snapshot.attempt or snapshot.failed_usage:
+        found.append(AttemptReset(snapshot.attempt, usage=snapshot.failed_usage))
+    found.append(MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice))
+    for index, block in _indexed(snapshot.blocks):
+        found += _block_events(index, block, choice, ended)
+    if interrupted:
         found.append(MessageInterrupted(why if isinstance(why, str) else None))
-    elif not open_at_end:
-        reason = head.finish_reason or ("length" if snapshot.status == "length" else None)
-        found.append(MessageFinish(reason, head.provider_finish_reason, choice=choice))
+    elif ended:
+        reason = snapshot.finish_reason or ("length" if snapshot.status == "length" else None)
+        found.append(MessageFinish(reason, snapshot.provider_finish_reason, choice=choice))
     return found
 
 
-def _tool_updates(call: ToolCall, call_id: str) -> list[Event]:
+def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:
+    """The blocks under their own indexes, or numbered where those would not lead back to the same order."""
+    kept = [(block.key, block) for block in blocks if isinstance(block.key, (int, str))]
+    numbers = [index for index, _ in kept if isinstance(index, int)]
+    if len({index for index, _ in kept}) == len(blocks) and numbers == sorted(numbers):
+        return kept
+    return list(enumerate(blocks))
+
+
+def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[Event]:
+    if not isinstance(block, ToolCall):
+        finish = [] if block.open and not ended else [BlockFinish(index, choice=choice)]
+        if block.text is None or text_has_a_place(block):
+            return [BlockStart(index, block_to_wire(block), choice=choice), *finish]
+        start = BlockStart(index, block_to_wire(change_part(block, text=None)), choice=choice)
+        return [start, grows_by(block)(index, block.text, choice=choice), *finish]
+    news = _news(block)
+    if news and block.type == "invalid_tool_call":  # it had them while it was thought to be valid
+        raw = change(block, type="tool_call", error=None, open=True)
+        wrong = {"type": block.type, "error": block.error}
+        return [
+            BlockStart(index, block_to_wire(raw), choice=choice),
+            *news,
+            BlockFinish(index, wrong, choice=choice),
+        ]
+    unparsed = block.open or (block.type == "tool_call" and block.status == "incomplete")
+    finish = [] if unparsed and not ended else [BlockFinish(index, choice=choice)]
+    return [BlockStart(index, block_to_wire(block), choice=choice), *finish, *news]
+
+
+def _news(call: ToolCall) -> list[Event]:
     status = call.metadata.get("execution_status")
-    if status is None and call.display_text is None and call.result is None:
+    status = status if isinstance(status, str) else None
+    if call.call_id is None or (status, call.display_text, call.result) == (None, None, None):
         return []
-    known = status if isinstance(status, str) else None
-    result = call.result
-    if status in TERMINAL and result is None:
-        return [ToolUpdate(call_id, known, call.display_text)]
-    return [ToolUpdate(call_id, known, call.display_text, result)]
+    return [ToolUpdate(call.call_id, status, call.display_text, call.result)]

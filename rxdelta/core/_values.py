@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
-from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._errors import InvalidValueError, LimitExceededError
 from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_mapping, thaw
+from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._strict_json import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
-Problem = tuple[str, object, str]
+Problem: TypeAlias = tuple[str, object, str]
+"""A field, what it was given, and what is wrong with that."""
 
 
 def check(problems: Iterable[Problem | None]) -> None:
@@ -31,9 +37,34 @@ def text_or_none(field: str, value: object) -> Problem | None:
 
 
 def count_or_none(field: str, value: object) -> Problem | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return None if value is None or value >= 0 else (field, value, "must be greater than or equal to 0")
-    return (field, value, "must be a whole number")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return (field, value, "must be a whole number")
+    if value < 0:
+        return (field, value, "must be greater than or equal to 0")
+    return (field, value, "is too large to be true") if value >= 2**63 else None
+
+
+def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
+    """An index is a key, so a large one costs nothing; an absurd one is refused all the same."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or (lowest is not None and value < lowest):
+        return (field, value, "is invalid")
+    if abs(value) >= DEFAULT_LIMITS.index:
+        raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the {field}")
+    return None
+
+
+def index_of(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
+    """An index that must be there."""
+    return (field, value, "is invalid") if value is None else index_or_none(field, value, lowest=lowest)
+
+
+def clean(value: str | None) -> str | None:
+    """Text that can be written as UTF-8. What is no text passes as it is: the check that follows names the field."""
+    return clean_text(value) if isinstance(value, str) else value
 
 
 def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +76,7 @@ def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "raw")
 
 
-def _content(value: Any) -> Any:
+def _content(value: object) -> object:
     return freeze(value, "content")
 
 
@@ -65,30 +96,36 @@ class Citation:
         {'title': 'RFC 8259', 'url': 'https://www.rfc-editor.org/rfc/rfc8259'}
     """
 
-    cited_text: str | None = None
-    title: str | None = None
-    url: str | None = None
+    cited_text: str | None = attrs.field(default=None, converter=clean)
+    title: str | None = attrs.field(default=None, converter=clean)
+    url: str | None = attrs.field(default=None, converter=clean)
     start_index: int | None = None
     end_index: int | None = None
     raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
 
     def __attrs_post_init__(self) -> None:
-        check(text_or_none(name, getattr(self, name)) for name in ("cited_text", "title", "url"))
-        check(count_or_none(name, getattr(self, name)) for name in ("start_index", "end_index"))
+        check(
+            [
+                *(text_or_none(name, getattr(self, name)) for name in ("cited_text", "title", "url")),
+                *(count_or_none(name, getattr(self, name)) for name in ("start_index", "end_index")),
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object with the fields that are known."""
-        return without_empty({field.name: thaw(getattr(self, field.name)) for field in attrs.fields(type(self))})
+        return without_empty(
+            {field.name: thaw(getattr(self, field.name)) for field in attrs.fields(type(self))}
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Citation:
-        """Read `to_dict`'s form, or a provider's own object: what has no field here goes to `raw`."""
+        """Read `to_dict`'s form, or a provider's own object, which is kept whole in `raw` if it says more."""
         known = {
             field.name: data[field.name]
             for field in attrs.fields(cls)
             if field.name in data and _fits(field.name, data[field.name])
         }
-        if "raw" not in known and data.keys() - known.keys():
+        if data.keys() - known.keys():
             known["raw"] = data
         return cls(**known)
 
@@ -115,7 +152,13 @@ class TokenUsage:
     cumulative: bool = False
 
     def __attrs_post_init__(self) -> None:
-        check(count_or_none(name, getattr(self, name)) for name in ("input_tokens", "output_tokens"))
+        check(
+            [
+                count_or_none("input_tokens", self.input_tokens),
+                count_or_none("output_tokens", self.output_tokens),
+                None if isinstance(self.cumulative, bool) else ("cumulative", self.cumulative, "is invalid"),
+            ]
+        )
 
     def add(self, other: TokenUsage | None) -> TokenUsage:
         """This usage and `other` together.
@@ -139,7 +182,7 @@ class TokenUsage:
         return TokenUsage(
             (self.input_tokens or 0) + (other.input_tokens or 0),
             (self.output_tokens or 0) + (other.output_tokens or 0),
-            raw,
+            freeze_mapping(raw, "raw", lenient=True),  # a sum may be too large for JSON
         )
 
     def total(self) -> int:
@@ -147,12 +190,14 @@ class TokenUsage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value}" for name in ("input_tokens", "output_tokens") if (value := getattr(self, name)) is not None]
-        shown += [f"raw={dict(self.raw)}"] if self.raw else []
+        counts = (("input_tokens", self.input_tokens), ("output_tokens", self.output_tokens))
+        shown = [f"{name}={count}" for name, count in counts if count is not None]
+        shown += [f"raw={self.raw}"] if self.raw else []
         shown += ["cumulative=True"] if self.cumulative else []
         return f"TokenUsage({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
+        """A JSON object with the figures that are known."""
         return without_empty(
             {
                 "input_tokens": self.input_tokens,
@@ -177,6 +222,14 @@ class TokenUsage:
         )
 
 
+_NOTHING = TokenUsage()
+
+
+def usage_if_said(value: TokenUsage | None) -> TokenUsage | None:
+    """A usage that says nothing is none."""
+    return None if value == _NOTHING else value
+
+
 @attrs.frozen
 class ToolResult:
     """What a tool gave back, as it goes to the model.
@@ -186,36 +239,49 @@ class ToolResult:
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
         duration: Seconds it ran, if known.
+
+    Raises:
+        InvalidValueError: Content that is not JSON, or another field that cannot be what it was given.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.ToolResult("c1", {"temperature": 21}).to_dict()
+        {'call_id': 'c1', 'content': {'temperature': 21}, 'is_error': False}
     """
 
-    call_id: str | None = None
-    content: Any = attrs.field(default=None, converter=_content)
+    call_id: str | None = attrs.field(default=None, converter=clean)
+    content: Any = attrs.field(default=None, converter=_content)  # pyright: ignore[reportUnknownVariableType]
     is_error: bool = False
     duration: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        known = self.duration is None or (isinstance(self.duration, (int, float)) and self.duration >= 0)
+        seconds = self.duration
+        known = seconds is None or (_is_number(seconds) and seconds >= 0 and math.isfinite(seconds))
         check(
             [
                 text_or_none("call_id", self.call_id),
+                None if isinstance(self.is_error, bool) else ("is_error", self.is_error, "is invalid"),
                 None if known else ("duration", self.duration, "must be a number of seconds"),
             ]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return without_empty(
-            {
-                "call_id": self.call_id,
-                "content": thaw(self.content),
-                "is_error": self.is_error,
-                "duration": self.duration,
-            }
-        )
+        """A JSON object; `content` stays even where it is empty."""
+        content = {} if self.content is None else {"content": thaw(self.content)}
+        call_id = {} if self.call_id is None else {"call_id": self.call_id}
+        duration = {} if self.duration is None else {"duration": self.duration}
+        return call_id | content | {"is_error": self.is_error} | duration
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
-        """Read `to_dict`'s form."""
-        return cls(data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration"))
+        """Read `to_dict`'s form.
+
+        Raises:
+            InvalidValueError: As the constructor.
+        """
+        return cls(
+            data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration")
+        )
 
 
 def whole_number(value: object) -> Any:

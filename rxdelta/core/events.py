@@ -1,8 +1,8 @@
 """The steps in which a reply arrives: the chat stream event protocol, and three events of our own.
 
-Every event is a small frozen value with the wire's field names in snake case. `to_dict` gives the wire form and
-`from_dict` reads it, the older spellings of it too. `choice` tells alternative replies of one stream apart and is left
-out of the wire form where it is 0.
+Every event is a small frozen value with the wire's field names in snake case. `to_dict` gives the wire form
+and `from_dict` reads it, the older spellings of it too. `choice` tells alternative replies of one stream
+apart and is left out of the wire form where it is 0.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import attrs
 
 from rxdelta.core._blank import blank
 from rxdelta.core._blocks import Block, ContentPart, ToolCall
-from rxdelta.core._errors import InvalidValueError, LimitExceededError
+from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
-from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._strict_json import clean_text
 from rxdelta.core._values import (
     Problem,
     TokenUsage,
     ToolResult,
     check,
+    clean,
     count_or_none,
+    index_of,
     text_or_none,
+    usage_if_said,
     without_empty,
 )
 
@@ -51,15 +54,15 @@ Index: TypeAlias = int | str
 Wire: TypeAlias = dict[str, Any]
 
 
-def check_index(value: object, field: str = "index") -> Problem | None:
+def _index(value: Index) -> Index:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _wrong_index(value: object) -> Problem | None:
     """An index is a key: any string, or an integer that isn't absurd. A bool or float is a mistake."""
     if isinstance(value, str):
-        return None if value else (field, value, "is invalid")
-    if isinstance(value, bool) or not isinstance(value, int):
-        return (field, value, "is invalid")
-    if abs(value) >= DEFAULT_LIMITS.index:
-        raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the block index {str(value)[:20]}")
-    return None
+        return None if value else ("index", value, "is invalid")
+    return index_of("index", value, lowest=None)
 
 
 def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
@@ -87,35 +90,40 @@ def _finished_content(value: Mapping[str, Any] | Block | None) -> FrozenDict[Any
     return None if value is None else _content(value)
 
 
+def _words(value: str) -> str:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _take_out(event: Any, name: str, field: str) -> None:
+    """What the wire has under `name` in the metadata belongs to this field; one that is set already stays."""
+    if name in event.metadata:
+        metadata = dict(event.metadata)
+        value = metadata.pop(name)
+        object.__setattr__(event, "metadata", FrozenDict(metadata))
+        if getattr(event, field) is None and isinstance(value, str):
+            object.__setattr__(event, field, value)
+
+
 def _text(field: str, value: object) -> Problem | None:
     return None if isinstance(value, str) else (field, value, "must be a string")
 
 
-def _choice(event: Any) -> Problem | None:
-    wrong = event.choice is None or count_or_none("choice", event.choice)
-    return ("choice", event.choice, "is invalid") if wrong else None
-
-
 def _usage(value: object) -> Problem | None:
-    return None if value is None or isinstance(value, TokenUsage) else ("usage", value, "must be a TokenUsage")
+    return (
+        None if value is None or isinstance(value, TokenUsage) else ("usage", value, "must be a TokenUsage")
+    )
 
 
 def usage_to_wire(usage: TokenUsage | None) -> Wire | None:
     """A usage object as the protocol has it; one that is so already stays as the provider sent it."""
     if usage is None:
         return None
-    raw = usage.raw
-    if raw and (raw.get("input_tokens"), raw.get("output_tokens")) == (usage.input_tokens, usage.output_tokens):
-        plain: Wire = thaw(raw)
-        return plain
-    return without_empty(
-        {
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "total_tokens": usage.total(),
-            "raw": thaw(raw),
-        }
-    )
+    raw: Wire = thaw(usage.raw)
+    if usage_from_wire(raw) == usage:
+        return raw
+    counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    flag = {"cumulative": True} if usage.cumulative else {}
+    return without_empty(counts) | {"total_tokens": usage.total(), "raw": raw} | flag
 
 
 def usage_from_wire(value: object) -> TokenUsage | None:
@@ -125,26 +133,39 @@ def usage_from_wire(value: object) -> TokenUsage | None:
     counts = [value.get(name) for name in ("input_tokens", "output_tokens")]
     known = [None if count_or_none("", count) else count for count in counts]
     raw = value.get("raw")
-    whole = raw if is_mapping(raw) else value
-    return TokenUsage(known[0], known[1], freeze_mapping(whole, "usage", lenient=True))
+    ours = is_mapping(raw)
+    whole = freeze_mapping(raw if ours else value, "usage", lenient=True)
+    return TokenUsage(known[0], known[1], whole, ours and value.get("cumulative") is True)
 
 
 @attrs.frozen
 class MessageStart:
-    """A message begins. `metadata` is what the provider says of the whole of it."""
+    """A message begins. `metadata` is what the provider says of the whole of it; a `model` in it is the model."""
 
     event: ClassVar[str] = "message-start"
-    id: str | None = None
-    model: str | None = None
-    usage: TokenUsage | None = None
+    id: str | None = attrs.field(default=None, converter=clean)
+    model: str | None = attrs.field(default=None, converter=clean)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([text_or_none("id", self.id), text_or_none("model", self.model), _usage(self.usage), _choice(self)])
+        _take_out(self, "model", "model")
+        if self.model is None and isinstance(self.metadata.get("model_name"), str):
+            object.__setattr__(self, "model", self.metadata["model_name"])
+        check(
+            [
+                text_or_none("id", self.id),
+                text_or_none("model", self.model),
+                _usage(self.usage),
+                index_of("choice", self.choice),
+            ]
+        )
 
     def to_dict(self) -> Wire:
-        metadata = without_empty({"model": self.model, **thaw(self.metadata)})
+        """The protocol's wire form."""
+        model = {} if self.model is None else {"model": self.model}
+        metadata = model | thaw(self.metadata)
         return _wire(self, id=self.id, role="ai", metadata=metadata, usage=usage_to_wire(self.usage))
 
 
@@ -153,14 +174,15 @@ class BlockStart:
     """A block begins. `content` is in the wire's vocabulary: `{"type": "text", "text": ""}`."""
 
     event: ClassVar[str] = "content-block-start"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     content: FrozenDict[Any] = attrs.field(default=None, converter=_content)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _choice(self)])
+        check([_wrong_index(self.index), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, index=self.index) | {"content": thaw(self.content)}
 
 
@@ -169,14 +191,15 @@ class TextDelta:
     """More of a text, or of a refusal."""
 
     event: ClassVar[str] = "content-block-delta"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     text: str
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _text("text", self.text), _choice(self)])
+        check([_wrong_index(self.index), _text("text", self.text), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, index=self.index, delta={"type": "text-delta", "text": self.text})
 
 
@@ -185,14 +208,15 @@ class ReasoningDelta:
     """More of a reasoning."""
 
     event: ClassVar[str] = "content-block-delta"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     reasoning: str
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _text("reasoning", self.reasoning), _choice(self)])
+        check([_wrong_index(self.index), _text("reasoning", self.reasoning), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, index=self.index, delta={"type": "reasoning-delta", "reasoning": self.reasoning})
 
 
@@ -201,15 +225,18 @@ class DataDelta:
     """More of an image, an audio, …, as base64 text. Pieces are joined as text, whatever their length."""
 
     event: ClassVar[str] = "content-block-delta"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     data: str
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _text("data", self.data), _choice(self)])
+        check([_wrong_index(self.index), _text("data", self.data), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
-        return _wire(self, index=self.index, delta={"type": "data-delta", "data": self.data, "encoding": "base64"})
+        """The protocol\'s wire form."""
+        return _wire(
+            self, index=self.index, delta={"type": "data-delta", "data": self.data, "encoding": "base64"}
+        )
 
 
 @attrs.frozen(weakref_slot=False)
@@ -217,14 +244,15 @@ class ToolCallDelta:
     """More of a call's argument text."""
 
     event: ClassVar[str] = "content-block-delta"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     args: str
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _text("args", self.args), _choice(self)])
+        check([_wrong_index(self.index), _text("args", self.args), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, index=self.index, delta={"type": "tool-call-delta", "args": self.args})
 
 
@@ -233,14 +261,15 @@ class BlockDelta:
     """Fields of a block that are new or replaced; a null changes nothing. A call's `args` is its whole text so far."""
 
     event: ClassVar[str] = "content-block-delta"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     fields: FrozenDict[Any] = attrs.field(default=None, converter=_fields)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _choice(self)])
+        check([_wrong_index(self.index), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, index=self.index, delta={"type": "block-delta", "fields": thaw(self.fields)})
 
 
@@ -249,14 +278,15 @@ class BlockFinish:
     """A block has ended. `content` overrules what was folded; `None` means *as folded*."""
 
     event: ClassVar[str] = "content-block-finish"
-    index: Index
+    index: Index = attrs.field(converter=_index)
     content: FrozenDict[Any] | None = attrs.field(default=None, converter=_finished_content)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([check_index(self.index), _choice(self)])
+        check([_wrong_index(self.index), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         content = {} if self.content is None else {"content": thaw(self.content)}
         return _wire(self, index=self.index) | content
 
@@ -271,10 +301,11 @@ class UsageUpdate:
 
     def __attrs_post_init__(self) -> None:
         missing = ("usage", None, "can't be blank") if self.usage is None else None
-        check([missing or _usage(self.usage), _choice(self)])
+        check([missing or _usage(self.usage), index_of("choice", self.choice)])
 
     def to_dict(self) -> Wire:
-        return _wire(self, usage=usage_to_wire(self.usage) or {})
+        """The protocol\'s wire form."""
+        return _wire(self) | {"usage": usage_to_wire(self.usage)}
 
 
 @attrs.frozen
@@ -282,31 +313,42 @@ class MessageFinish:
     """The message has ended.
 
     Attributes:
-        reason: `stop`, `length`, `tool_use` or `content_filter`.
-        provider_reason: The provider's own word.
+        reason: `stop`, `length`, `tool_use` or `content_filter`; without one, the provider's own word.
+        provider_reason: The provider's own word; a `finish_reason` in `metadata` is that.
         usage: The final usage, if it comes with the finish.
         metadata: What the provider says of the whole message.
     """
 
     event: ClassVar[str] = "message-finish"
-    reason: str | None = None
-    provider_reason: str | None = None
-    usage: TokenUsage | None = None
+    reason: str | None = attrs.field(default=None, converter=clean)
+    provider_reason: str | None = attrs.field(default=None, converter=clean)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
 
+    @property
+    def model(self) -> str | None:
+        """The model, where `metadata` names it."""
+        name = self.metadata.get("model_name", self.metadata.get("model"))
+        return name if isinstance(name, str) else None
+
     def __attrs_post_init__(self) -> None:
+        _take_out(self, "finish_reason", "provider_reason")
+        if self.reason is None:
+            object.__setattr__(self, "reason", self.provider_reason)
         check(
             [
                 text_or_none("reason", self.reason),
                 text_or_none("provider_reason", self.provider_reason),
                 _usage(self.usage),
-                _choice(self),
+                index_of("choice", self.choice),
             ]
         )
 
     def to_dict(self) -> Wire:
-        metadata = without_empty({**thaw(self.metadata), "finish_reason": self.provider_reason})
+        """The protocol's wire form."""
+        word = {} if self.provider_reason is None else {"finish_reason": self.provider_reason}
+        metadata = thaw(self.metadata) | word
         return _wire(self, reason=self.reason, usage=usage_to_wire(self.usage), metadata=metadata)
 
 
@@ -315,15 +357,23 @@ class StreamError:
     """The provider reports an error; the stream is over."""
 
     event: ClassVar[str] = "error"
-    message: str
-    type: str | None = None
-    code: str | None = None
+    message: str = attrs.field(converter=_words)
+    type: str | None = attrs.field(default=None, converter=clean)
+    code: str | None = attrs.field(default=None, converter=clean)
     choice: int = attrs.field(default=0, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([_text("message", self.message), text_or_none("type", self.type), text_or_none("code", self.code)])
+        check(
+            [
+                _text("message", self.message),
+                text_or_none("type", self.type),
+                text_or_none("code", self.code),
+                index_of("choice", self.choice),
+            ]
+        )
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return _wire(self, message=self.message, type=self.type, code=self.code)
 
 
@@ -332,15 +382,21 @@ class ProviderEvent:
     """Something of the provider's own that has no standard form; it passes through and changes no message."""
 
     event: ClassVar[str] = "provider"
-    provider: str
-    name: str
+    provider: str = attrs.field(converter=_words)
+    name: str = attrs.field(converter=_words)
     payload: FrozenDict[Any] = attrs.field(default=None, converter=_payload)
 
     def __attrs_post_init__(self) -> None:
         check([_text("provider", self.provider), _text("name", self.name)])
 
     def to_dict(self) -> Wire:
-        return {"event": self.event, "provider": self.provider, "name": self.name, "payload": thaw(self.payload)}
+        """The protocol\'s wire form."""
+        return {
+            "event": self.event,
+            "provider": self.provider,
+            "name": self.name,
+            "payload": thaw(self.payload),
+        }
 
 
 @attrs.frozen
@@ -355,9 +411,9 @@ class ToolUpdate:
     """
 
     event: ClassVar[str] = "tool-update"
-    call_id: str
-    execution_status: str | None = None
-    display_text: str | None = None
+    call_id: str = attrs.field(converter=_words)
+    execution_status: str | None = attrs.field(default=None, converter=clean)
+    display_text: str | None = attrs.field(default=None, converter=clean)
     result: ToolResult | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -372,6 +428,7 @@ class ToolUpdate:
         )
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return without_empty(
             {
                 "event": self.event,
@@ -388,12 +445,13 @@ class MessageInterrupted:
     """The reader stopped the message; what came is kept."""
 
     event: ClassVar[str] = "message-interrupted"
-    reason: str | None = None
+    reason: str | None = attrs.field(default=None, converter=clean)
 
     def __attrs_post_init__(self) -> None:
         check([text_or_none("reason", self.reason)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return without_empty({"event": self.event, "reason": self.reason})
 
 
@@ -409,13 +467,14 @@ class AttemptReset:
 
     event: ClassVar[str] = "attempt-reset"
     attempt: int = 1
-    error: str | None = None
-    usage: TokenUsage | None = None
+    error: str | None = attrs.field(default=None, converter=clean)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
 
     def __attrs_post_init__(self) -> None:
-        check([count_or_none("attempt", self.attempt), text_or_none("error", self.error), _usage(self.usage)])
+        check([index_of("attempt", self.attempt), text_or_none("error", self.error), _usage(self.usage)])
 
     def to_dict(self) -> Wire:
+        """The protocol\'s wire form."""
         return without_empty(
             {
                 "event": self.event,
@@ -492,8 +551,8 @@ def from_dict(data: Mapping[str, Any]) -> Event:
     """Read an event from its wire form, in today's spelling or an older one.
 
     Older spellings: `content_block` for `content` in any block event; a delta given as a block (`content` or
-    `content_block`) instead of `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for `reason`. An
-    event or delta of unknown type becomes a `ProviderEvent` that holds it whole.
+    `content_block`) instead of `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for
+    `reason`. An event or delta of unknown type becomes a `ProviderEvent` that holds it whole.
 
     Raises:
         InvalidValueError: Not an object, or a field that cannot be what it was given.
@@ -530,15 +589,8 @@ def _read_metadata(data: Mapping[str, Any]) -> Wire:
 
 
 def _read_message_start(data: Mapping[str, Any]) -> Event:
-    metadata = _read_metadata(data)
-    named = metadata.pop("model", None) or metadata.get("model_name")
-    return MessageStart(
-        data.get("id"),
-        named if isinstance(named, str) else None,
-        usage_from_wire(data.get("usage")),
-        metadata,
-        choice=data.get("choice", 0),
-    )
+    usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
+    return MessageStart(data.get("id"), None, usage, metadata, choice=data.get("choice", 0))
 
 
 def _read_block_start(data: Mapping[str, Any]) -> Event:
@@ -571,7 +623,11 @@ def _older_delta(data: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = block.get("type")
     if kind in ("text", "reasoning"):
         return {"type": f"{kind}-delta", kind: block.get(kind, "")}
-    if kind in ("tool_call_chunk", "server_tool_call_chunk") and data.get("content") is None and block.get("args"):
+    if (
+        kind in ("tool_call_chunk", "server_tool_call_chunk")
+        and data.get("content") is None
+        and block.get("args")
+    ):
         return {"type": "tool-call-delta", "args": block["args"]}
     if isinstance(block.get("data"), str):
         return {"type": "data-delta", "data": block["data"]}
@@ -584,17 +640,8 @@ def _read_usage(data: Mapping[str, Any]) -> Event:
 
 
 def _read_message_finish(data: Mapping[str, Any]) -> Event:
-    metadata = _read_metadata(data)
-    word = metadata.pop("finish_reason", None)
-    word = word if isinstance(word, str) else None
-    reason = data.get("reason")
-    return MessageFinish(
-        word if reason is None else reason,
-        word,
-        usage_from_wire(data.get("usage")),
-        metadata,
-        choice=data.get("choice", 0),
-    )
+    usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
+    return MessageFinish(data.get("reason"), None, usage, metadata, choice=data.get("choice", 0))
 
 
 def _read_error(data: Mapping[str, Any]) -> Event:
@@ -603,6 +650,7 @@ def _read_error(data: Mapping[str, Any]) -> Event:
         message if isinstance(message, str) else "unknown error",
         data.get("type"),
         code if code is None or isinstance(code, str) else str(code),
+        choice=data.get("choice", 0),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
 
-from rxdelta.core import Event, ProviderError
+from rxdelta.core import Event, InvalidValueError, ProviderError
 from rxdelta.core.events import StreamError
 from rxdelta.providers import Decoder, decoder
 
@@ -18,35 +19,45 @@ __all__ = ["decode"]
 
 
 def decode(
-    wire_format: str | Callable[[], Decoder], **options: Any
+    wire_format: str | Callable[..., Decoder], **options: Any
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """The events of a provider's stream.
 
-    The source gives chunks as the provider sent them: dicts, or the SDK's objects. Each chunk's events are emitted at
-    once; what the format finishes only when nothing more comes (`Decoder.close`) is emitted before the end.
+    The source gives chunks as the provider sent them: dicts, or the SDK's objects. Each chunk's events are
+    emitted at once; what the format finishes only when nothing more comes (`Decoder.close`) is emitted before
+    the end, whatever that is.
 
-    Completes with the source. An error event in the stream becomes `on_error(ProviderError)`, never both; a source's
-    own error is passed on after what is pending.
+    Completes with the source. An error event in the stream becomes `on_error(ProviderError)`, never both.
 
     Args:
-        wire_format: One of `rxdelta.providers.FORMATS`, or a factory of a decoder of your own.
-        options: What the format's decoder takes.
+        wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own. Every
+            subscription has a decoder of its own.
+        options: What the format's decoder, or your function, takes.
 
     Raises:
         UnknownWireFormatError: At once, if there is no such format.
+        InvalidValueError: At once, if it is neither a name nor a function.
 
-    Errors: `MalformedChunkError`, which names the place in the chunk; `LimitExceededError`; `ProviderError`.
+    Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the place in the chunk;
+    `LimitExceededError`.
 
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> chunk = {"id": "c1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}
-        >>> rx.of(chunk).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message()).run().text
+        >>> choice = {"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}
+        >>> events = rx.of({"id": "c1", "choices": [choice]}).pipe(rd.decode("openai-chat"))
+        >>> events.pipe(rd.scan_deltas(), rd.to_message()).run().text
         'Hi'
     """
-    make: Callable[[], Decoder] = partial(decoder, wire_format, **options) if isinstance(wire_format, str) else wire_format
     if isinstance(wire_format, str):
+        make: Callable[[], Decoder] = partial(decoder, wire_format, **options)
         make()  # a misspelt name fails here, where it was written
+    elif callable(wire_format):
+        make = partial(wire_format, **options)
+    else:
+        raise InvalidValueError.of(
+            [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
+        )
 
     def apply(source: Observable[Any]) -> Observable[Event]:
         def subscribe(
@@ -63,48 +74,66 @@ def decode(
 
 
 class _Decoding:
-    """One subscription's state. An error that it emits disposes the source, by the contract of `Observable`."""
+    """One subscription's state. An error disposes the source, by the contract of `Observable`."""
 
     def __init__(self, observer: abc.ObserverBase[Event], decoder: Decoder) -> None:
         self._observer = observer
         self._decoder = decoder
+        self._steps: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._busy = False
         self._ended = False
 
     def on_next(self, chunk: Any) -> None:
-        if self._ended:  # a synchronous source goes on for a moment after our error
+        self._take(self._decode, chunk)
+
+    def on_error(self, error: Exception) -> None:
+        self._take(self._close, error)
+
+    def on_completed(self) -> None:
+        self._take(self._close, None)
+
+    def _take(self, step: Callable[[Any], None], argument: Any) -> None:
+        """One at a time: what an event's observer pushes comes after the other events of its chunk."""
+        self._steps.append((step, argument))
+        if self._busy:
             return
+        self._busy = True
+        try:
+            while (
+                self._steps and not self._ended
+            ):  # a synchronous source goes on for a moment after our error
+                step, argument = self._steps.popleft()
+                step(argument)
+        finally:
+            self._busy = False
+
+    def _decode(self, chunk: Any) -> None:
         try:
             events = self._decoder.decode(chunk)
         except Exception as error:
-            self._fail(error)
+            self._close(error)
             return
+        failure = self._emit(events)
+        if failure is not None:
+            self._close(failure)
+
+    def _emit(self, events: Sequence[Event]) -> ProviderError | None:
         for event in events:
             if type(event) is StreamError:
-                self._fail(ProviderError(event.message, type=event.type, code=event.code))
-                return
+                return ProviderError(event.message, type=event.type, code=event.code)
             self._observer.on_next(event)
+        return None
 
-    def on_error(self, error: Exception) -> None:
-        if not self._ended:
-            self._flush()
-            self._fail(error)
-
-    def on_completed(self) -> None:
-        if not self._ended and self._flush():
-            self._ended = True
-            self._observer.on_completed()
-
-    def _flush(self) -> bool:
+    def _close(self, error: Exception | None) -> None:
+        """Emit what is pending, then the end. An error that came first says why the decoder cannot finish."""
         try:
-            events: Sequence[Event] = self._decoder.close()
-        except Exception as error:
-            self._fail(error)
-            return False
-        for event in events:
-            self._observer.on_next(event)
-        return True
-
-    def _fail(self, error: Exception) -> None:
-        if not self._ended:
-            self._ended = True
-            self._observer.on_error(error)
+            pending = self._decoder.close()
+        except Exception as unfinished:
+            error = unfinished if error is None else error
+            pending = ()
+        failure = self._emit(pending)
+        self._ended = True
+        if error is None and failure is None:
+            self._observer.on_completed()
+        else:
+            self._observer.on_error(failure if error is None else error)  # type: ignore[arg-type]

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Fold, Limits, MessageDelta, RxDeltaError, StreamInterrupted
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    Fold,
+    InvalidValueError,
+    Limits,
+    MessageDelta,
+    RxDeltaError,
+    StreamInterrupted,
+)
+from rxdelta.core.events import EVENT_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,32 +26,36 @@ __all__ = ["scan_deltas"]
 
 
 def scan_deltas(
-    seed: MessageDelta | None = None, choice: int = 0, *, limits: Limits = DEFAULT_LIMITS
+    seed: MessageDelta | None = None, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event | MessageDelta]], Observable[MessageDelta]]:
     """The reply so far, after each event or small delta that changed it.
 
-    Events are folded as by `apply_event`, small `MessageDelta`s as by `merge_delta`. Snapshots share what didn't
-    change and may all be kept. What changes nothing (a ping, an empty delta) emits nothing.
+    Events are folded as by `apply_event`, small `MessageDelta`s as by `merge_delta`. Snapshots share what
+    didn't change and may all be kept. What changes nothing (a ping, an empty delta) emits nothing. One thread
+    at a time, as everywhere in Rx: a source that emits on several must serialise.
 
     Completes with the source; a stream that was cut off leaves the last snapshot `incomplete`.
 
     Args:
         seed: Where to begin, e.g. a stored half of the reply; not emitted by itself.
-        choice: Which of several alternative replies to fold.
+        choice: Which of several alternative replies to fold; by default the seed's, else the first (0).
         limits: What the stream may make us hold.
 
-    Errors: Every error from here on has `.snapshot`. `ProviderError` for a `StreamError`, `LimitExceededError`,
-    `ProtocolError` for a second message; ours from upstream as they are; anything else becomes `StreamInterrupted`
-    with the original as `__cause__`.
+    Errors: Every error from here on has `.snapshot`, this fold's newest. `ProviderError` for a `StreamError`,
+    `LimitExceededError`, `ProtocolError` for a second message, `InvalidValueError` for what is neither event
+    nor delta; ours from upstream as they are; anything else becomes `StreamInterrupted` with the original as
+    `__cause__`.
 
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = [rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo")]
-        >>> rx.from_iterable(pieces).pipe(rd.scan_deltas()).subscribe(lambda snapshot: print(snapshot.text)).dispose()
+        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
+        >>> pieces.pipe(rd.scan_deltas()).subscribe(lambda snapshot: print(snapshot.text)).dispose()
         Hel
         Hello
     """
+    if choice is None:
+        choice = 0 if seed is None else seed.choice
 
     def apply(source: Observable[Event | MessageDelta]) -> Observable[MessageDelta]:
         def subscribe(
@@ -66,19 +81,34 @@ class _Scan:
         try:
             snapshot = self._fold.step(event)
         except Exception as error:
-            self.on_error(error)
+            self.on_error(_explained(error, event))
             return
         if snapshot is not self._latest:
             self._latest = snapshot
             self._observer.on_next(snapshot)
 
     def on_error(self, error: Exception) -> None:
-        snapshot = self._fold.snapshot
-        if isinstance(error, RxDeltaError):
-            if error.snapshot is None:
-                error.snapshot = snapshot
-            self._observer.on_error(error)
-            return
-        interrupted = StreamInterrupted(f"the stream broke off: {type(error).__name__}: {error}", snapshot=snapshot)
+        self._observer.on_error(_with_snapshot(error, self._fold.snapshot))
+
+
+def _explained(error: Exception, event: object) -> Exception:
+    if isinstance(error, RxDeltaError) or type(event) in EVENT_TYPES or isinstance(event, MessageDelta):
+        return error
+    return InvalidValueError.of(
+        [("event", event, "must be an event or a MessageDelta; chunks go through decode() first")]
+    )
+
+
+def _with_snapshot(error: Exception, snapshot: MessageDelta) -> RxDeltaError:
+    if not isinstance(error, RxDeltaError):
+        interrupted = StreamInterrupted(
+            f"the stream broke off: {type(error).__name__}: {error}", snapshot=snapshot
+        )
         interrupted.__cause__ = error
-        self._observer.on_error(interrupted)
+        return interrupted
+    if error.snapshot is not None and error.snapshot is not snapshot:
+        # Another subscription got the same error, and its snapshot is another.
+        error, original = copy(error), error
+        error.__traceback__, error.__cause__ = original.__traceback__, original.__cause__
+    error.snapshot = snapshot
+    return error

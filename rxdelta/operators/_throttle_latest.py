@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable, SingleAssignmentDisposable
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
@@ -30,19 +36,24 @@ def throttle_latest(
         source  -ab-c------d--e|
         output  -a---c-----d---(e|)   throttle_latest(4)
 
-    For values of which a later one contains the earlier, such as snapshots. None waits longer than `seconds`, and a
-    value still held back is emitted before the source's completion, or its error, is passed on.
+    For values of which a later one contains the earlier, such as snapshots. None waits longer than `seconds`,
+    and a value still held back is emitted before the source's completion, or its error, is passed on.
+
+    Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
+    caller waits for another's observer. An observer that raises in a timer ends the subscription; its
+    exception goes on to whoever runs the timer (the asyncio loop's exception handler,
+    `threading.excepthook`).
 
     Args:
         seconds: The least time between two emissions.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that of a
-            thread which lives as long as the subscription.
+        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `seconds` isn't a positive number.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't contain
-    it: `scan_deltas()` goes in front.
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
+    contain it: `scan_deltas()` goes in front.
 
     Example:
         >>> import reactivex as rx
@@ -59,10 +70,14 @@ def throttle_latest(
         ) -> abc.DisposableBase:
             time, owned = clock(scheduler, inherited)
             throttle = _Throttle(observer, interval, time)
-            upstream = source.subscribe(
+            upstream = SingleAssignmentDisposable()
+            throttle.everything = CompositeDisposable(
+                Disposable(throttle.stop), throttle.window, upstream, owned
+            )
+            upstream.disposable = source.subscribe(
                 throttle.on_next, throttle.on_error, throttle.on_completed, scheduler=inherited
             )
-            return CompositeDisposable(Disposable(throttle.stop), throttle.window, upstream, owned)
+            return throttle.everything
 
         return Observable(subscribe)
 
@@ -70,7 +85,9 @@ def throttle_latest(
 
 
 class _Throttle(Generic[T]):
-    """One subscription's state. Source and timer may call from different threads."""
+    """One subscription's state. Under the lock nobody's code is called but the scheduler's."""
+
+    everything: abc.DisposableBase
 
     def __init__(self, observer: abc.ObserverBase[T], interval: float, time: abc.SchedulerBase) -> None:
         self._observer = observer
@@ -78,62 +95,89 @@ class _Throttle(Generic[T]):
         self._time = time
         self._lock = RLock()
         self._held: tuple[T, ...] = ()
+        self._end: Callable[[], None] | None = None  # comes after what is held
         self._open = False  # a window: what comes meanwhile is held
+        self._emitting = False
         self._stopped = False
         self.window = SerialDisposable()
 
     def stop(self) -> None:
-        self._stopped = True
+        with self._lock:
+            self._stopped = True
+            self._held = ()
 
     def on_next(self, value: T) -> None:
         with self._lock:
             if self._stopped:
                 return
-            if self._held and type(self._held[0]) in EVENT_TYPES:
-                self._fail(
-                    InvalidValueError(
-                        f"throttle_latest would drop {self._held[0]!r}, which the next event does not contain; "
-                        "put scan_deltas() in front of it",
-                        field="value",
-                        value=self._held[0],
-                    )
-                )
-                return
-            self._held = (value,)
-            if not self._open:
-                self._release()
+            held = self._held
+            if held and type(held[0]) in EVENT_TYPES:
+                self._end = partial(self._observer.on_error, _refusal(held[0]))
+            else:
+                self._held = (value,)
+                if self._open:
+                    return
+        self._emit()
 
     def on_error(self, error: Exception) -> None:
-        with self._lock:
-            self._flush()
-            self._fail(error)
+        self._finish(partial(self._observer.on_error, error))
 
     def on_completed(self) -> None:
-        with self._lock:
-            self._flush()
-            if not self._stopped:
-                self._stopped = True
-                self._observer.on_completed()
+        self._finish(self._observer.on_completed)
 
-    def _release(self, *_: Any) -> None:
-        """Open a window and emit what is held; with nothing held, let the next value through at once."""
+    def _finish(self, end: Callable[[], None]) -> None:
         with self._lock:
-            if self._stopped:
+            self._end = self._end or end
+        self._emit()
+
+    def _close_window(self, *_: Any) -> None:
+        with self._lock:
+            self._open = False
+        try:
+            self._emit()
+        except BaseException:
+            self.everything.dispose()
+            raise
+
+    def _emit(self) -> None:
+        """Emit what is due. One thread does it at a time, and finds what others have left meanwhile."""
+        with self._lock:
+            if self._emitting:
                 return
-            self._open = bool(self._held)
-            if self._open:
-                timer = SingleAssignmentDisposable()
-                self.window.disposable = timer
-                timer.disposable = self._time.schedule_relative(self._interval, self._release)
-                self._flush()
+            self._emitting = True
+        try:
+            while (notify := self._due()) is not None:
+                notify()
+        except BaseException:
+            self._emitting = False
+            raise
 
-    def _flush(self) -> None:
-        held, self._held = self._held, ()
-        for value in held:
-            if not self._stopped:
-                self._observer.on_next(value)
+    def _due(self) -> Callable[[], None] | None:
+        """The next thing to emit; where there is none, whoever comes next may look."""
+        with self._lock:
+            ending = self._end is not None
+            if self._held and (ending or not self._open):
+                (value,), self._held = self._held, ()
+                if not ending:
+                    self._open_window()
+                return partial(self._observer.on_next, value)
+            if ending and not self._stopped:
+                self._stopped = True
+                return self._end
+            self._emitting = False
+            return None
 
-    def _fail(self, error: Exception) -> None:
-        if not self._stopped:
-            self._stopped = True
-            self._observer.on_error(error)
+    def _open_window(self) -> None:
+        self._open = True
+        timer = SingleAssignmentDisposable()
+        self.window.disposable = timer
+        timer.disposable = self._time.schedule_relative(self._interval, self._close_window)
+
+
+def _refusal(event: object) -> InvalidValueError:
+    return InvalidValueError(
+        f"throttle_latest would drop a {type(event).__name__}, which the next event does not contain; "
+        "put scan_deltas() in front of it",
+        field="value",
+        value=event,
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import IncompleteMessageError, Message, MessageDelta, RxDeltaError
+from rxdelta.core import IncompleteMessageError, Message, MessageDelta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,15 +15,19 @@ __all__ = ["to_message"]
 
 
 def to_message() -> Callable[[Observable[MessageDelta]], Observable[Message]]:
-    """The last snapshot as a finished message, once, when the source completes; see `MessageDelta.to_message`.
+    """The last snapshot as a finished message; see `MessageDelta.to_message`.
 
-    Errors: `IncompleteMessageError` where the stream ended before the message did, with the snapshot, which is
-    `None` if none came; `InvalidToolCallError` for a call that was left open; the source's own.
+    Emits once, when the source completes, and completes. After an error of the source it emits nothing.
+
+    Errors: The source's own. `IncompleteMessageError` where the stream ended before the message did;
+    `InvalidToolCallError` for a call that was left open. Both with the snapshot, which is `None` if none
+    came.
 
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> rx.of(rd.MessageDelta(content="Hi", role="assistant", status="complete")).pipe(rd.to_message()).run()
+        >>> finished = rd.MessageDelta(content="Hi", role="assistant", status="complete")
+        >>> rx.of(finished).pipe(rd.to_message()).run()
         <Message complete; text 'Hi'>
     """
 
@@ -54,8 +58,7 @@ class _Last:
             if self._snapshot is None:
                 raise IncompleteMessageError("the stream ended before anything of a message came")
             message = self._snapshot.to_message()
-        except RxDeltaError as error:
-            error.snapshot = self._snapshot
+        except Exception as error:
             self._observer.on_error(error)
             return
         self._observer.on_next(message)

@@ -19,20 +19,22 @@ def validate(
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, as long as they keep the protocol's order; see `rxdelta.Lifecycle` for the rules.
 
-    Completes with the source.
+    Each event is emitted at once. Completes with the source.
 
     Args:
-        on_violation: Called with the name of the rule and the event that broke it (`None` at the end of the stream),
-            and then the event is passed on. Without it the first violation is an error, and its event is not emitted.
+        on_violation: Called with the name of the rule and the event that broke it (`None` at the end of the
+            stream), and then the event is passed on. Without it the first violation is an error, and its
+            event is not emitted.
 
-    Errors: `ProtocolError`, whose `.violation` names the rule; the source's own; what `on_violation` raised.
+    Errors: The source's own, unchecked. `ProtocolError`, whose `.violation` names the rule; what
+    `on_violation` raised.
 
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> rx.of(rd.events.MessageStart()).pipe(rd.validate()).subscribe(on_error=lambda error: print(error.violation))
+        >>> checked = rx.of(rd.events.MessageStart()).pipe(rd.validate())
+        >>> checked.subscribe(on_error=lambda error: print(error.violation)).dispose()
         missing_message_finish
-        <reactivex.disposable.disposable.Disposable object at 0x...>
     """
 
     def apply(source: Observable[Event]) -> Observable[Event]:
@@ -56,27 +58,34 @@ class _Check:
         self._observer = observer
         self._report = report
         self._lifecycle = Lifecycle()
+        self._ended = False
 
     def on_next(self, event: Event) -> None:
-        violation = self._lifecycle.check(event)
-        if violation is None or self._goes_on(violation, event):
+        if self._goes_on(lambda: self._lifecycle.check(event), event):
             self._observer.on_next(event)
 
     def on_completed(self) -> None:
-        violation = self._lifecycle.close()
-        if violation is None or self._goes_on(violation, None):
+        if self._goes_on(self._lifecycle.close, None):
             self._observer.on_completed()
 
-    def _goes_on(self, violation: str, event: Event | None) -> bool:
-        if self._report is None:
-            where = "at the end of the stream" if event is None else f"at {event!r}"
-            self._observer.on_error(
-                ProtocolError(f"{violation} {where}; validate(on_violation=…) reports and goes on", violation=violation)
-            )
+    def _goes_on(self, check: Callable[[], str | None], event: Event | None) -> bool:
+        if self._ended:  # a synchronous source goes on for a moment after our error
             return False
         try:
-            self._report(violation, event)
+            violation = check()
+            if violation is not None:
+                self._tell(violation, event)
         except Exception as error:
+            self._ended = True
             self._observer.on_error(error)
             return False
         return True
+
+    def _tell(self, violation: str, event: Event | None) -> None:
+        if self._report is not None:
+            self._report(violation, event)
+            return
+        where = "at the end of the stream" if event is None else f"at a {type(event).__name__}"
+        raise ProtocolError(
+            f"{violation} {where}; validate(on_violation=…) reports and goes on", violation=violation
+        )

@@ -89,7 +89,7 @@ class AnthropicMessagesDecoder:
 
         Raises:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
-            LimitExceededError: A block's index is 2**31 or more.
+            LimitExceededError: A block's index is 2**31 or more, or the chunk is nested absurdly deep.
 
         Example:
             >>> error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -494,10 +494,8 @@ def _compaction(block: _Block | None, delta: Chunk) -> Sequence[Event] | None:
 
 
 def _frozen(chunk: Chunk) -> Chunk:
-    """The chunk as it goes into events: read-only, and all its text fit for UTF-8."""
-    frozen: Chunk | None = freeze(chunk, lenient=True)
-    if frozen is None:
-        raise _F.fail("", "an object that can be copied", "one that is nested too deep")
+    """The chunk as it goes into events: read-only, bounded, and all its text fit for UTF-8."""
+    frozen: Chunk = freeze(chunk, "the chunk", lenient=True)
     return frozen
 
 

@@ -2,37 +2,41 @@
 
     stream    = chunk*            no chunk says that it is first or last; `[DONE]` belongs to the framing
     chunk     = id model created choices: [choice*] usage? error? extras
-    choice    = index delta finish_reason? logprobs? extras      `message` for `delta` where nothing is streamed
+    choice    = index delta finish_reason? logprobs? extras    `message` for `delta` where nothing is streamed
     delta     = role? reasoning? content? annotations? refusal? tool_calls: [tool_call*]? function_call?
                 executed_tools? images? audio? extras
     tool_call = index id? type? (function: {name? arguments?} | custom: {name? input?}) extras
 
-Nothing says where a text begins or ends, so blocks are numbered as they appear, each choice for itself. A text,
-a reasoning or a refusal is open until something else begins. Calls and audio stay open until the finish reason,
-since their fragments may interleave with anything.
+Nothing says where a text begins or ends, so blocks are numbered as they appear, each choice for itself. A
+text, a reasoning or a refusal is open until something else begins. Calls and audio stay open until the finish
+reason, since their fragments may interleave with anything.
 
-**The end** comes in many ways. OpenAI sends a chunk with the finish reason, then one with `choices: []` and the
-usage. DeepSeek, Groq and Cerebras send both in one chunk, Groq the usage also, or only, as `x_groq.usage`.
-OpenRouter sends the finish reason, then a chunk with an empty delta and the usage, which repeats the reason or
-says null. Perplexity and vLLM send a running usage with every chunk. Many send none, and Snowflake not even a
-finish reason. So the message finishes with the first usage on or after its finish reason's chunk (only after,
-where usage was sent before too), with an object that is the last by its name, or with the input.
+**The end** comes in many ways. OpenAI sends a chunk with the finish reason, then one with `choices: []` and
+the usage. DeepSeek, Groq and Cerebras send both in one chunk, Groq the usage also, or only, as
+`x_groq.usage`. OpenRouter sends the finish reason, then a chunk with an empty delta and the usage, which
+repeats the reason or says null. Perplexity and vLLM send a running usage with every chunk. Many send none,
+and Snowflake not even a finish reason. So the message finishes with the first usage on or after its finish
+reason's chunk (only after, where usage was sent before too), with an object that is the last by its name, or
+with the input.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
-Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the details
-alone the signatures and the encrypted reasoning that it wants back. Mistral's way, parts of type `thinking` in a
-list as `content`, is read too.
+Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
+details alone the signatures and the encrypted reasoning that it wants back. Mistral's way, parts of type
+`thinking` in a list as `content`, is read too.
 
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
-give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer), continues
-the newest there, unless it names another tool when arguments have come. Without an index the id decides, then
-the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once; a name may also
-come in pieces, before the arguments.
+give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
+continues the newest there, unless it names another tool when arguments have come. Without an index the id
+decides, then the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once;
+a name may also come in pieces, before the arguments.
 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
 compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
 Perplexity and Writer send `message` beside `delta`; then only `delta` is read.
 """
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
@@ -102,25 +106,29 @@ class OpenAIChatDecoder:
         return out
 
     def _plain_text(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but a piece of the text being written, as nearly every chunk is."""
-        if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        """The event of a chunk that is nothing but a piece of the text being written, as nearly all are."""
+        if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:
             return None
-        choices: Any = chunk.get("choices")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if type(choices) is not list or len(choices) != 1:  # pyright: ignore[reportUnknownArgumentType]
+        choices: Any = chunk.get("choices")
+        if type(choices) is not list or len(choices) != 1:
             return None
-        choice: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
-        if type(choice) is not dict or not _PLAIN_CHOICE.issuperset(choice):  # pyright: ignore[reportUnknownArgumentType]
+        choice: Any = choices[0]
+        if type(choice) is not dict or not _PLAIN_CHOICE.issuperset(choice):
             return None
-        delta: Any = choice.get("delta")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        index: Any = choice.get("index")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if type(delta) is not dict or type(index) is not int or not _PLAIN_DELTA.issuperset(delta):  # pyright: ignore[reportUnknownArgumentType]
+        delta: Any = choice.get("delta")
+        index: Any = choice.get("index")
+        state = self._choices.get(index) if type(index) is int else None
+        if type(delta) is not dict or state is None or state.writes != "text":
             return None
-        text: Any = delta.get("content")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        state = self._choices.get(index)
-        if type(text) is not str or not text or state is None or state.writes != "text":
+        text = delta.get("content")
+        if type(text) is not str or not text or choice.get("finish_reason") is not None:
             return None
-        if choice.get("finish_reason") is not None or choice.get("logprobs") is not None:  # pyright: ignore[reportUnknownMemberType]
+        if choice.get("logprobs") is not None or choice.get("native_finish_reason") is not None:
             return None
+        if len(delta) > 1:
+            for name, value in delta.items():
+                if value is not None and name not in _PLAIN_DELTA:
+                    return None
         return text_delta(state.writes_to, text, index)
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
@@ -133,15 +141,15 @@ class OpenAIChatDecoder:
         foreign = self._read_envelope(chunk, bool(choices) or usage_came or error is not None)
         ended = False
         for place, found in enumerate(choices):
-            path = f"choices[{place}]"
-            choice = _READ.mapping(found, path)
+            path = f"choices[{place}]" if place else "choices[0]"
+            choice = _mapping(found, path)
             state = self._choice(out, choice, path)
             state.read(out, choice, path)
             if error is None:  # what breaks off is not finished, whatever it says
                 ended |= state.read_finish_reason(out, choice, path)
-        for state in self._choices.values():
-            state.show_usage(out, self._usage)
             foreign |= state.was_late()
+        if usage_came:
+            foreign |= self._show_usage(out)
         if error is not None:
             self._finish(out)
         elif chunk.get("object") in _LAST_OBJECTS or (usage_came and not (ended and self._usage_runs)):
@@ -160,16 +168,15 @@ class OpenAIChatDecoder:
         state = self._choices.get(number)
         if state is None:
             state = self._choices[number] = _Choice(number, self._id, self._model, self._usage)
-            out.append(
-                events.MessageStart(self._id, self._model, self._usage, _kept(self._extras), choice=number)
-            )
+            out.append(events.MessageStart(self._id, self._model, self._usage, self._extras, choice=number))
         return state
 
     def _read_usage(self, chunk: Json) -> bool:
-        """Whether there is one. The last that says something wins whole; Groq may send it twice in a chunk."""
-        raw = _READ.mapping(chunk.get("usage"), "usage")
-        if not raw:
-            raw = _READ.mapping(_groq(chunk).get("usage"), "x_groq.usage")
+        """Whether there is one. The last that says something wins whole; Groq may send it twice at once."""
+        raw, path = chunk.get("usage"), "usage"
+        if not raw and "x_groq" in chunk:
+            raw, path = _groq(chunk).get("usage"), "x_groq.usage"
+        raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False
         usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
@@ -179,25 +186,28 @@ class OpenAIChatDecoder:
 
     def _read_envelope(self, chunk: Json, of_the_message: bool) -> bool:
         """Take what is said of the whole message. True for a chunk that is none of it, to be passed on."""
-        self._id = self._id or _word(chunk.get("id"))
-        self._model = self._model or _word(chunk.get("model"))
+        if self._id is None:
+            self._id = _word(chunk.get("id"))
+        if self._model is None:
+            self._model = _word(chunk.get("model"))
+        if "created" not in self._extras and chunk.get("created") and type(chunk["created"]) in (int, float):
+            self._extras["created"] = chunk["created"]
+        if _ENVELOPE.issuperset(chunk):
+            return False
         extras = {name: value for name, value in chunk.items() if name not in _ENVELOPE}
-        foreign = (
-            not of_the_message
-            and "prompt_filter_results" not in chunk
-            and any(value not in _NOTHING for name, value in extras.items() if name not in _PLAIN_CHUNK)
-        )
-        if foreign:
-            return True
-        created = chunk.get("created")
-        if created and isinstance(created, (int, float)):
-            self._extras.setdefault("created", created)
+        if not of_the_message and "prompt_filter_results" not in chunk:
+            foreign = [value for name, value in extras.items() if name not in _PLAIN_CHUNK]
+            if any(value not in _NOTHING for value in foreign):
+                return True
         if "x_groq" in extras:
-            extras["x_groq"] = {
-                name: value for name, value in _groq(chunk).items() if name not in ("usage", "error")
-            }
+            extras["x_groq"] = {name: value for name, value in _groq(chunk).items() if name not in _GROQ}
         _remember(self._extras, extras)
         return False
+
+    def _show_usage(self, out: Out) -> bool:
+        """True if a message that has finished should have had it: then the chunk is passed on."""
+        told = [state.show_usage(out, self._usage) for state in self._choices.values()]
+        return not all(told)
 
     def _finish_together(self, out: Out) -> None:
         """The usage is the whole request's: while one choice goes on, it isn't the last."""
@@ -210,15 +220,12 @@ class OpenAIChatDecoder:
                 state.finish(out, self._model, self._extras)
 
     def _break_off(self, out: Out, error: Json) -> None:
-        message, kind, code = error.get("message"), error.get("type"), error.get("code")
-        said = isinstance(message, str) and message
-        if not said or any(value not in _NOTHING for name, value in error.items() if name not in _ERROR):
-            out.append(
-                events.ProviderEvent("openai", "error", _kept(error))
-            )  # such as Groq's `failed_generation`
-        known = code if isinstance(code, str) else str(code) if type(code) is int else None
-        kind = kind if isinstance(kind, str) else None
-        out.append(events.StreamError(message if said else "unknown error", kind, known))  # type: ignore[arg-type]
+        message, code = _word(error.get("message")), error.get("code")
+        more = any(value not in _NOTHING for name, value in error.items() if name not in _ERROR)
+        if more or message is None:  # such as Groq's `failed_generation`
+            out.append(events.ProviderEvent("openai", "error", _kept(error)))
+        code = str(code) if type(code) is int else _word(code)
+        out.append(events.StreamError(message or "unknown error", _word(error.get("type")), code))
         self._end()
 
     def _end(self) -> None:
@@ -228,12 +235,6 @@ class OpenAIChatDecoder:
 
 class _Choice:
     """One of the alternative replies: which of its blocks are open, and what waits for its finish."""
-
-    __slots__ = (
-        "_audio", "_calls", "_citations", "_cited", "_described", "_extras", "_late", "_message_id", "_model",
-        "_number", "_open", "_signed", "_tools", "_usage", "_word", "blocks", "finished", "reason", "writes",
-        "writes_to",
-    )  # fmt: skip
 
     def __init__(
         self, number: int, message_id: str | None, model: str | None, usage: TokenUsage | None
@@ -249,6 +250,7 @@ class _Choice:
         self._model = model
         self._usage = usage
         self._extras: dict[str, Any] = {}
+        self._lists: dict[str, dict[str, Any]] = {}
         self._open: dict[int, _Call | _Audio | None] = {}
         self._calls = _Calls()
         self._audio: _Audio | None = None
@@ -265,7 +267,7 @@ class _Choice:
         number = self.blocks
         self.blocks += 1
         self._open[number] = state
-        out.append(events.BlockStart(number, content, choice=self._number))  # type: ignore[arg-type]
+        out.append(events.BlockStart(number, content, choice=self._number))
         return number
 
     def _whole(self, out: Out, content: Json, data: str = "") -> None:
@@ -276,7 +278,7 @@ class _Choice:
         self._finish_block(out, number)
 
     def _change(self, out: Out, block: int, fields: Json) -> None:
-        out.append(events.BlockDelta(block, fields, choice=self._number))  # type: ignore[arg-type]
+        out.append(events.BlockDelta(block, fields, choice=self._number))
 
     def _write(self, out: Out, type: str, text: str, fields: Json | None = None) -> None:
         """A piece of prose: to the block being written if that is of this type, else to a new one."""
@@ -307,14 +309,14 @@ class _Choice:
         elif number == self.writes_to and self.writes is not None:
             self._tell_citations(out)
             self.writes, self._citations, self._cited, self._described, self._signed = None, [], 0, {}, None
-        out.append(events.BlockFinish(number, content, choice=self._number))  # type: ignore[arg-type]
+        out.append(events.BlockFinish(number, content, choice=self._number))
 
     # What a choice says, in the order in which it is read.
 
     def read(self, out: Out, choice: Json, path: str) -> None:
         name = "delta" if "delta" in choice else "message"
         path = f"{path}.{name}"
-        delta = _READ.mapping(choice.get(name), path)
+        delta = _mapping(choice.get(name), path)
         if self.finished:
             self._late |= any(value not in _NOTHING for field, value in delta.items() if field != "role")
             return
@@ -325,7 +327,7 @@ class _Choice:
                 read(self, out, value, f"{path}.{field}")
         if not _DELTA.issuperset(delta):
             _remember(self._extras, {name: delta[name] for name in delta if name not in _DELTA})
-        if not _PLAIN_CHOICE.issuperset(choice):
+        if not _CHOICE.issuperset(choice):
             _remember(self._extras, {name: choice[name] for name in choice if name not in _CHOICE})
         for name in _APPENDED:
             if choice.get(name) is not None:
@@ -333,12 +335,12 @@ class _Choice:
 
     def read_reasoning(self, out: Out, delta: Json, path: str) -> None:
         told = False
-        for place, entry in enumerate(
-            _READ.items(delta.get("reasoning_details"), f"{path}.reasoning_details")
-        ):
-            told |= self.read_detail(out, entry, f"{path}.reasoning_details[{place}]")
-        text = "" if told else _text(delta, "reasoning_content", path) or _text(delta, "reasoning", path)
-        if text:
+        if delta.get("reasoning_details") is not None:
+            at = f"{path}.reasoning_details"
+            for place, entry in enumerate(_READ.items(delta["reasoning_details"], at)):
+                told |= self.read_detail(out, entry, f"{at}[{place}]")
+        text = _text(delta, "reasoning_content", path) or _text(delta, "reasoning", path)
+        if text and not told:
             self._write(out, "reasoning", text)
 
     def read_detail(self, out: Out, found: object, path: str) -> bool:
@@ -347,30 +349,22 @@ class _Choice:
         What follows a signature is another reasoning if the entry has another `index`.
         """
         entry = _READ.mapping(found, path)
-        fields = _kept(
-            {name: value for name, value in entry.items() if name not in _DETAIL and value not in _NOTHING}
-        )
+        fields = _rest(entry, _DETAIL)
         if _word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
             fields["provider_type"] = entry["type"]
-        index, data, signature = (
-            entry.get("index"),
-            _text(entry, "data", path),
-            _text(entry, "signature", path),
-        )
+        index, data = entry.get("index"), _text(entry, "data", path)
+        text = _text(entry, "text", path) or _text(entry, "summary", path)
+        signature = _text(entry, "signature", path)
         if data:
             self._whole(out, {**fields, "type": "reasoning", "redacted": True, "data": data})
         if signature:
             fields["signature"] = signature
-        text = _text(entry, "text", path) or _text(entry, "summary", path)
         if text:
             if self._signed is not None and type(index) is int and index != self._signed:
                 self._end_prose(out)
             self._describe(out, fields)
             self._write(out, "reasoning", text, fields)
-        elif signature and self.writes not in (
-            None,
-            "reasoning",
-        ):  # late, but it mustn't be lost or cut a text in two
+        elif signature and self.writes not in (None, "reasoning"):  # late; but it mustn't cut a text in two
             self._whole(out, {**fields, "type": "reasoning", "reasoning": ""})
         elif signature:
             self._describe(out, fields)
@@ -384,10 +378,8 @@ class _Choice:
         if self.writes != "reasoning":
             self._begin(out, "reasoning", fields)
             return
-        if (
-            "signature" in fields
-            and self._described.get("signature", fields["signature"]) != fields["signature"]
-        ):
+        signature = fields.get("signature")
+        if signature is not None and self._described.get("signature", signature) != signature:
             self._whole(out, {**fields, "type": "reasoning", "reasoning": ""})
             fields.clear()
         new = {name: value for name, value in fields.items() if self._described.get(name) != value}
@@ -445,7 +437,7 @@ class _Choice:
             if self.writes == "text":
                 self._citations.append(_citation(annotation))
             else:
-                self._extras.setdefault("annotations", []).append(annotation)
+                self._append("annotations", [annotation])
         if _due(len(self._citations), self._cited):
             self._tell_citations(out)
 
@@ -462,7 +454,7 @@ class _Choice:
     def read_tool_calls(self, out: Out, entries: object, path: str) -> None:
         for place, entry in enumerate(_READ.items(entries, path)):
             at = f"{path}[{place}]"
-            fragment = _READ.mapping(entry, at)
+            fragment = _mapping(entry, at)
             index = fragment.get("index")
             if index is not None:
                 index = _READ.index(index, f"{at}.index")
@@ -477,8 +469,8 @@ class _Choice:
     def read_fragment(self, out: Out, entry: Json, index: int | None, path: str) -> None:
         custom = entry.get("type") == "custom" or entry.get("custom") is not None
         kind, said = ("custom", "input") if custom else ("function", "arguments")
-        function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
-        call_id, name = real_id(_text(entry, "id", path)), _text(function, "name", f"{path}.{kind}")
+        function = _mapping(entry.get(kind), f"{path}.{kind}")
+        call_id, name = _id(_text(entry, "id", path)), _text(function, "name", f"{path}.{kind}")
         arguments = _arguments(function.get(said), f"{path}.{kind}.{said}")
         fields = _call_fields(entry, function)
         if call_id in self._calls.ended:
@@ -486,10 +478,11 @@ class _Choice:
             return
         call = self._calls.find(index, call_id, name)
         if call is not None:
-            self._change_call(out, call, call_id, name, fields)
+            if call_id or name or fields:
+                self._change_call(out, call, call_id, name, fields)
         elif call_id or name or arguments or fields:
             call = self._begin_call(out, index, call_id, name, fields, custom)
-        if call is not None and arguments is not None:
+        if call is not None and arguments:
             self._add_arguments(out, call, arguments)
 
     def _begin_call(
@@ -535,7 +528,7 @@ class _Choice:
         if not isinstance(arguments, str):
             call.has_arguments, call.custom = True, False
             self._change(out, call.block, {"args": arguments})
-        elif arguments:
+        else:
             call.has_arguments = True
             # A free-form text becomes a JSON string on its way, a piece at a time.
             text = json.dumps(arguments, ensure_ascii=False)[1:-1] if call.custom else arguments
@@ -544,7 +537,7 @@ class _Choice:
     def _end_call(self, out: Out, call: _Call) -> Json | None:
         """What its finish says of a call. One that was cut off must not look as if it could be run."""
         wrong = _CUT.get(self._word or "") or _CUT.get(self.reason or "")
-        wrong = wrong or (None if call.name else "the call has no name")
+        wrong = wrong or (None if call.name.strip() else "the call has no name")
         if wrong is not None:
             return {"type": "invalid_tool_call", "error": wrong}
         if call.custom:
@@ -556,13 +549,20 @@ class _Choice:
         for place, found in enumerate(_READ.items(entries, path)):
             entry = _READ.mapping(found, f"{path}[{place}]")
             index = entry.get("index")
-            key = index if type(index) is int else place
-            fields = _kept({name: value for name, value in entry.items() if name not in _EXECUTED})
+            key = (
+                index
+                if type(index) is int
+                else _word(entry.get("id")) or _word(entry.get("arguments")) or place
+            )
+            fields = _rest(entry, _EXECUTED)
+            name = _word(entry.get("name")) or _word(entry.get("type"))
+            if key not in self._tools and name is None:
+                self._pass_on(out, entry)
+                continue
             if key not in self._tools:
                 self._end_prose(out)
-                call_id = real_id(_word(entry.get("id"))) or self._made_up_id()
+                call_id = _id(_word(entry.get("id")) or "") or self._made_up_id()
                 self._tools[key] = call_id, False
-                name = _word(entry.get("name")) or _word(entry.get("type"))
                 call = {"id": call_id, "name": name, "args": freeze(entry.get("arguments"), lenient=True)}
                 self._whole(out, {**fields, "type": "server_tool_call", **call})
             call_id, has_output = self._tools[key]
@@ -579,9 +579,7 @@ class _Choice:
     def read_image(self, out: Out, entry: Json, path: str) -> None:
         found, at = entry.get("image_url"), f"{path}.image_url"
         url = found if isinstance(found, str) else _text(_READ.mapping(found, at), "url", at)
-        fields = _kept(
-            {name: value for name, value in entry.items() if name not in ("type", "index", "image_url")}
-        )
+        fields = _rest(entry, _IMAGE)
         head, comma, data = url.partition(",")
         self._end_prose(out)
         if not url:
@@ -594,9 +592,7 @@ class _Choice:
 
     def read_audio(self, out: Out, found: object, path: str) -> None:
         entry = _READ.mapping(found, path)
-        fields = _kept(
-            {name: entry[name] for name in entry if name not in _AUDIO and entry[name] not in _NOTHING}
-        )
+        fields = _rest(entry, _AUDIO)
         data, transcript = _text(entry, "data", path), _text(entry, "transcript", path)
         if not (fields or data or transcript):
             return
@@ -622,14 +618,13 @@ class _Choice:
             audio.transcript = ["".join(audio.transcript)]
             self._change(out, audio.block, {"transcript": audio.transcript[0]})
 
-    def _append(self, name: str, found: object) -> None:
+    def _append(self, name: str, found: Any) -> None:
         """A list that goes on with every chunk, or an object of such lists: `logprobs.content`."""
-        lists = found if isinstance(found, Mapping) else {"": found}  # pyright: ignore[reportUnknownVariableType]
-        for key, items in lists.items():  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        found = freeze(found, lenient=True)
+        known = self._lists.setdefault(name, {})
+        for key, items in (found if isinstance(found, Mapping) else {"": found}).items():
             if items not in _NOTHING:
-                known = self._extras.setdefault(name, {} if key else [])
-                known = known.setdefault(key, []) if isinstance(known, dict) else known
-                known.extend(items if isinstance(items, (list, tuple)) else [items])  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+                known.setdefault(key, []).extend(items if isinstance(items, (list, tuple)) else [items])
 
     # The end.
 
@@ -647,14 +642,14 @@ class _Choice:
             self._finish_block(out, number)
         self._calls.end()
 
-    def show_usage(self, out: Out, usage: TokenUsage | None) -> None:
-        if usage is None or usage is self._usage:
-            return
+    def show_usage(self, out: Out, usage: TokenUsage | None) -> bool:
+        """Tell the request's usage where it is news. False if it came too late for that."""
+        if usage is self._usage or usage is None:
+            return True
         self._usage = usage
-        if self.finished:
-            self._late = True
-        else:
+        if not self.finished:
             out.append(events.UsageUpdate(usage, choice=self._number))
+        return not self.finished
 
     def was_late(self) -> bool:
         """Whether the chunk had something for a call or message that has ended: it is passed on, not lost."""
@@ -668,8 +663,11 @@ class _Choice:
         if reason in ("stop", "tool_use"):  # the calls decide, as some vendors say one and mean the other
             reason = "tool_use" if self._calls.ever else "stop"
         late = {} if model == self._model else {"model": model}
-        metadata = _kept({**late, **extras, **self._extras})
-        out.append(events.MessageFinish(reason, self._word, self._usage, metadata, choice=self._number))  # type: ignore[arg-type]
+        lists = {
+            name: known[""] if [*known] == [""] else known for name, known in self._lists.items() if known
+        }
+        metadata = {**late, **extras, **self._extras, **lists}
+        out.append(events.MessageFinish(reason, self._word, self._usage, metadata, choice=self._number))
 
 
 class _Call:
@@ -751,11 +749,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     """
     choices, kind = chunk.get("choices"), chunk.get("object")
     if isinstance(choices, (list, tuple)) and choices:
-        first: Any = choices[0]  # pyright: ignore[reportUnknownVariableType]
-        return isinstance(first, Mapping) and any(
-            isinstance(first.get(name), Mapping)
-            for name in ("delta", "message")  # pyright: ignore[reportUnknownMemberType]
-        )
+        first: Any = choices[0]
+        said = (first.get("delta"), first.get("message")) if isinstance(first, Mapping) else ()
+        return any(isinstance(delta, Mapping) for delta in said)
     if kind in ("chat.completion.chunk", *_LAST_OBJECTS):
         return True
     if isinstance(choices, (list, tuple)):
@@ -763,8 +759,15 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     return "type" not in chunk and isinstance(chunk.get("error"), Mapping)
 
 
+def _mapping(value: Any, path: str) -> Json:
+    """`Fields.mapping`, with a short way for what is nearly always there."""
+    return value if type(value) is dict else _READ.mapping(value, path)
+
+
 def _text(source: Json, name: str, path: str) -> str:
     value = source.get(name)
+    if value is None:
+        return ""
     return value if type(value) is str else _READ.text(value, f"{path}.{name}")
 
 
@@ -773,44 +776,64 @@ def _word(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _id(value: str) -> str | None:
+    """An id, unless it says in any of the known ways that there is none."""
+    found: str | None = real_id(value.strip())
+    return None if found is None else value
+
+
 def _arguments(value: object, path: str) -> str | Json | None:
     """A call's arguments: text, or from some gateways the object itself."""
+    if value is None or type(value) is str:
+        return value
     if isinstance(value, Mapping):
         value = freeze(value, lenient=True)
     if value is None or isinstance(value, (str, Mapping)):
-        return value  # pyright: ignore[reportUnknownVariableType]
+        return value
     raise _READ.fail(path, "a string or an object", value)
 
 
 def _groq(chunk: Json) -> Json:
     found = chunk.get("x_groq")
-    return found if isinstance(found, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
+    return found if found is not None and isinstance(found, Mapping) else {}
 
 
 def _kept(source: Json) -> dict[str, Any]:
-    """A copy that nobody can change. Frozen one by one, lest one value that is nested too deep costs all."""
+    """A copy that nobody can change."""
     return {name: freeze(value, lenient=True) for name, value in source.items()}
+
+
+def _rest(source: Json, read: frozenset[str]) -> dict[str, Any]:
+    """What an object says beyond the fields that are read."""
+    if read.issuperset(source):
+        return {}
+    return _kept(
+        {name: value for name, value in source.items() if name not in read and value not in _NOTHING}
+    )
 
 
 def _remember(known: dict[str, Any], found: Json) -> None:
     """The last value that says something; an object's fields each for themselves."""
     for name, value in found.items():
-        if value in _NOTHING:
-            continue
         before = known.get(name)
-        both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        known[name] = {**before, **value} if both else value  # pyright: ignore[reportUnknownMemberType]
+        if value in _NOTHING or value == before:
+            continue
+        now = freeze(value, lenient=True)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            now = {**before, **now}
+        if now is not None:
+            known[name] = now
 
 
 def _due(size: int, told: int) -> bool:
-    """Whether what can only be told whole has grown by an eighth, so that all tellings together stay linear."""
+    """Whether what can only be told whole has grown by an eighth, so that all tellings stay linear."""
     return size > told and size * 8 >= told * 9
 
 
 def _citation(annotation: Json) -> Json:
     kind = annotation.get("type")
     inner = annotation.get(kind) if isinstance(kind, str) else None
-    said: Json = inner if isinstance(inner, Mapping) else annotation  # pyright: ignore[reportUnknownVariableType]
+    said: Json = inner if isinstance(inner, Mapping) else annotation
     found = {name: said.get(name) for name in ("title", "url", "start_index", "end_index")}
     found["cited_text"] = said.get("cited_text", said.get("content"))
     return _kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
@@ -818,24 +841,23 @@ def _citation(annotation: Json) -> Json:
 
 def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
     """What a call has beyond the format, such as Gemini's `extra_content` with the thought's signature."""
-    fields: dict[str, Any] = {}
-    if not _FRAGMENT.issuperset(entry):
-        fields |= {name: entry[name] for name in entry if name not in _FRAGMENT}
-    if not _FUNCTION.issuperset(function):
-        fields |= {name: function[name] for name in function if name not in _FUNCTION}
+    fields = _rest(entry, _FRAGMENT)
+    fields |= _rest(function, _FUNCTION)
     if _word(entry.get("type")) not in (None, "function", "custom"):
         fields["provider_type"] = entry["type"]
-    return (
-        _kept({name: value for name, value in fields.items() if value not in _NOTHING}) if fields else fields
-    )
+    return fields
 
 
 def _error_of(chunk: Json) -> Json | None:
     """The error that a chunk reports, if it does. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
-    error = chunk if chunk.get("object") == "error" else chunk.get("error") or _groq(chunk).get("error")
+    error = (
+        chunk.get("error") or _groq(chunk).get("error") or (chunk if chunk.get("object") == "error" else None)
+    )
+    if not error:
+        return None
     if isinstance(error, Mapping):
-        return error  # pyright: ignore[reportUnknownVariableType]
-    return ({"message": error} if isinstance(error, str) else {"error": error}) if error else None
+        return error
+    return {"message": error} if isinstance(error, str) else {"error": error}
 
 
 _FIELDS: Mapping[str, Callable[[_Choice, Out, Any, str], None]] = {
@@ -850,22 +872,20 @@ _FIELDS: Mapping[str, Callable[[_Choice, Out, Any, str], None]] = {
 }
 """What a delta says after its reasoning, in the order in which it is read."""
 
-_REASONS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ["stop", "eos", "eos_token", "stop_sequence", "end_turn", "completed", "complete"], "stop"
-    ),
-    **dict.fromkeys(["tool_calls", "tool_call", "tool_use", "function_call"], "tool_use"),
-    **dict.fromkeys(["length", "max_tokens", "model_length", "max_output_tokens", "max_length"], "length"),
-    **dict.fromkeys(
-        ["content_filter", "content_filtered", "safety", "recitation", "blocklist"], "content_filter"
-    ),
-    **dict.fromkeys(["prohibited_content", "spii", "sensitive", "guardrail_intervened"], "content_filter"),
+_WORDS = {
+    "stop": "stop eos eos_token stop_sequence end_turn completed complete",
+    "tool_use": "tool_calls tool_call tool_use function_call",
+    "length": "length max_tokens model_length max_output_tokens max_length",
+    "content_filter": "content_filter content_filtered safety recitation blocklist prohibited_content spii"
+    " sensitive guardrail_intervened",
 }
+_REASONS = {word: reason for reason, words in _WORDS.items() for word in words.split()}
 _CUT: Mapping[str, str] = {
     "length": "cut off by the token limit",
-    **dict.fromkeys(
-        ["error", "abort", "network_error", "insufficient_system_resource"], "broken off by the provider"
-    ),
+    "error": "broken off by an error",
+    "network_error": "broken off by an error",
+    "abort": "broken off by the provider",
+    "insufficient_system_resource": "broken off by the provider",
 }
 _LAST_OBJECTS = ("chat.completion", "chat.completion.done")
 _NOTHING: tuple[object, ...] = (None, "", [], {})
@@ -875,16 +895,18 @@ _APPENDED = ("logprobs", "token_ids")
 _ENVELOPE = frozenset(
     ["id", "model", "created", "object", "choices", "usage", "error", "obfuscation", "p", "_event"]
 )
+_GROQ = frozenset(["usage", "error"])
 _CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", *_APPENDED])
 _DELTA = frozenset(["role", "reasoning_content", "reasoning", "reasoning_details", "token_id", *_FIELDS])
 _FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
 _FUNCTION = frozenset(["name", "arguments", "input"])
 _DETAIL = frozenset(["type", "text", "summary", "data", "signature", "index"])
 _EXECUTED = frozenset(["index", "id", "type", "name", "arguments", "output"])
+_IMAGE = frozenset(["type", "index", "image_url"])
 _AUDIO = frozenset(["data", "transcript", "type", "index"])
 _ERROR = frozenset(["message", "type", "code", "object", "param"])
 
-# A chunk of no more than these is a piece of text. What is the same in all is read from those that aren't plain.
+# A chunk of no more than these is a piece of text. What is the same in all is read from the others.
 _PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
-_PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs"])
+_PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs", "native_finish_reason"])
 _PLAIN_DELTA = frozenset(["role", "content"])

@@ -39,7 +39,9 @@ def decoder(wire_format: str, **options: Any) -> Decoder:
     """
     known = _FORMATS.get(wire_format)
     if known is None:
-        raise UnknownWireFormatError(f"no wire format is called {wire_format!r}; there are {', '.join(FORMATS)}")
+        raise UnknownWireFormatError(
+            f"no wire format is called {wire_format!r}; there are {', '.join(FORMATS)}"
+        )
     return known[0](**options)
 
 
@@ -62,4 +64,6 @@ def detect(chunk: object) -> str:
         if recognises(fields):
             return name
     seen = ", ".join(sorted(map(str, fields))[:20]) or "no fields"
-    raise UnknownWireFormatError(f"no known wire format begins so (known: {', '.join(FORMATS)}; seen: {seen})")
+    raise UnknownWireFormatError(
+        f"no known wire format begins so (known: {', '.join(FORMATS)}; seen: {seen})"
+    )

@@ -53,7 +53,9 @@ def check(case: dict[str, Any], got: Any, expected: Any) -> None:
     if deviation is None:
         assert same(expected, got), f"{case['about']}\nexpected {expected}\ngot      {got}"
         return
-    assert not same(expected, got), f"{case['id']} is listed as a deviation ({deviation['letter']}) but doesn't deviate"
+    assert not same(expected, got), (
+        f"{case['id']} is listed as a deviation ({deviation['letter']}) but doesn't deviate"
+    )
     assert same(deviation["ours"], got), f"{case['about']}\nours     {deviation['ours']}\ngot      {got}"
 
 
@@ -77,7 +79,9 @@ def call(data: dict[str, Any] | None) -> rd.ToolCall | None:
 def usage(data: dict[str, Any] | None) -> rd.TokenUsage | None:
     if data is None:
         return None
-    return rd.TokenUsage(data.get("input"), data.get("output"), data.get("raw"), data.get("cumulative", False))
+    return rd.TokenUsage(
+        data.get("input"), data.get("output"), data.get("raw"), data.get("cumulative", False)
+    )
 
 
 def delta(data: Any) -> Any:
@@ -154,7 +158,10 @@ def show_delta(value: rd.MessageDelta) -> dict[str, Any]:
 
 def show_message(value: rd.Message, index: int | None) -> dict[str, Any]:
     parts = [show_part(block) for block in value.blocks if isinstance(block, rd.ContentPart)]
-    return show_reply(value) | {"content": parts, "index": index}  # a slot's number has no meaning in our message
+    return show_reply(value) | {
+        "content": parts,
+        "index": index,
+    }  # a slot's number has no meaning in our message
 
 
 def new_delta(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +174,9 @@ def new_delta(attrs: dict[str, Any]) -> dict[str, Any]:
 
 def new_usage(attrs: dict[str, Any]) -> dict[str, Any]:
     names = {"input": "input_tokens", "output": "output_tokens"}
-    return show_usage(rd.TokenUsage.from_dict({names.get(name, name): value for name, value in attrs.items()}))
+    return show_usage(
+        rd.TokenUsage.from_dict({names.get(name, name): value for name, value in attrs.items()})
+    )
 
 
 def scan(deltas: list[Any]) -> dict[str, Any]:
@@ -235,7 +244,9 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "tool_call_arguments_as_map": lambda given: {"value": rd.thaw(call(given["call"]).arguments_as_map())},
     "tool_call_execution_status": lambda given: {
-        "value": call(given["call"]).execution_status(*[given[name] for name in ("default",) if name in given])
+        "value": call(given["call"]).execution_status(
+            *[given[name] for name in ("default",) if name in given]
+        )
     },
     "part_new": lambda given: show_part(rd.ContentPart.from_dict(given["attrs"])),
     "part_merge": lambda given: show_part(
@@ -243,7 +254,9 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "usage_new": lambda given: new_usage(given["attrs"]),
     "usage_add": lambda given: (
-        show_usage(usage(given["left"]).add(usage(given["right"])) if given["left"] else usage(given["right"]))
+        show_usage(
+            usage(given["left"]).add(usage(given["right"])) if given["left"] else usage(given["right"])
+        )
         or {"value": None}
     ),
     "usage_total": lambda given: {"value": usage(given["usage"]).total()},
@@ -302,8 +315,8 @@ def test_assembling_by_events(case: dict[str, Any]) -> None:
     try:
         snapshot = assemble(case["input"]["events"])
     except rd.ProviderError as error:
-        assert error.snapshot is not None
         snapshot, got["error"] = error.snapshot, error.message
+    assert snapshot is not None
     calls = {"tool_calls": snapshot.tool_calls, "invalid_tool_calls": snapshot.invalid_tool_calls}
     got |= {
         "id": snapshot.id,
@@ -312,7 +325,9 @@ def test_assembling_by_events(case: dict[str, Any]) -> None:
         "blocks": [show_block(block) for block in snapshot.blocks],
         **{name: [show_block(one) for one in some] for name, some in calls.items()},
     }
-    agreed = {name: value for name, value in (case.get("agreed") or {}).items() if name not in ("text", "reasoning")}
+    agreed = {
+        name: value for name, value in (case.get("agreed") or {}).items() if name not in ("text", "reasoning")
+    }
     agreed.pop("reason", None)
     check(case, got, agreed | RULED.get(case["id"], {}))
 
@@ -326,5 +341,12 @@ def test_naming_the_first_violation(case: dict[str, Any]) -> None:
     first = next((violation for violation in broken if violation), None)
     if "strict" in case:
         assert first == case["strict"]["violation"]
-    elif case["id"] in ("pe-text", "pe-complex", "pe-interleaved", "pe-reasoning", "pe-server-tool", "pe-data"):
+    elif case["id"] in (
+        "pe-text",
+        "pe-complex",
+        "pe-interleaved",
+        "pe-reasoning",
+        "pe-server-tool",
+        "pe-data",
+    ):
         assert first is None

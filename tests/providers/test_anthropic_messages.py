@@ -314,6 +314,16 @@ def test_a_message_spliced_into_another_overwrites_and_extends_nothing() -> None
     ]
 
 
+def test_a_spliced_message_comes_behind_what_there_is() -> None:
+    chunks = [
+        block_start(2, "text", text="a"),
+        message_start(id="msg_2"),
+        block_start(0, "text", text="b"),
+        text(0, "c"),
+    ]
+    assert in_message(*chunks)[1:] == [BlockStart(3, {"type": "text", "text": "b"}), TextDelta(3, "c")]
+
+
 def test_a_call_without_arguments_before_a_splice_is_not_whole() -> None:
     chunks = [
         message_start(),
@@ -948,6 +958,8 @@ def test_a_chunk_that_is_no_object_is_malformed(chunk: Any) -> None:
         (block_start(-1, "text"), "index"),
         (block_start(None, "text"), "index"),
         (delta(True, "text_delta", text="a"), "index"),
+        (delta(False, "text_delta", text="a"), "index"),
+        (delta(0.0, "text_delta", text="a"), "index"),
         (delta([0], "text_delta", text="a"), "index"),
         (block_stop(1.0), "index"),
         (block_stop([]), "index"),
@@ -984,13 +996,13 @@ def test_an_absurd_index_is_beyond_the_limit() -> None:
     assert in_message(block_start(2**31 - 1, "text", text=""))
 
 
-def test_what_is_nested_too_deep_to_copy_is_malformed() -> None:
+def test_absurd_nesting_is_left_out_and_costs_nothing_else() -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = {"a": deep}
     for chunk in (tool_use(0, input=deep), {"type": "new", "a": deep}, message_delta(None, deep)):
-        with pytest.raises(MalformedChunkError):
-            in_message(chunk)
+        for event in in_message(chunk):
+            assert len(str(event.to_dict())) < 5_000
     while isinstance(deep, dict):  # taken apart here, because freeing it at once would recurse
         deep = deep.pop("a")
 

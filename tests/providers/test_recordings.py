@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_every_prefix_is_a_valid_incomplete_snapshot(
     snapshots = fold(rx.from_iterable(chunks), wire_format)
     finished = [snapshot for snapshot in snapshots if snapshot.status != "incomplete"]
     assert len({snapshot.status for snapshot in finished}) <= 1
-    for snapshot, later in zip(snapshots, snapshots[1:]):
+    for snapshot, later in pairwise(snapshots):
         for block, after in zip(snapshot.blocks, later.blocks):
             if isinstance(block, rd.ContentPart) and isinstance(after, rd.ContentPart):
                 assert (after.text or "").startswith(block.text or "")

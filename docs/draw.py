@@ -1,0 +1,73 @@
+"""Draws the README's picture: the bundled sample as the command shows it, frame by frame, as one animated SVG.
+
+Run it with `nox -s pictures`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+import rxdelta as rd
+from rxdelta.cli import picture
+from rxdelta.testing import open_sample
+
+HERE = Path(__file__).parent
+WIDTH, FRAMES, SECONDS = 84, 14, 8.0
+
+
+def frame(reply: rd.MessageDelta | rd.Message, height: int) -> str:
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    with console.capture() as drawn:
+        console.print(picture(reply))
+    console.print(picture(reply))
+    for _ in range(height - drawn.get().count("\n")):
+        console.print()
+    svg = console.export_svg(title="$ rxdelta demo", unique_id=f"f{id(reply)}")
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no font is fetched from anywhere
+
+
+def height_of(reply: rd.MessageDelta | rd.Message) -> int:
+    console = Console(width=WIDTH, file=io.StringIO(), force_terminal=True)
+    with console.capture() as drawn:
+        console.print(picture(reply))
+    return drawn.get().count("\n")
+
+
+def main() -> None:
+    with open_sample("weather") as file:
+        sample = file.read().decode()
+    decoder, fold, snapshots = rd.providers.decoder("anthropic-messages"), rd.Fold(), []
+    for line in sample.splitlines():
+        snapshots += [fold.step(event) for event in decoder.decode(json.loads(line))]
+    step = len(snapshots) // (FRAMES - 1)
+    chosen = [*snapshots[::step], snapshots[-1]]
+    height = height_of(chosen[-1])
+    frames = [frame(snapshot, height) for snapshot in chosen]
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frames[-1])
+    assert box is not None
+    share = 100 / (len(frames) + 5)  # the last frame stays a while
+    styles, bodies = [], []
+    for n, svg in enumerate(frames):
+        begin, end = n * share, 100 if n == len(frames) - 1 else (n + 1) * share
+        styles.append(
+            f"@keyframes k{n}{{0%{{opacity:0}}{begin:.2f}%{{opacity:1}}{end:.2f}%{{opacity:{int(end == 100)}}}100%{{opacity:{int(end == 100)}}}}}"
+            f".k{n}{{opacity:0;animation:k{n} {SECONDS}s infinite;animation-timing-function:step-end}}"
+        )
+        bodies.append(f'<g class="k{n}">{svg}</g>')
+    # Where nothing is animated (print, reduced motion) the finished picture shows.
+    still = f"@media(prefers-reduced-motion:reduce){{g{{animation:none!important}}.k{len(frames) - 1}{{opacity:1}}}}"
+    whole = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[1]} {box[2]}" role="img" '
+        'aria-label="A reply grows: reasoning, text, and two tool calls with live arguments">'
+        f"<style>{''.join(styles)}{still}</style>{''.join(bodies)}</svg>"
+    )
+    (HERE / "demo.svg").write_text(whole, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Small recorded streams, written for this project, to try things with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from importlib import resources
+from typing import IO, Any
+
+from rxdelta.core import InvalidValueError
+from rxdelta.providers import NdjsonParser, SseParser
+
+__all__ = ["SAMPLES", "open_sample", "sample_chunks"]
+
+SAMPLES = {"weather": "weather.jsonl", "tides": "tides.sse", "overloaded": "overloaded.jsonl"}
+"""The samples and their files.
+
+- `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other.
+- `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave.
+- `overloaded`: Anthropic Messages; breaks off with an error.
+"""
+
+
+def open_sample(name: str) -> IO[bytes]:
+    """A sample as the bytes that were recorded; close it when you have read it.
+
+    Raises:
+        InvalidValueError: There is no such sample.
+    """
+    if name not in SAMPLES:
+        raise InvalidValueError.of([("name", name, f"must be one of {', '.join(SAMPLES)}")])
+    return (resources.files("rxdelta.testing") / "samples" / SAMPLES[name]).open("rb")
+
+
+async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIterator[Any]:
+    """A sample's chunks, as a provider's SDK would give them.
+
+    Args:
+        name: One of `SAMPLES`.
+        pause: Seconds between two chunks.
+
+    Example:
+        >>> import asyncio
+        >>> import rxdelta as rd
+        >>> from rxdelta.testing import sample_chunks
+        >>> chunks = rd.from_async_iterable(sample_chunks("tides"))
+        >>> message = asyncio.run(rd.last_value(chunks.pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message())))
+        >>> [call.name for call in message.tool_calls]
+        ['tide_table', 'tide_table']
+    """
+    parser = SseParser() if SAMPLES.get(name, "").endswith(".sse") else NdjsonParser()
+    with open_sample(name) as file:
+        records = parser.feed(file.read())
+    for chunk in [*records, *parser.close()]:
+        yield chunk
+        if pause:
+            await asyncio.sleep(pause)

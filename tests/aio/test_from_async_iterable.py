@@ -1,0 +1,677 @@
+"""`from_async_iterable` on a real loop; nothing here goes by the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import random
+import threading
+import traceback
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
+from support.loops import Stream, run, turns
+
+import rxdelta as rd
+from rxdelta.aio import _from_async_iterable, _session
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+BOOM = ValueError("boom")
+
+
+class Log(list[Any]):
+    """An observer that writes down what it is told."""
+
+    def on_next(self, value: Any) -> None:
+        self.append(value)
+
+    def on_error(self, error: Exception) -> None:
+        self.append(error)
+
+    def on_completed(self) -> None:
+        self.append("|")
+
+    def watch(self, source: rx.Observable[Any]) -> Any:
+        return source.subscribe(self.on_next, self.on_error, self.on_completed)
+
+
+async def numbers(count: int = 3) -> AsyncIterator[int]:
+    for number in range(count):
+        yield number
+
+
+async def opened(stream: Any) -> Any:
+    await asyncio.sleep(0)
+    return stream
+
+
+# What it takes.
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: numbers(), id="generator"),
+        pytest.param(lambda: numbers, id="generator function"),
+        pytest.param(lambda: opened(numbers()), id="coroutine"),
+        pytest.param(lambda: lambda: opened(numbers()), id="function that gives a coroutine"),
+        pytest.param(lambda: asyncio.ensure_future(opened(numbers())), id="task"),
+        pytest.param(lambda: Stream(0, 1, 2), id="SDK stream"),
+        pytest.param(lambda: lambda: Stream(0, 1, 2), id="function that gives one"),
+        pytest.param(lambda: type("Numbers", (), {"__aiter__": lambda self: numbers()}), id="class"),
+        pytest.param(lambda: type("Numbers", (), {"__aiter__": lambda self: numbers()})(), id="iterable"),
+    ],
+)
+def test_each_item_and_the_end(make: Any) -> None:
+    async def main() -> list[Any]:
+        log = Log()
+        log.watch(rd.from_async_iterable(make()))
+        assert log == []
+        await turns()
+        return log
+
+    assert run(main) == [0, 1, 2, "|"]
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], (n for n in (1, 2)), 3, lambda: [1, 2], lambda: lambda: numbers()])
+def test_what_is_no_async_iterable_is_an_error_that_says_so(wrong: Any) -> None:
+    async def main() -> None:
+        with pytest.raises(rd.InvalidValueError, match="must be an async iterable"):
+            await rd.last_value(rd.from_async_iterable(wrong))
+
+    run(main)
+
+
+def test_the_synchronous_stream_that_a_function_has_opened_by_mistake_is_closed() -> None:
+    closed: list[str] = []
+
+    def sync() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            closed.append("closed")
+
+    async def main() -> None:
+        stream = sync()
+        next(stream)
+        with pytest.raises(rd.InvalidValueError):
+            await rd.last_value(rd.from_async_iterable(lambda: stream))  # type: ignore[arg-type, return-value]
+
+    run(main)
+    assert closed == ["closed"]
+
+
+def test_without_a_loop_it_says_so_and_the_source_is_not_used_up() -> None:
+    log = Log()
+    source = rd.from_async_iterable(numbers())
+    log.watch(source)
+    assert [type(error) for error in log] == [rd.InvalidValueError]
+    assert "running asyncio loop" in str(log[0])
+
+    async def main() -> int:
+        return await rd.last_value(source)
+
+    assert run(main) == 2
+
+
+@pytest.mark.parametrize("make", [lambda: numbers(), lambda: opened(numbers()), lambda: Stream(0, 1, 2)])
+def test_a_one_shot_source_subscribed_twice_is_an_error(make: Any) -> None:
+    async def main() -> None:
+        source = rd.from_async_iterable(make())
+        assert await rd.last_value(source) == 2
+        with pytest.raises(rd.InvalidValueError, match="pass a function"):
+            await rd.last_value(source)
+
+    run(main)
+
+
+def test_a_function_is_called_for_each_subscription_and_not_before() -> None:
+    calls: list[int] = []
+
+    def request() -> AsyncIterator[int]:
+        calls.append(len(calls))
+        return numbers()
+
+    async def main() -> None:
+        source = rd.from_async_iterable(request)
+        assert calls == []
+        assert [await rd.last_value(source), await rd.last_value(source)] == [2, 2]
+
+    run(main)
+    assert calls == [0, 1]
+
+
+def test_the_source_runs_in_the_subscribers_context() -> None:
+    name = contextvars.ContextVar("name", default="nobody")
+
+    async def said() -> AsyncIterator[str]:
+        yield name.get()
+
+    async def main() -> str:
+        name.set("subscriber")
+        values = rd.last_value(rd.from_async_iterable(said))
+        return await values
+
+    assert run(main) == "subscriber"
+
+
+# How it ends.
+
+
+def test_an_exception_is_passed_on_raw_with_its_traceback_after_the_items() -> None:
+    async def broken() -> AsyncIterator[int]:
+        yield 1
+        raise BOOM
+
+    async def main() -> list[Any]:
+        log = Log()
+        log.watch(rd.from_async_iterable(broken))
+        await turns()
+        return log
+
+    log = run(main)
+    assert log == [1, BOOM]
+    assert "broken" in [frame.name for frame in traceback.extract_tb(log[1].__traceback__)]
+
+
+@pytest.mark.parametrize("kind", ["function", "coroutine"])
+def test_a_request_that_fails_is_an_error(kind: str) -> None:
+    async def fails() -> AsyncIterator[int]:
+        raise BOOM
+
+    def refuses() -> AsyncIterator[int]:
+        raise BOOM
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="boom"):
+            await rd.last_value(rd.from_async_iterable(refuses if kind == "function" else fails()))
+
+    run(main)
+
+
+@pytest.mark.parametrize("end", [None, BOOM])
+def test_the_stream_is_closed_also_when_it_ended_by_itself(end: Exception | None) -> None:
+    async def main() -> None:
+        stream = Stream(1, end=end)
+        log = Log()
+        log.watch(rd.from_async_iterable(stream))
+        await turns()
+        assert (log, stream.closed) == ([1, end or "|"], 1)
+
+    run(main)
+
+
+def test_the_iterator_inside_an_sdks_stream_is_closed_before_the_stream() -> None:
+    closed: list[str] = []
+
+    class Inner:
+        async def __aiter__(self) -> AsyncIterator[int]:
+            try:
+                yield 1
+                yield 2
+            finally:
+                closed.append("iterator")
+
+        async def close(self) -> None:
+            closed.append("stream")
+
+    async def main() -> None:
+        assert await rd.first_value(rd.from_async_iterable(Inner())) == 1
+
+    run(main)
+    assert closed == ["iterator", "stream"]
+
+
+def test_a_source_that_was_cancelled_by_somebody_else_is_interrupted_and_nobody_hangs() -> None:
+    async def main() -> None:
+        other = asyncio.ensure_future(asyncio.Event().wait())
+
+        async def waits() -> AsyncIterator[int]:
+            yield 1
+            await other
+
+        async with rd.to_async_iterable(rd.from_async_iterable(waits)) as values:
+            assert await anext(values) == 1
+            other.cancel()
+            with pytest.raises(rd.StreamInterrupted) as raised:
+                await anext(values)
+            assert isinstance(raised.value.__cause__, asyncio.CancelledError)
+
+    run(main)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_cancelled_task_interrupts_its_reader(begun: bool) -> None:
+    async def main() -> None:
+        stream = Stream(1, hold=True)
+        async with rd.to_async_iterable(rd.from_async_iterable(stream)) as values:
+            if begun:
+                assert await anext(values) == 1
+            for task in list(_from_async_iterable._running):
+                task.cancel()
+            with pytest.raises(rd.StreamInterrupted):
+                await anext(values)
+        await turns()
+        assert stream.closed == 1
+
+    run(main)
+
+
+# Leaving, at every moment.
+
+
+def test_disposal_before_the_task_has_started_asks_for_nothing() -> None:
+    async def main() -> None:
+        calls: list[int] = []
+        log = Log()
+
+        def request() -> Any:
+            calls.append(1)
+            return numbers()
+
+        stream: Stream[int] = Stream(1)
+        pending = asyncio.ensure_future(asyncio.Event().wait())
+        done = asyncio.ensure_future(opened(inner := Stream(1)))
+        await done
+        for source in (request, stream, opened(numbers()), pending, done):
+            subscription = log.watch(rd.from_async_iterable(source))  # type: ignore[arg-type]
+            subscription.dispose()
+            subscription.dispose()
+        await turns()
+        assert (log, calls, stream.given, stream.closed, inner.closed) == ([], [], 0, 1, 1)
+        assert pending.cancelled()
+
+    run(main)
+
+
+def test_disposal_while_the_source_opens_cancels_the_request() -> None:
+    async def main() -> None:
+        cancelled: list[str] = []
+
+        async def request() -> Any:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append("cancelled")
+                raise
+
+        log = Log()
+        subscription = log.watch(rd.from_async_iterable(request))
+        await turns()
+        subscription.dispose()
+        await turns()
+        assert (log, cancelled) == ([], ["cancelled"])
+
+    run(main)
+
+
+def test_disposal_just_after_the_request_was_answered_closes_the_answer() -> None:
+    async def main() -> None:
+        stream: Stream[int] = Stream(1)
+        answer = asyncio.get_running_loop().create_future()
+        log = Log()
+        subscription = log.watch(rd.from_async_iterable(answer))
+        await turns()
+        answer.set_result(stream)
+        subscription.dispose()
+        await turns()
+        assert (log, stream.given, stream.closed) == ([], 0, 1)
+
+    run(main)
+
+
+def test_disposal_while_waiting_for_an_item_cancels_and_closes() -> None:
+    async def main() -> None:
+        stream = Stream(1, hold=True)
+        log = Log()
+        subscription = log.watch(rd.from_async_iterable(stream))
+        await turns()
+        subscription.dispose()
+        assert stream.closed == 0
+        subscription.dispose()
+        await turns()
+        assert (log, stream.cancelled, stream.closed) == ([1], 1, 1)
+
+    run(main)
+
+
+def test_52_disposal_inside_on_next_closes_and_nothing_more_comes() -> None:
+    async def main() -> None:
+        stream = Stream(1, 2, 3)
+        log = Log()
+        subscription = SerialDisposable()
+
+        def read(value: int) -> None:
+            log.append(value)
+            subscription.dispose()
+
+        subscription.disposable = rd.from_async_iterable(stream).subscribe(
+            read, log.on_error, log.on_completed
+        )
+        await turns()
+        assert (log, stream.given, stream.closed, stream.cancelled) == ([1], 1, 1, 0)
+
+    run(main)
+
+
+def test_disposal_while_closing_lets_it_close() -> None:
+    async def main() -> None:
+        go_on, closed = asyncio.Event(), []
+
+        class Slow(Stream[int]):
+            async def close(self) -> None:
+                await go_on.wait()
+                closed.append("closed")
+
+        log = Log()
+        subscription = log.watch(rd.from_async_iterable(Slow(1)))
+        await turns()
+        assert log == [1, "|"]
+        subscription.dispose()
+        await turns()
+        assert closed == []
+        go_on.set()
+        await turns()
+        assert closed == ["closed"]
+
+    run(main)
+
+
+def test_disposal_from_another_thread_wakes_the_loop() -> None:
+    async def main() -> None:
+        closed = asyncio.Event()
+
+        class Noting(Stream[int]):
+            async def close(self) -> None:
+                await super().close()
+                closed.set()
+
+        stream = Noting(1, hold=True)
+        subscription = Log().watch(rd.from_async_iterable(stream))
+        await turns()
+        asyncio.get_running_loop().set_debug(True)  # it then refuses calls that aren't safe
+        thread = threading.Thread(target=subscription.dispose)
+        thread.start()
+        await closed.wait()  # nothing else would wake the loop
+        thread.join()
+        assert (stream.cancelled, stream.closed) == (1, 1)
+
+    run(main)
+
+
+def test_58_disposal_after_the_loop_has_closed_is_nothing() -> None:
+    subscriptions: list[Any] = []
+
+    async def main() -> None:
+        subscriptions.append(Log().watch(rd.from_async_iterable(Stream(1, hold=True))))
+        await turns()
+
+    asyncio.run(main())
+    subscriptions[0].dispose()
+
+
+def test_a_source_that_swallows_the_cancellation_is_not_heard_any_more() -> None:
+    async def stubborn() -> AsyncIterator[int]:
+        yield 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield 2
+            raise BOOM from None
+
+    async def main() -> None:
+        log = Log()
+        subscription = log.watch(rd.from_async_iterable(stubborn))
+        await turns()
+        subscription.dispose()
+        await turns()
+        assert log == [1]
+
+    run(main)
+
+
+def test_a_close_that_raises_is_reported_and_the_end_stands() -> None:
+    class Bad(Stream[int]):
+        async def close(self) -> None:
+            raise BOOM
+
+    async def main() -> list[Any]:
+        log = Log()
+        log.watch(rd.from_async_iterable(Bad(1)))
+        await turns()
+        return log
+
+    reports: list[Any] = []
+    assert run(main, reports=reports) == [1, "|"]
+    assert [report["exception"] for report in reports] == [BOOM]
+
+
+@pytest.mark.parametrize("between_items", [False, True])
+def test_a_close_that_hangs_is_waited_for_a_while_and_then_cancelled(
+    between_items: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_session, "CLOSE_SECONDS", 0)
+    after: list[str] = []
+
+    class Hangs:
+        async def __aiter__(self) -> AsyncIterator[int]:
+            try:
+                yield 1
+                await asyncio.Event().wait()
+            finally:
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    after.append("iterator")
+
+        async def close(self) -> None:
+            after.append("stream")
+
+    async def main() -> None:
+        source = rd.from_async_iterable(Hangs())
+        assert await rd.first_value(source.pipe(ops.take(1)) if between_items else source) == 1
+        await turns()
+
+    run(main)
+    assert after == ["iterator", "stream"]
+
+
+# The loop's end.
+
+
+@pytest.mark.parametrize("steps", [0, 1, 20])
+def test_asyncio_run_ends_with_a_pipeline_left_open_and_all_is_closed(
+    steps: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    streams: list[Stream[int]] = []
+    logs = [Log(), Log()]
+
+    async def main() -> None:
+        streams.append(Stream(1, hold=True))
+        logs[0].watch(rd.from_async_iterable(streams[0]))
+        logs[1].watch(rd.from_async_iterable(opened(numbers())).pipe(ops.concat(rx.never())))
+        rd.from_async_iterable(lambda: Stream(hold=True)).subscribe()  # with no handler of errors
+        await turns(steps)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main())
+        gc.collect()
+    assert streams[0].closed == 1
+    assert logs[0][:-1] == [1] * bool(steps)
+    assert type(logs[0][-1]) is rd.StreamInterrupted
+    assert caplog.records == []
+    assert not _from_async_iterable._running
+
+
+# Who raises.
+
+
+def test_51_an_observer_that_raises_closes_the_source_and_is_reported_once() -> None:
+    async def main() -> None:
+        stream = Stream(1, 2)
+        log = Log()
+
+        def read(value: int) -> None:
+            log.append(value)
+            raise BOOM
+
+        rd.from_async_iterable(stream).subscribe(read, log.on_error, log.on_completed)
+        await turns()
+        assert (log, stream.given, stream.closed) == ([1], 1, 1)
+
+    reports: list[Any] = []
+    run(main, reports=reports)
+    assert [report["exception"] for report in reports] == [BOOM]
+
+
+def test_51_a_reader_behind_what_raises_is_told_and_does_not_hang() -> None:
+    def raises(source: rx.Observable[int]) -> rx.Observable[int]:
+        def subscribe(observer: Any, scheduler: Any = None) -> Any:
+            def on_next(value: int) -> None:
+                if value == 1:
+                    raise BOOM
+                observer.on_next(value)
+
+            return source.subscribe(on_next, observer.on_error, observer.on_completed)
+
+        return rx.Observable(subscribe)
+
+    async def main() -> None:
+        stream = Stream(0, 1, 2)
+        got: list[int] = []
+        with pytest.raises(ValueError, match="boom"):
+            await rd.for_each(rd.from_async_iterable(stream).pipe(raises), got.append)
+        assert (got, stream.given, stream.closed) == ([0], 2, 1)
+
+    run(main)
+
+
+def test_an_error_that_nobody_handles_is_reported_once() -> None:
+    async def main() -> None:
+        rd.from_async_iterable(Stream(end=BOOM)).subscribe()
+        await turns()
+
+    reports: list[Any] = []
+    run(main, reports=reports)
+    assert [report["exception"] for report in reports] == [BOOM]
+
+
+# Company.
+
+
+def test_a_source_that_is_always_ready_lets_the_loops_timers_run() -> None:
+    async def main() -> None:
+        ran: list[int] = []
+        seen: list[int] = []
+
+        async def ready() -> AsyncIterator[int]:
+            for number in range(1000):
+                if number == 10:
+                    asyncio.get_running_loop().call_soon(ran.append, number)
+                seen.append(len(ran))
+                yield number
+
+        await rd.last_value(rd.from_async_iterable(ready))
+        assert seen[-1] == 1
+        assert seen.index(1) <= 10 + 64 + 1
+
+    run(main)
+
+
+def test_a_dropped_subscription_goes_on() -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+        log = Log()
+
+        async def waits() -> AsyncIterator[int]:
+            await go_on.wait()
+            yield 1
+
+        log.watch(rd.from_async_iterable(waits))
+        await turns()
+        gc.collect()
+        go_on.set()
+        await turns()
+        assert log == [1, "|"]
+
+    run(main)
+
+
+def test_a_shared_source_goes_on_when_one_of_its_readers_leaves() -> None:
+    async def main() -> None:
+        stream = Stream(1, hold=True)
+        shared = rd.from_async_iterable(stream).pipe(ops.share())
+        log = Log()
+        async with rd.to_async_iterable(shared, overflow="block", maxsize=1) as values:
+            log.watch(shared)
+            assert await anext(values) == 1
+        assert stream.closed == 0  # left without waiting for what goes on
+        stream.items.append(2)
+        stream.go_on.set()
+        await turns()
+        assert (log, stream.closed) == ([1, 2, "|"], 1)
+
+    run(main)
+
+
+def test_five_hundred_subscriptions_cancelled_at_random_moments_leave_nothing() -> None:
+    chance = random.Random(7)
+    counts = {"opened": 0, "closed": 0}
+
+    async def source() -> AsyncIterator[dict[str, Any]]:
+        counts["opened"] += 1
+        try:
+            while True:
+                if chance.random() < 0.5:
+                    await asyncio.sleep(0)
+                choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": None}
+                yield {"id": "1", "choices": [choice]}
+        finally:
+            await turns(chance.randrange(3))
+            counts["closed"] += 1
+
+    async def request() -> AsyncIterator[dict[str, Any]]:
+        await turns(chance.randrange(3))
+        return source()
+
+    pipeline = rd.from_async_iterable(request).pipe(
+        rd.decode("openai-chat"), rd.scan_deltas(), rd.throttle_latest(3600)
+    )
+
+    async def main() -> None:
+        policies: Any = ["latest", "buffer", "block", "error"]
+        for cycle in range(500):
+            way = cycle % 4
+            if way == 0:
+                subscription = Log().watch(pipeline)
+                await turns(chance.randrange(9))
+                if chance.random() < 0.5:
+                    subscription.dispose()
+                else:
+                    await asyncio.to_thread(subscription.dispose)
+                continue
+            policy = chance.choice(policies)
+            if way == 1:
+                work: Any = rd.for_each(pipeline, lambda _: asyncio.sleep(0), overflow=policy)
+            elif way == 2:
+                work = rd.last_value(pipeline)
+            else:
+                work = rd.first_value(pipeline)
+            task = asyncio.ensure_future(work)
+            await turns(chance.randrange(9))
+            task.cancel()
+            await asyncio.wait([task])
+        await turns(50)
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    run(main)
+    assert counts["opened"] == counts["closed"] > 100
+    assert not _from_async_iterable._running

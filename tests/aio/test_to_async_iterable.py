@@ -1,0 +1,357 @@
+"""`to_async_iterable` on a real loop; nothing here goes by the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from support.loops import Stream, run, turns
+
+import rxdelta as rd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+BOOM = ValueError("boom")
+POLICIES = ["latest", "buffer", "block", "error"]
+
+
+async def drain(values: AsyncIterator[Any]) -> list[Any]:
+    return [value async for value in values]
+
+
+# What a slow reader gets.
+
+
+@pytest.mark.parametrize(
+    ("overflow", "expected"),
+    [("latest", [3]), ("buffer", [1, 2, 3]), ("block", [1, 2, 3]), ("error", [1, 2, 3])],
+)
+def test_the_policies_over_a_source_that_is_faster(overflow: Any, expected: list[int]) -> None:
+    async def main() -> list[Any]:
+        async with rd.to_async_iterable(rx.of(1, 2, 3), overflow) as values:
+            return await drain(values)
+
+    assert run(main) == expected
+
+
+@pytest.mark.parametrize("overflow", POLICIES)
+def test_a_reader_in_step_gets_every_value(overflow: Any) -> None:
+    async def main() -> list[Any]:
+        got = []
+        source = Subject[int]()
+        async with rd.to_async_iterable(source, overflow, maxsize=1) as values:
+            for number in range(5):
+                source.on_next(number)
+                got.append(await anext(values))
+        return got
+
+    assert run(main) == [0, 1, 2, 3, 4]
+
+
+def test_latest_holds_no_more_than_the_newest() -> None:
+    async def main() -> list[int]:
+        source = Subject[int]()
+        async with rd.to_async_iterable(source) as values:
+            source.on_next(1)
+            source.on_next(2)
+            first = await anext(values)
+            source.on_next(3)
+            source.on_completed()
+            return [first, *await drain(values)]
+
+    assert run(main) == [2, 3]
+
+
+def test_block_makes_the_source_wait_and_go_on() -> None:
+    async def main() -> None:
+        stream = Stream(*range(10))
+        async with rd.to_async_iterable(rd.from_async_iterable(stream), "block", maxsize=2) as values:
+            await turns(50)
+            assert stream.given == 2
+            for number in range(10):
+                assert await anext(values) == number
+                await turns(50)
+                assert stream.given == min(number + 3, 10)
+            with pytest.raises(StopAsyncIteration):
+                await anext(values)
+        assert stream.closed == 1
+
+    run(main)
+
+
+def test_block_keeps_all_also_of_a_chunk_that_is_many() -> None:
+    async def main() -> list[int]:
+        source = rd.from_async_iterable(Stream(*range(5))).pipe(ops.flat_map(lambda n: rx.of(n, n, n)))
+        async with rd.to_async_iterable(source, "block", maxsize=2) as values:
+            return await drain(values)
+
+    assert run(main) == [n for n in range(5) for _ in range(3)]
+
+
+def test_block_lets_a_reader_go_while_the_source_waits() -> None:
+    async def main() -> None:
+        stream = Stream(*range(10))
+        async with rd.to_async_iterable(rd.from_async_iterable(stream), "block", maxsize=1):
+            await turns()
+            assert stream.given == 1
+        assert stream.closed == 1
+
+    run(main)
+
+
+def test_block_lets_the_source_be_cancelled_while_it_waits() -> None:
+    async def main() -> None:
+        stream, enough = Stream(*range(10)), Subject[int]()
+        source = rd.from_async_iterable(stream).pipe(ops.take_until(enough))
+        async with rd.to_async_iterable(source, "block", maxsize=1) as values:
+            await turns()
+            enough.on_next(1)
+            await turns()
+            assert (stream.given, stream.closed) == (1, 1)
+            assert await drain(values) == [0]
+
+    run(main)
+
+
+def test_block_slows_each_of_several_sources() -> None:
+    async def main() -> None:
+        one, other = Stream(*range(100)), Stream(*range(100))
+        merged = rx.merge(rd.from_async_iterable(one), rd.from_async_iterable(other))
+        async with rd.to_async_iterable(merged, "block", maxsize=3) as values:
+            await turns(300)
+            assert one.given + other.given <= 4
+            assert len(await drain(values)) == 200
+        assert (one.closed, other.closed) == (1, 1)
+
+    run(main)
+
+
+def test_error_tells_a_reader_that_fell_behind_after_what_was_queued() -> None:
+    async def main() -> None:
+        stream = Stream(*range(10), hold=True)
+        async with rd.to_async_iterable(rd.from_async_iterable(stream), "error", maxsize=3) as values:
+            await turns(50)
+            assert [await anext(values) for _ in range(3)] == [0, 1, 2]
+            with pytest.raises(rd.BufferOverflowError, match="3 values behind"):
+                await anext(values)
+        assert (stream.given, stream.closed) == (4, 1)
+
+    run(main)
+
+
+def test_error_carries_the_snapshot_that_did_not_fit() -> None:
+    async def main() -> None:
+        deltas = rx.from_iterable([rd.MessageDelta(content=mark) for mark in "abc"])
+        with pytest.raises(rd.BufferOverflowError) as raised:
+            async with rd.to_async_iterable(deltas.pipe(rd.scan_deltas()), "error", maxsize=2) as values:
+                await drain(values)
+        assert raised.value.snapshot is not None
+        assert raised.value.snapshot.text == "abc"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("overflow", "maxsize"), [("newest", 1), ("block", 0), ("error", -1), ("block", True), ("block", 1.5)]
+)
+def test_a_policy_that_is_none_is_refused_at_once(overflow: Any, maxsize: Any) -> None:
+    with pytest.raises(rd.InvalidValueError):
+        rd.to_async_iterable(rx.of(1), overflow, maxsize=maxsize)
+
+
+# How it ends.
+
+
+@pytest.mark.parametrize("overflow", POLICIES)
+def test_values_come_before_the_error_and_after_it_nothing(overflow: Any) -> None:
+    async def main() -> None:
+        source = Subject[int]()
+        async with rd.to_async_iterable(source, overflow) as values:
+            source.on_next(1)
+            source.on_error(BOOM)
+            source.on_next(2)
+            assert await anext(values) == 1
+            with pytest.raises(ValueError, match="boom") as raised:
+                await anext(values)
+            assert raised.value is BOOM
+            with pytest.raises(StopAsyncIteration):
+                await anext(values)
+
+    run(main)
+
+
+def test_empty() -> None:
+    async def main() -> list[Any]:
+        async with rd.to_async_iterable(rx.empty()) as values:
+            return await drain(values)
+
+    assert run(main) == []
+
+
+def test_leaving_while_a_value_is_awaited_elsewhere_ends_that_too() -> None:
+    async def main() -> list[Any]:
+        async with rd.to_async_iterable(rx.never()) as values:
+            waiting = asyncio.ensure_future(drain(values))
+            await turns()
+        return await waiting
+
+    assert run(main) == []
+
+
+@pytest.mark.parametrize("overflow", POLICIES)
+def test_after_the_block_there_is_nothing_to_read(overflow: Any) -> None:
+    async def main() -> list[Any]:
+        source = Subject[int]()
+        async with rd.to_async_iterable(source, overflow) as values:
+            source.on_next(1)
+        assert source.observers == []
+        return await drain(values)
+
+    assert run(main) == []
+
+
+@pytest.mark.parametrize("how", ["break", "raise", "cancel", "return"])
+def test_54_leaving_waits_until_the_source_has_closed(how: str) -> None:
+    async def main() -> None:
+        stream = Stream(1, hold=True)
+
+        async def read() -> None:
+            async with rd.to_async_iterable(rd.from_async_iterable(stream)) as values:
+                async for _ in values:
+                    if how == "raise":
+                        raise BOOM
+                    if how == "break":
+                        break
+                    if how == "return":
+                        return
+            assert how == "break"
+
+        task = asyncio.ensure_future(read())
+        await turns()
+        if how == "cancel":
+            assert stream.closed == 0
+            task.cancel()
+        await asyncio.wait([task])
+        assert stream.closed == 1
+        assert task.cancelled() == (how == "cancel")
+        assert how in ("cancel", "break", "return") or task.exception() is BOOM
+
+    run(main)
+
+
+def test_a_reading_is_entered_once() -> None:
+    async def main() -> None:
+        reading = rd.to_async_iterable(rx.of(1))
+        async with reading as values:
+            assert await drain(values) == [1]
+        with pytest.raises(rd.InvalidValueError, match="entered once"):
+            async with reading:
+                pass
+
+    run(main)
+
+
+def test_a_subscription_that_fails_is_an_error_of_the_reading() -> None:
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        raise BOOM
+
+    async def main() -> None:
+        async with rd.to_async_iterable(rx.Observable(subscribe)) as values:
+            with pytest.raises(ValueError, match="boom"):
+                await anext(values)
+
+    run(main)
+
+
+# Other threads.
+
+
+@pytest.mark.parametrize("overflow", ["buffer", "block", "latest"])
+def test_values_of_another_thread_wake_the_reader_and_come_in_order(overflow: Any) -> None:
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        def emit() -> None:
+            for number in range(500):
+                observer.on_next(number)
+            observer.on_completed()
+
+        threading.Thread(target=emit, daemon=True).start()
+        return Disposable()
+
+    async def main() -> list[Any]:
+        async with rd.to_async_iterable(rx.Observable(subscribe), overflow, maxsize=10) as values:
+            return await drain(values)
+
+    got = run(main)
+    assert got == sorted(set(got))
+    assert got[-1] == 499
+    assert overflow == "latest" or len(got) == 500
+
+
+def test_a_throttled_source_of_another_thread_uses_the_loops_time() -> None:
+    first, second = threading.Event(), threading.Event()
+    source = Subject[int]()
+    threads: list[str] = []
+
+    def emit() -> None:
+        assert first.wait(10)
+        source.on_next(1)
+        source.on_next(2)
+        assert second.wait(10)
+        source.on_next(3)
+        source.on_completed()
+
+    async def main() -> list[int]:
+        asyncio.get_running_loop().set_debug(True)  # it then refuses calls that aren't safe
+        thread = threading.Thread(target=emit)
+        thread.start()
+        got = []
+        throttled = source.pipe(
+            rd.throttle_latest(0.001),
+            ops.do_action(lambda _: threads.append(threading.current_thread().name)),
+        )
+        async with rd.to_async_iterable(throttled, "buffer") as values:
+            first.set()
+            async for value in values:
+                got.append(value)
+                if value == 2:
+                    second.set()
+        await asyncio.to_thread(thread.join)
+        await asyncio.get_running_loop().shutdown_default_executor()
+        return got
+
+    assert run(main) == [1, 2, 3]
+    assert threads[1] == threading.main_thread().name
+
+
+def test_58_values_of_another_thread_after_the_loop_has_closed_are_nothing() -> None:
+    source = Subject[int]()
+    throttled = source.pipe(rd.throttle_latest(1))
+    got: list[Any] = []
+
+    async def main() -> None:
+        throttled.subscribe(got.append, on_completed=lambda: got.append("|"))
+        await rd.to_async_iterable(source).__aenter__()
+
+    asyncio.run(main())
+    source.on_next(1)
+    source.on_next(2)
+    source.on_completed()
+    assert got == [1, 2, "|"]
+
+
+def test_a_reader_that_never_has_to_wait_lets_the_loops_timers_run() -> None:
+    async def main() -> None:
+        ran: list[int] = []
+        asyncio.get_running_loop().call_soon(ran.append, 1)
+        async with rd.to_async_iterable(rx.from_iterable(range(1000)), "buffer") as values:
+            seen = [len(ran) async for _ in values]
+        assert seen.index(1) <= 64
+
+    run(main)

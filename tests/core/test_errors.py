@@ -1,0 +1,72 @@
+"""Each error says what a person needs, keeps the facts, and survives pickling."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+import rxdelta as rd
+from rxdelta.core import RxDeltaError
+
+SNAPSHOT = rd.apply_event(None, rd.events.BlockStart(0, {"type": "text", "text": "so far"}))
+ERRORS = [
+    rd.InvalidValueError("no", field="index", value=-1),
+    rd.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
+    rd.ProtocolError("no", violation="delta_before_start"),
+    rd.MergeError("no"),
+    rd.ProviderError("busy", type="overloaded_error", code="529", snapshot=SNAPSHOT),
+    rd.IncompleteMessageError("no", snapshot=SNAPSHOT),
+    rd.InvalidToolCallError("no", call_id="c", name="f", field="arguments"),
+    rd.StreamInterrupted("no", snapshot=SNAPSHOT),
+    rd.StallTimeoutError("no"),
+    rd.EmptyStreamError("no"),
+    rd.BufferOverflowError("no"),
+    rd.LimitExceededError.of("blocks", 65_536, "the number of blocks"),
+    rd.UnknownWireFormatError("no"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
+def test_an_error_is_copied_with_all_its_facts(error: RxDeltaError, again: object) -> None:
+    other = again(error)  # type: ignore[operator]
+    assert type(other) is type(error)
+    assert (str(other), vars(other)) == (str(error), vars(error))
+    assert other.snapshot == error.snapshot
+
+
+def test_all_errors_have_one_root() -> None:
+    assert all(isinstance(error, rd.RxDeltaError) for error in ERRORS)
+    assert {type(error).__name__ for error in ERRORS} | {"RxDeltaError"} == {
+        name for name in rd.__all__ if isinstance(getattr(rd, name), type) and issubclass(getattr(rd, name), Exception)
+    }
+
+
+def test_standard_handlers_catch_what_they_expect() -> None:
+    for kind in (rd.InvalidValueError, rd.MalformedChunkError, rd.InvalidToolCallError):
+        assert issubclass(kind, ValueError)
+    assert issubclass(rd.UnknownWireFormatError, LookupError)
+
+
+def test_what_an_error_says() -> None:
+    assert str(ERRORS[1]) == "malformed openai-chat chunk: at choices[0] expected an object, found 3"
+    assert str(ERRORS[4]) == "the provider ended the stream with an error (overloaded_error/529): busy"
+    assert str(rd.ProviderError("busy")) == "the provider ended the stream with an error: busy"
+    assert str(ERRORS[11]) == (
+        "the number of blocks exceeds the limit of 65,536 (blocks); raise it with rxdelta.Limits if the source is trusted"
+    )
+    assert (ERRORS[11].limit, ERRORS[11].maximum) == ("blocks", 65_536)
+    assert "as the chunk expected an object, found '…'" in str(rd.MalformedChunkError.at("x", "", "an object", "…"))
+
+
+def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None:
+    class Hostile:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    long = rd.MalformedChunkError.at("x", "a", "an object", "y" * 10**6)
+    assert len(str(long)) < 300
+    assert long.found.endswith("…")
+    assert "<Hostile whose repr raises RuntimeError>" in str(rd.MalformedChunkError.at("x", "a", "b", Hostile()))

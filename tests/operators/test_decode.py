@@ -1,0 +1,270 @@
+"""`decode` in virtual time, over a decoder that does as it is told, and over two real ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles, run
+from support.replies import OPENAI, REPLIES
+
+import rxdelta as rd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+on_next, on_error, on_completed = ReactiveTest.on_next, ReactiveTest.on_error, ReactiveTest.on_completed
+subscribed = ReactiveTest.subscribe
+
+
+def text(piece: str) -> rd.events.TextDelta:
+    return rd.events.TextDelta(0, piece)
+
+
+class Obedient:
+    """Each letter of a chunk is an event; `!` an error event, `?` a malformed chunk. `close` gives the rest."""
+
+    def __init__(self, rest: str = "") -> None:
+        self.rest = rest
+
+    def decode(self, chunk: Any, /) -> Sequence[rd.Event]:
+        if "?" in chunk:
+            raise rd.MalformedChunkError("malformed")
+        return self._events(chunk)
+
+    def close(self) -> Sequence[rd.Event]:
+        if "?" in self.rest:
+            raise rd.MalformedChunkError("cut off")
+        return self._events(self.rest)
+
+    def _events(self, chunk: str) -> Sequence[rd.Event]:
+        return [
+            rd.events.StreamError("overloaded", "overloaded_error", "529") if mark == "!" else text(mark)
+            for mark in chunk
+        ]
+
+
+def shown(messages: list[Any]) -> list[Any]:
+    """(tick, text) of each event; an error's type, and `|`."""
+    return [
+        (message.time - 200, getattr(message.value.value, "text", message.value.value))
+        if message.value.kind == "N"
+        else (message.time - 200, "|" if message.value.kind == "C" else type(message.value.exception))
+        for message in messages
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "rest", "end", "expected"),
+    [
+        pytest.param(["a", "b"], "", "|", [(1, "a"), (2, "b"), (3, "|")], id="an event a chunk"),
+        pytest.param(["abc"], "", "|", [(1, "a"), (1, "b"), (1, "c"), (2, "|")], id="several at once"),
+        pytest.param(["", "a", ""], "", "|", [(2, "a"), (4, "|")], id="none"),
+        pytest.param([], "", "|", [(1, "|")], id="empty"),
+        pytest.param([], "", "-", [], id="never"),
+        pytest.param(["a"], "", "-", [(1, "a")], id="a source that goes silent"),
+        pytest.param(["a"], "", "#", [(1, "a"), (2, ValueError)], id="an error"),
+        pytest.param(["a"], "yz", "|", [(1, "a"), (2, "y"), (2, "z"), (2, "|")], id="pending before the end"),
+        pytest.param(
+            ["a"], "yz", "#", [(1, "a"), (2, "y"), (2, "z"), (2, ValueError)], id="pending before an error"
+        ),
+        pytest.param(["a!b", "c"], "", "|", [(1, "a"), (1, rd.ProviderError)], id="an error event"),
+        pytest.param(
+            ["a!b"], "z", "|", [(1, "a"), (1, "z"), (1, rd.ProviderError)], id="pending before that"
+        ),
+        pytest.param(["a", "?", "c"], "", "|", [(1, "a"), (2, rd.MalformedChunkError)], id="malformed"),
+        pytest.param(["?"], "z", "|", [(1, "z"), (1, rd.MalformedChunkError)], id="pending before malformed"),
+        pytest.param(["a"], "?", "|", [(1, "a"), (2, rd.MalformedChunkError)], id="close fails"),
+        pytest.param(
+            ["a"], "?", "#", [(1, "a"), (2, ValueError)], id="the source's error, not that of close"
+        ),
+        pytest.param(["!"], "?", "|", [(1, rd.ProviderError)], id="the error event, not that of close"),
+        pytest.param(
+            ["a"], "y!z", "|", [(1, "a"), (2, "y"), (2, rd.ProviderError)], id="an error event at the end"
+        ),
+        pytest.param(["a"], "y!", "#", [(1, "a"), (2, "y"), (2, ValueError)], id="never two errors"),
+    ],
+)
+def test_each_chunks_events_come_at_once(chunks: list[str], rest: str, end: str, expected: list[Any]) -> None:
+    source = [on_next(tick, chunk) for tick, chunk in enumerate(chunks, 1)]
+    source += marbles(end, start=len(chunks) + 1)
+    messages, subscriptions = run(source, rd.decode(Obedient, rest=rest))
+    assert shown(messages) == expected
+    ended = bool(expected) and not (isinstance(expected[-1][1], str) and expected[-1][1] != "|")
+    assert subscriptions == [subscribed(200, 200 + expected[-1][0] if ended else 10_000)]
+
+
+def test_disposal_disposes_the_source() -> None:
+    messages, subscriptions = run(marbles("-a-b", start=0), rd.decode(Obedient), disposed=202)
+    assert shown(messages) == [(1, "a")]
+    assert subscriptions == [subscribed(200, 202)]
+
+
+def test_the_subscribers_scheduler_goes_upstream() -> None:
+    scheduler = TestScheduler()
+    results = scheduler.start(lambda: rx.timer(5).pipe(ops.map(lambda _: "a"), rd.decode(Obedient)))
+    assert shown(results.messages) == [(5, "a"), (5, "|")]
+
+
+def test_two_subscriptions_have_a_decoder_each() -> None:
+    decoded = rx.from_iterable(OPENAI).pipe(rd.decode("openai-chat"), ops.to_list())
+    assert decoded.run() == decoded.run()
+
+
+def test_what_a_chunks_observer_pushes_comes_after_the_chunks_other_events() -> None:
+    source = Subject[str]()
+    got: list[str] = []
+
+    def read(event: Any) -> None:
+        got.append(event.text)
+        if event.text == "a":
+            source.on_next("cd")
+            source.on_next("e")
+            source.on_completed()
+            assert got == ["a"]
+
+    source.pipe(rd.decode(Obedient, rest="z")).subscribe(read, on_completed=lambda: got.append("|"))
+    source.on_next("ab")
+    assert got == ["a", "b", "c", "d", "e", "z", "|"]
+
+
+def test_ten_thousand_chunks_pushed_from_within_are_no_recursion() -> None:
+    source = Subject[str]()
+    got: list[str] = []
+
+    def read(event: Any) -> None:
+        got.append(event.text)
+        if len(got) == 1:
+            for _ in range(10_000):
+                source.on_next("b")
+
+    source.pipe(rd.decode(Obedient)).subscribe(read)
+    source.on_next("a")
+    assert len(got) == 10_001
+
+
+def test_52_an_observer_may_dispose_inside_on_next() -> None:
+    source = Subject[str]()
+    got: list[str] = []
+
+    def read(event: Any) -> None:
+        got.append(event.text)
+        subscription.dispose()
+
+    subscription = source.pipe(rd.decode(Obedient, rest="z")).subscribe(read)
+    source.on_next("ab")
+    source.on_completed()
+    assert got == ["a"]
+
+
+def test_51_after_an_observer_has_raised_the_next_chunk_is_decoded() -> None:
+    source = Subject[str]()
+    got: list[str] = []
+
+    def read(event: Any) -> None:
+        got.append(event.text)
+        if event.text == "a":
+            raise BOOM
+
+    source.pipe(rd.decode(Obedient)).subscribe(read)
+    with pytest.raises(ValueError, match="boom"):
+        source.on_next("a")
+    source.on_next("b")
+    assert got == ["a", "b"]
+
+
+def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None:
+    decoded: list[str] = []
+
+    class Noting(Obedient):
+        def decode(self, chunk: Any, /) -> Sequence[rd.Event]:
+            decoded.append(chunk)
+            return super().decode(chunk)
+
+    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> Disposable:
+        for chunk in ("a", "?", "c"):
+            observer.on_next(chunk)
+        observer.on_completed()
+        observer.on_error(BOOM)
+        return Disposable()
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(rd.decode(Noting)).subscribe(got.append, got.append, lambda: got.append("|"))
+    assert [type(one) for one in got] == [rd.events.TextDelta, rd.MalformedChunkError]
+    assert decoded == ["a", "?"]
+
+
+def test_a_provider_error_says_what_the_event_said() -> None:
+    messages, _ = run([on_next(1, "!")], rd.decode(Obedient))
+    error = messages[0].value.exception
+    assert (error.message, error.type, error.code) == ("overloaded", "overloaded_error", "529")
+
+
+def test_an_unknown_format_and_what_is_no_format_are_refused_at_once() -> None:
+    with pytest.raises(rd.UnknownWireFormatError, match="openai_chat"):
+        rd.decode("openai_chat")
+    with pytest.raises(rd.InvalidValueError, match="wire_format"):
+        rd.decode(Obedient())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        rd.decode("openai-chat", no_such_option=1)
+
+
+def test_a_factory_that_raises_is_an_error_of_the_stream() -> None:
+    def make() -> Obedient:
+        raise BOOM
+
+    source = Subject[str]()
+    got: list[Any] = []
+    source.pipe(rd.decode(make)).subscribe(on_error=got.append)
+    assert got == [BOOM]
+    assert source.observers == []
+
+
+def test_33_a_stream_without_its_finish_completes_and_nothing_is_made_up() -> None:
+    events = rx.from_iterable(OPENAI[:-2]).pipe(rd.decode("openai-chat"), ops.to_list()).run()
+    assert not any(isinstance(event, rd.events.MessageFinish) for event in events)
+    snapshot = rd.Fold()
+    for event in events:
+        snapshot.step(event)
+    assert snapshot.snapshot.status == "incomplete"
+
+
+def test_35_an_error_inside_the_stream_comes_after_what_the_provider_said_was_done() -> None:
+    chunks = [*OPENAI[:-1], {"error": {"message": "no more", "type": "server_error"}}]
+    got: list[Any] = []
+    rx.from_iterable(chunks).pipe(rd.decode("openai-chat")).subscribe(got.append, got.append)
+    assert type(got[-1]) is rd.ProviderError
+    assert not any(isinstance(event, rd.events.StreamError) for event in got)
+
+
+@given(data=st.data(), wire_format=st.sampled_from(sorted(REPLIES)))
+def test_any_chunk_at_all_gives_events_or_one_of_our_errors(data: st.DataObject, wire_format: str) -> None:
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers(-2, 3) | st.floats() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=5,
+    )
+    chunks = list(REPLIES[wire_format])
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(chunks) - 1))
+        chunk: Any = chunks[place]
+        if isinstance(chunk, dict) and chunk:
+            name = data.draw(st.sampled_from(sorted(chunk)))
+            chunks[place] = {**chunk, name: data.draw(values)}
+        else:
+            chunks[place] = data.draw(values)
+    got: list[Any] = []
+    ends: list[Any] = []
+    rx.from_iterable(chunks).pipe(rd.decode(wire_format)).subscribe(
+        got.append, ends.append, lambda: ends.append("|")
+    )
+    assert len(ends) == 1
+    assert ends == ["|"] or isinstance(ends[0], rd.RxDeltaError)

@@ -1,0 +1,29 @@
+"""The diagrams in the operators' docstrings are true."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.marbles import marbles, run
+
+import rxdelta as rd
+from rxdelta import operators
+
+DIAGRAM = re.compile(r"^ +source  (.+)\n +output  (\S+)   (\w+\(.*\))$", re.MULTILINE)
+FOUND = [
+    pytest.param(*match.groups(), id=name)
+    for name in operators.__all__
+    for match in DIAGRAM.finditer(getattr(operators, name).__doc__)
+]
+
+
+def test_there_are_diagrams_and_all_are_read() -> None:
+    drawn = sum(getattr(operators, name).__doc__.count("        source  ") for name in operators.__all__)
+    assert len(FOUND) == drawn >= 1
+
+
+@pytest.mark.parametrize(("source", "output", "call"), FOUND)
+def test_the_diagram_of(source: str, output: str, call: str) -> None:
+    messages, _ = run(marbles(source, start=0), eval(call, {"rd": rd}, vars(operators)))
+    assert messages == marbles(output)

@@ -1,0 +1,274 @@
+"""`scan_deltas` in virtual time."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+subscribed = ReactiveTest.subscribe
+
+MARKS: dict[str, Any] = {
+    "M": ev.MessageStart(id="m1"),
+    "S": ev.BlockStart(0, {"type": "text"}),
+    **{mark: ev.TextDelta(0, mark) for mark in "abcde"},
+    "_": ev.TextDelta(0, ""),
+    "p": ev.ProviderEvent("anthropic", "ping", {}),
+    "o": ev.TextDelta(0, "other", choice=1),
+    "F": ev.BlockFinish(0),
+    "E": ev.MessageFinish("stop"),
+    "!": ev.StreamError("overloaded", "overloaded_error"),
+    "N": ev.MessageStart(id="m2"),
+    "x": rd.MessageDelta(content="x"),
+    "y": rd.MessageDelta(content="y"),
+    "d": {"choices": []},
+    "R": ev.AttemptReset(2, None, None),
+}
+
+
+def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], list[Any]]:
+    """The snapshots' texts as a diagram, the ends, and the subscriptions."""
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.scan_deltas(*arguments, **options))
+    shown = [(int(m.time - 200), m.value.value.text) for m in messages if m.value.kind == "N"]
+    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
+    return " ".join(f"{tick}:{text}" for tick, text in shown), ends, subscriptions
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("MSab-cFE|", "0: 1: 2:a 3:ab 5:abc 6:abc 7:abc", id="each event that changes it"),
+        pytest.param("S_a_p_b|", "0: 2:a 6:ab", id="31: what changes nothing is silent"),
+        pytest.param("Saob|", "0: 1:a 3:ab", id="another choice"),
+        pytest.param("x-y|", "0:x 2:xy", id="small deltas"),
+        pytest.param("abc|", "", id="deltas of no block"),
+        pytest.param("--|", "", id="empty"),
+        pytest.param("|", "", id="nothing but the end"),
+        pytest.param("SaRSb|", "0: 1:a 2: 3: 4:b", id="another attempt begins anew"),
+        pytest.param("MSaFEMb|", "0: 1: 2:a 3:a 4:a", id="after the end nothing"),
+        pytest.param("(MSa|)", "0: 0: 0:a", id="all at once"),
+    ],
+)
+def test_a_snapshot_whenever_it_changes(source: str, expected: str) -> None:
+    shown, ends, subscriptions = scan(source)
+    assert (shown, ends) == (expected, ["|"])
+    assert subscriptions == [subscribed(200, 200 + (0 if source[0] == "(" else source.index("|")))]
+
+
+def test_never() -> None:
+    assert scan("Sa---") == ("0: 1:a", [], [subscribed(200, 10_000)])
+    assert scan("-----") == ("", [], [subscribed(200, 10_000)])
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "shown"),
+    [
+        pytest.param("Sa#", rd.StreamInterrupted, "0: 1:a", id="the source's own"),
+        pytest.param("#", rd.StreamInterrupted, "", id="at once"),
+        pytest.param("Sa!b|", rd.ProviderError, "0: 1:a", id="an error event"),
+        pytest.param("SaFENb", rd.ProtocolError, "0: 1:a 2:a 3:a", id="a second message"),
+        pytest.param("Sadb|", rd.InvalidValueError, "0: 1:a", id="a chunk that wasn't decoded"),
+        pytest.param("Sabce", rd.LimitExceededError, "0: 1:a 2:ab 3:abc", id="too large"),
+    ],
+)
+def test_every_error_has_the_snapshot(source: str, kind: type, shown: str) -> None:
+    text, ends, subscriptions = scan(source, limits=rd.Limits(block_chars=3))
+    assert text == shown
+    assert [type(end) for end in ends] == [kind]
+    assert ends[0].snapshot.text == (shown.rpartition(":")[2] if shown else "")
+    assert subscriptions[0].unsubscribe < 10_000
+
+
+def test_a_foreign_error_is_the_cause_and_a_chunk_gets_a_hint() -> None:
+    (interrupted,) = scan("Sa#")[1]
+    assert interrupted.__cause__ is BOOM
+    assert str(interrupted) == "the stream broke off: ValueError: boom"
+    (unknown,) = scan("d")[1]
+    assert "decode()" in str(unknown)
+
+
+@pytest.mark.parametrize("error", [rd.ProviderError("no", type="t"), rd.MalformedChunkError("bad", path="x")])
+def test_our_own_errors_pass_as_they_are(error: rd.RxDeltaError) -> None:
+    messages, _ = run(marbles("Sa#", MARKS, start=0, error=error), rd.scan_deltas())
+    assert messages[-1].value.exception is error
+    assert error.snapshot is not None
+    assert error.snapshot.text == "a"
+
+
+def test_two_subscriptions_to_one_error_have_a_snapshot_each() -> None:
+    error = rd.ProviderError("no", type="t")
+    try:
+        raise error from BOOM
+    except rd.ProviderError:
+        pass
+    source = Subject[Any]()
+    got: list[Any] = []
+    source.pipe(rd.scan_deltas()).subscribe(on_error=got.append)
+    source.pipe(rd.scan_deltas(choice=1)).subscribe(on_error=got.append)
+    for event in (ev.BlockStart(0, {"type": "text"}, choice=1), ev.TextDelta(0, "hi", choice=1)):
+        source.on_next(event)
+    source.on_error(error)
+    assert [one.snapshot.text for one in got] == ["", "hi"]
+    assert [(one.type, one.message, str(one)) for one in got] == [("t", "no", str(error))] * 2
+    assert got[0] is error
+    assert got[1].__cause__ is BOOM
+    assert got[1].__traceback__ is error.__traceback__
+
+
+def test_an_error_with_its_snapshot_pickles() -> None:
+    (error,) = scan("Sa!")[1]
+    assert pickle.loads(pickle.dumps(error)).snapshot == error.snapshot
+
+
+def test_disposal_disposes_the_source() -> None:
+    messages, subscriptions = run(marbles("Sa-b", MARKS, start=0), rd.scan_deltas(), disposed=202)
+    assert len(messages) == 2
+    assert subscriptions == [subscribed(200, 202)]
+
+
+def test_the_subscribers_scheduler_goes_upstream() -> None:
+    scheduler = TestScheduler()
+    results = scheduler.start(lambda: rx.timer(5).pipe(ops.map(lambda _: MARKS["x"]), rd.scan_deltas()))
+    assert [message.time for message in results.messages] == [205, 205]
+
+
+def test_a_seed_goes_on_where_it_was_and_is_not_emitted() -> None:
+    seed = rd.Fold().step(MARKS["S"])
+    assert scan("--a|", seed) == ("2:a", ["|"], [subscribed(200, 203)])
+    assert scan("---|", seed)[0] == ""
+
+
+def test_a_seed_of_another_choice_is_gone_on_with() -> None:
+    seed = rd.Fold(choice=1).step(ev.BlockStart(0, {"type": "text"}, choice=1))
+    assert scan("a-o|", seed)[0] == "2:other"
+    assert scan("Sa-o|", None, 0)[0] == "0: 1:a"
+
+
+def test_two_subscriptions_begin_anew() -> None:
+    scanned = rx.of(MARKS["S"], MARKS["a"]).pipe(rd.scan_deltas(), ops.map(lambda s: s.text), ops.to_list())
+    assert scanned.run() == scanned.run() == ["", "a"]
+
+
+def test_52_an_observer_may_dispose_or_emit_inside_on_next() -> None:
+    source = Subject[Any]()
+    got: list[str] = []
+
+    def draw(snapshot: rd.MessageDelta) -> None:
+        got.append(snapshot.text)
+        if snapshot.text == "":
+            source.on_next(MARKS["a"])
+        elif snapshot.text == "ab":
+            subscription.dispose()
+            source.on_next(MARKS["c"])
+
+    subscription = source.pipe(rd.scan_deltas()).subscribe(draw)
+    source.on_next(MARKS["S"])
+    source.on_next(MARKS["b"])
+    source.on_next(MARKS["c"])
+    assert got == ["", "a", "ab"]
+    assert source.observers == []
+
+
+def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None:
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        for mark in "Sa!b!":
+            observer.on_next(MARKS[mark])
+        observer.on_completed()
+        return Disposable()
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(rd.scan_deltas()).subscribe(got.append, got.append, lambda: got.append("|"))
+    assert [getattr(one, "text", type(one)) for one in got] == ["", "a", rd.ProviderError]
+    assert got[-1].snapshot.text == "a"
+
+
+def test_51_an_observer_that_raises_raises_to_whoever_emitted_and_may_go_on() -> None:
+    source = Subject[Any]()
+    got: list[str] = []
+
+    def draw(snapshot: rd.MessageDelta) -> None:
+        got.append(snapshot.text)
+        if snapshot.text == "a":
+            raise BOOM
+
+    source.pipe(rd.scan_deltas()).subscribe(draw)
+    source.on_next(MARKS["S"])
+    with pytest.raises(ValueError, match="boom"):
+        source.on_next(MARKS["a"])
+    source.on_next(MARKS["b"])
+    assert got == ["", "a", "ab"]
+
+
+def test_31_a_hundred_thousand_keep_alives_emit_nothing() -> None:
+    got: list[Any] = []
+    source = rx.from_iterable([MARKS["S"], *[MARKS["_"], MARKS["p"]] * 50_000])
+    source.pipe(rd.scan_deltas()).subscribe(got.append)
+    assert len(got) == 1
+
+
+def test_53_two_threads_behind_one_lock_lose_nothing() -> None:
+    source = Subject[Any]()
+    got: list[rd.MessageDelta] = []
+    serial = source.pipe(rd.scan_deltas())
+    serial.subscribe(got.append)
+    source.on_next(MARKS["S"])
+    lock = threading.Lock()  # the contract: one thread at a time
+
+    def emit(mark: str) -> None:
+        for _ in range(500):
+            with lock:
+                source.on_next(MARKS[mark])
+
+    threads = [threading.Thread(target=emit, args=(mark,)) for mark in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 1001
+    assert sorted(got[-1].text) == ["a"] * 500 + ["b"] * 500
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_snapshots_of_a_reply_do_not_change_after_the_stream_has_gone_on(wire_format: str) -> None:
+    snapshots: list[rd.MessageDelta] = []
+    taken: list[Any] = []
+
+    def keep(snapshot: rd.MessageDelta) -> None:
+        snapshots.append(snapshot)
+        taken.append(snapshot.to_dict())
+
+    rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(keep)
+    assert [snapshot.to_dict() for snapshot in snapshots] == taken
+
+
+@given(pieces=st.lists(st.tuples(st.integers(0, 2), st.text(max_size=4)), max_size=40))
+def test_snapshots_are_monotone(pieces: list[tuple[int, str]]) -> None:
+    events: list[Any] = [ev.BlockStart(index, {"type": "text"}) for index in range(3)]
+    events += [ev.TextDelta(index, piece) for index, piece in pieces]
+    got: list[rd.MessageDelta] = []
+    rx.from_iterable(events).pipe(rd.scan_deltas()).subscribe(got.append)
+    assert len(got) == 3 + sum(bool(piece) for _, piece in pieces)
+    for before, after in pairwise(got):
+        assert len(before.blocks) <= len(after.blocks)
+        for one, other in zip(before.blocks, after.blocks, strict=False):
+            assert (other.text or "").startswith(one.text or "")  # type: ignore[union-attr]
+            assert one is other or one != other  # what has not changed is shared
+    for index in range(3):
+        block = got[-1].blocks[index]
+        assert (block.text or "") == "".join(piece for at, piece in pieces if at == index)  # type: ignore[union-attr]

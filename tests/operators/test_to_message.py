@@ -1,0 +1,122 @@
+"""`to_message` in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest
+from support.marbles import BOOM, marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+
+MARKS: dict[str, Any] = {
+    "a": rd.MessageDelta(content="Hel", role="assistant"),
+    "b": rd.MessageDelta(content="Hello", role="assistant", status="complete"),
+    "c": rd.MessageDelta(
+        role="assistant",
+        status="complete",
+        tool_calls=[rd.ToolCall(call_id="c1", name="f", arguments="{", index=0)],
+    ),
+    "?": 3,
+}
+
+
+def finish(source: str, disposed: float = 10_000) -> tuple[list[Any], list[Any]]:
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.to_message(), disposed=disposed)
+    return messages, subscriptions
+
+
+def test_the_last_snapshot_as_a_message_once_at_completion() -> None:
+    messages, subscriptions = finish("-a-b-|")
+    assert messages == marbles("-----(m|)", {"m": MARKS["b"].to_message()})
+    assert subscriptions == [ReactiveTest.subscribe(200, 205)]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "snapshot"),
+    [
+        pytest.param("-a-|", rd.IncompleteMessageError, "a", id="33: the end before the message's"),
+        pytest.param("b-a|", rd.IncompleteMessageError, "a", id="the last one counts"),
+        pytest.param("---|", rd.IncompleteMessageError, None, id="empty"),
+        pytest.param("--c|", rd.InvalidToolCallError, "c", id="a call left open"),
+    ],
+)
+def test_a_message_that_is_none_is_an_error_with_the_snapshot(
+    source: str, kind: type, snapshot: str | None
+) -> None:
+    messages, subscriptions = finish(source)
+    assert [message.time for message in messages] == [203]
+    error = messages[0].value.exception
+    assert type(error) is kind
+    assert error.snapshot is (None if snapshot is None else MARKS[snapshot])
+    assert subscriptions == [ReactiveTest.subscribe(200, 203)]
+
+
+def test_an_error_of_the_source_is_passed_on_and_no_message_comes() -> None:
+    assert finish("-b-#")[0] == marbles("---#")
+    assert finish("#")[0] == marbles("#")
+
+
+def test_what_is_no_snapshot_is_an_error_of_the_stream() -> None:
+    messages, _ = finish("?|")
+    assert [type(message.value.exception) for message in messages] == [AttributeError]
+
+
+def test_never() -> None:
+    assert finish("-b--") == ([], [ReactiveTest.subscribe(200, 10_000)])
+
+
+def test_disposal_disposes_the_source() -> None:
+    assert finish("-b--|", disposed=202) == ([], [ReactiveTest.subscribe(200, 202)])
+
+
+def test_two_subscriptions_know_nothing_of_each_other() -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+    source.pipe(rd.to_message()).subscribe(got.append, got.append)
+    source.on_next(MARKS["b"])
+    source.pipe(rd.to_message()).subscribe(got.append, got.append)
+    source.on_completed()
+    assert [type(one) for one in got] == [rd.Message, rd.IncompleteMessageError]
+
+
+def test_52_an_observer_may_dispose_inside_on_next() -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def take(message: rd.Message) -> None:
+        got.append(message)
+        subscription.dispose()
+
+    subscription = source.pipe(rd.to_message()).subscribe(take, on_completed=lambda: got.append("|"))
+    source.on_next(MARKS["b"])
+    source.on_completed()
+    assert [type(one) for one in got] == [rd.Message]
+
+
+def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
+    def take(message: rd.Message) -> None:
+        raise BOOM
+
+    source = Subject[Any]()
+    errors: list[Any] = []
+    source.pipe(rd.to_message()).subscribe(take, errors.append)
+    source.on_next(MARKS["b"])
+    with pytest.raises(ValueError, match="boom"):
+        source.on_completed()
+    assert errors == []
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_a_reply(wire_format: str) -> None:
+    chunks = rx.from_iterable(REPLIES[wire_format])
+    message = chunks.pipe(rd.decode(wire_format), rd.scan_deltas(), rd.to_message()).run()
+    assert message.text == "Let me look."
+    assert [(call.call_id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("call_1", "look", {"at": "sea"})
+    ]
+    assert (message.finish_reason, message.usage.output_tokens) == ("tool_use", 5)

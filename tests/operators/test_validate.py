@@ -1,0 +1,137 @@
+"""`validate` in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest
+from support.marbles import BOOM, marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+MARKS: dict[str, Any] = {
+    "M": ev.MessageStart(id="m1"),
+    "S": ev.BlockStart(0, {"type": "text"}),
+    "a": ev.TextDelta(0, "a"),
+    "F": ev.BlockFinish(0),
+    "E": ev.MessageFinish("stop"),
+    "p": ev.ProviderEvent("anthropic", "ping", {}),
+    "!": ev.StreamError("overloaded"),
+}
+
+
+def check(source: str, *arguments: Any, disposed: float = 10_000) -> tuple[str, list[Any], list[Any]]:
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.validate(*arguments), disposed=disposed)
+    names = {id(event): mark for mark, event in MARKS.items()}
+    passed = "".join(names[id(m.value.value)] for m in messages if m.value.kind == "N")
+    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
+    return passed, ends, subscriptions
+
+
+@pytest.mark.parametrize("source", ["MSaaFE|", "MpSapFE|", "ME|", "M-S-a-F-E-|"])
+def test_what_keeps_the_protocol_is_untouched(source: str) -> None:
+    assert check(source) == (
+        source.replace("-", "")[:-1],
+        ["|"],
+        [ReactiveTest.subscribe(200, 200 + source.index("|"))],
+    )
+    messages, _ = run(marbles(source, MARKS, start=0), rd.validate())
+    assert messages == marbles(source, MARKS)
+
+
+@pytest.mark.parametrize(
+    ("source", "passed", "violation"),
+    [
+        ("Sa|", "", "missing_message_start"),
+        ("|", "", "missing_message_start"),
+        ("Ma|", "M", "delta_before_start"),
+        ("MSFa|", "MSF", "delta_after_finish"),
+        ("MSE|", "MS", "block_not_finished"),
+        ("MSaF|", "MSaF", "missing_message_finish"),
+        ("ME!|", "ME", "error_event"),
+        ("MEE|", "ME", "duplicate_message_finish"),
+    ],
+)
+def test_the_first_violation_is_the_end(source: str, passed: str, violation: str) -> None:
+    got, ends, subscriptions = check(source)
+    assert got == passed
+    assert [(type(end), end.violation) for end in ends] == [(rd.ProtocolError, violation)]
+    assert subscriptions[0].unsubscribe == 200 + len(passed)
+
+
+@pytest.mark.parametrize("source", ["Sa-a", "MSa#", "#", "MSaFE#"])
+def test_an_error_of_the_source_is_passed_on_and_is_no_violation(source: str) -> None:
+    if source[0] == "S":
+        assert check("MSa--", disposed=203) == ("MSa", [], [ReactiveTest.subscribe(200, 203)])
+    else:
+        assert check(source)[:2] == (source[:-1], [BOOM])
+
+
+def test_violations_are_reported_and_passed_on() -> None:
+    reports: list[Any] = []
+    passed, ends, _ = check("aMSaF|", lambda name, event: reports.append((name, event)))
+    assert (passed, ends) == ("aMSaF", ["|"])
+    assert reports[0] == ("missing_message_start", MARKS["a"])
+    assert reports[-1] == ("missing_message_finish", None)
+
+
+def test_a_report_that_raises_is_the_end_and_is_not_called_again() -> None:
+    calls: list[str] = []
+
+    def report(name: str, event: Any) -> None:
+        calls.append(name)
+        raise BOOM
+
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        for mark in "aaa":
+            observer.on_next(MARKS[mark])
+        observer.on_completed()
+        return Disposable()
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(rd.validate(report)).subscribe(got.append, got.append, lambda: got.append("|"))
+    assert got == [BOOM]
+    assert calls == ["missing_message_start"]
+
+
+def test_what_is_no_event_is_an_error_of_the_stream() -> None:
+    got: list[Any] = []
+    rx.of({"choices": []}).pipe(rd.validate()).subscribe(got.append, got.append)
+    assert [type(one) for one in got] == [AttributeError]
+
+
+def test_two_subscriptions_begin_anew() -> None:
+    checked = rx.of(MARKS["M"], MARKS["E"]).pipe(rd.validate(), ops.to_list())
+    assert checked.run() == checked.run() == [MARKS["M"], MARKS["E"]]
+
+
+def test_52_an_observer_may_dispose_or_emit_inside_on_next() -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def read(event: Any) -> None:
+        got.append(event)
+        if event is MARKS["M"]:
+            source.on_next(MARKS["S"])
+        else:
+            subscription.dispose()
+            source.on_next(MARKS["a"])
+
+    subscription = source.pipe(rd.validate()).subscribe(read)
+    source.on_next(MARKS["M"])
+    source.on_completed()
+    assert got == [MARKS["M"], MARKS["S"]]
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_decoders_keep_it(wire_format: str) -> None:
+    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
+    assert decoded.pipe(rd.validate(), ops.to_list()).run() == decoded.pipe(ops.to_list()).run()

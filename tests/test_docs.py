@@ -1,0 +1,88 @@
+"""What the documentation shows runs: examples in docstrings, in markdown, and the programs in `examples/`."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import rxdelta as rd
+from rxdelta.testing import sample_chunks
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULES = [name for _, name, _ in pkgutil.walk_packages(rd.__path__, "rxdelta.") if not name.endswith("__main__")]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(match[1], id=f"{page.name}:{page.read_text('utf-8')[: match.start()].count(chr(10)) + 1}")
+    for page in PAGES
+    for match in re.finditer(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name: str) -> None:
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        runner.run(test)
+    assert runner.failures == 0
+
+
+def names() -> dict[str, Any]:
+    """What the pages take for granted: a client whose replies are recorded, a place to draw, a snapshot."""
+
+    async def create(**request: Any) -> Any:
+        return sample_chunks("weather")
+
+    chunks = rd.from_async_iterable(lambda: sample_chunks("weather"))
+    return {
+        "rd": rd,
+        "asyncio": asyncio,
+        "client": SimpleNamespace(messages=SimpleNamespace(create=create)),
+        "request": {},
+        "draw": lambda snapshot: None,
+        "chunks": sample_chunks("tides"),
+        "snapshots": chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas()),
+    }
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_examples_on_pages_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if ">>>" in code:
+        test = doctest.DocTestParser().get_doctest(code, names(), "page", None, 0)
+        assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0
+        return
+
+    async def run() -> None:
+        space = names()
+        compiled = compile(code, "page", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(compiled, space)
+        if inspect.isawaitable(result):
+            await result
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_example_programs_run(path: Path) -> None:
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_links_within_the_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,131 @@
+"""What type checkers infer. Never run: `mypy --strict tests/typing` and `pyright tests/typing`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Coroutine
+from typing import TYPE_CHECKING, Any, assert_type
+
+import reactivex as rx
+from reactivex import Observable
+
+import rxdelta as rd
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+
+async def draw(snapshot: rd.MessageDelta) -> None: ...
+
+
+def draw_now(snapshot: rd.MessageDelta) -> int:
+    raise NotImplementedError
+
+
+async def generator() -> AsyncIterator[dict[str, Any]]:
+    yield {}
+
+
+async def create() -> AsyncIterator[dict[str, Any]]:
+    return generator()
+
+
+async def create_iterable() -> AsyncIterable[bytes]:
+    raise NotImplementedError
+
+
+def sources(
+    iterator: AsyncIterator[int],
+    iterable: AsyncIterable[int],
+    awaitable: Awaitable[AsyncIterator[int]],
+    coroutine: Coroutine[Any, Any, AsyncIterable[int]],
+) -> None:
+    assert_type(rd.from_async_iterable(iterator), Observable[int])
+    assert_type(rd.from_async_iterable(iterable), Observable[int])
+    assert_type(rd.from_async_iterable(awaitable), Observable[int])
+    assert_type(rd.from_async_iterable(coroutine), Observable[int])
+    assert_type(rd.from_async_iterable(lambda: iterator), Observable[int])
+    assert_type(rd.from_async_iterable(lambda: awaitable), Observable[int])
+    assert_type(rd.from_async_iterable(generator), Observable[dict[str, Any]])
+    assert_type(rd.from_async_iterable(generator()), Observable[dict[str, Any]])
+    assert_type(rd.from_async_iterable(create), Observable[dict[str, Any]])
+    assert_type(rd.from_async_iterable(create()), Observable[dict[str, Any]])
+    assert_type(rd.from_async_iterable(create_iterable), Observable[bytes])
+
+
+def clients(openai: AsyncOpenAI, anthropic: AsyncAnthropic) -> None:
+    from anthropic.types import RawMessageStreamEvent
+    from openai.types.chat import ChatCompletionChunk
+
+    chat = openai.chat.completions.create(model="m", messages=[], stream=True)
+    assert_type(rd.from_async_iterable(chat), Observable[ChatCompletionChunk])
+    assert_type(
+        rd.from_async_iterable(
+            lambda: anthropic.messages.create(model="m", messages=[], max_tokens=1, stream=True)
+        ),
+        Observable[RawMessageStreamEvent],
+    )
+
+
+def operators(
+    chunks: Observable[dict[str, Any]],
+    body: Observable[bytes],
+    text: Observable[str],
+    events: Observable[rd.Event],
+    deltas: Observable[rd.MessageDelta],
+    both: Observable[rd.Event | rd.MessageDelta],
+    texts: Observable[rd.events.TextDelta],
+) -> None:
+    assert_type(body.pipe(rd.parse_sse()), Observable[Any])
+    assert_type(text.pipe(rd.parse_ndjson()), Observable[Any])
+    assert_type(chunks.pipe(rd.decode("openai-chat")), Observable[rd.Event])
+    assert_type(chunks.pipe(rd.decode(lambda: rd.providers.decoder("openai-chat"))), Observable[rd.Event])
+    assert_type(events.pipe(rd.validate()), Observable[rd.Event])
+    assert_type(
+        events.pipe(rd.validate(lambda name, event: print(name.upper(), event))), Observable[rd.Event]
+    )
+    assert_type(events.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(deltas.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(both.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(texts.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(deltas.pipe(rd.throttle_latest(0.05)), Observable[rd.MessageDelta])
+    assert_type(text.pipe(rd.throttle_latest(0.05)), Observable[str])
+    assert_type(deltas.pipe(rd.to_message()), Observable[rd.Message])
+
+
+def from_a_list(chunks: list[dict[str, Any]]) -> None:
+    assert_type(
+        rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.throttle_latest(0.05)),
+        Observable[rd.MessageDelta],
+    )
+
+
+async def readers(snapshots: Observable[rd.MessageDelta]) -> None:
+    assert_type(await rd.first_value(snapshots), rd.MessageDelta)
+    assert_type(await rd.last_value(snapshots), rd.MessageDelta)
+    await rd.for_each(snapshots, draw)
+    await rd.for_each(snapshots, draw_now, overflow="latest")
+    await rd.for_each(snapshots, lambda snapshot: print(snapshot.text.upper()))
+    assert_type(rd.iterate(snapshots), AsyncIterator[rd.MessageDelta])
+    async for snapshot in rd.iterate(snapshots, overflow="latest"):
+        assert_type(snapshot, rd.MessageDelta)
+    async with rd.to_async_iterable(snapshots, overflow="latest") as latest:
+        assert_type(latest, AsyncIterator[rd.MessageDelta])
+        async for snapshot in latest:
+            assert_type(snapshot, rd.MessageDelta)
+
+
+async def pipeline_1(chunks: AsyncIterator[dict[str, Any]]) -> None:
+    await rd.for_each(
+        rd.from_async_iterable(chunks).pipe(
+            rd.decode("anthropic-messages"), rd.scan_deltas(), rd.throttle_latest(0.05)
+        ),
+        draw,
+    )
+
+
+async def pipeline_2(chunks: AsyncIterator[dict[str, Any]]) -> None:
+    message = await rd.last_value(
+        rd.from_async_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message())
+    )
+    assert_type(message, rd.Message)
