@@ -95,7 +95,7 @@ class OpenAIChatDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice or a call is absurd.
         """
-        event = None if self._out else self._plain_text(chunk)
+        event = None if self._out else self._plain(chunk)
         return self._decode(as_mapping(chunk, "openai-chat")) if event is None else (event,)
 
     def close(self) -> Sequence[Event]:
@@ -105,8 +105,8 @@ class OpenAIChatDecoder:
         self._end()
         return out
 
-    def _plain_text(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but a piece of the text being written, as nearly all are."""
+    def _plain(self, chunk: Any) -> Event | None:
+        """The event of a chunk that is nothing but more text, or more arguments of a call, as nearly all are."""
         if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:
             return None
         choices: Any = chunk.get("choices")
@@ -118,12 +118,14 @@ class OpenAIChatDecoder:
         delta: Any = choice.get("delta")
         index: Any = choice.get("index")
         state = self._choices.get(index) if type(index) is int else None
-        if type(delta) is not dict or state is None or state.writes != "text":
-            return None
-        text = delta.get("content")
-        if type(text) is not str or not text or choice.get("finish_reason") is not None:
+        if type(delta) is not dict or state is None or choice.get("finish_reason") is not None:
             return None
         if choice.get("logprobs") is not None or choice.get("native_finish_reason") is not None:
+            return None
+        text = delta.get("content")
+        if not text and delta.get("tool_calls"):
+            return state.plain_arguments(delta)
+        if type(text) is not str or not text or state.writes != "text":
             return None
         if len(delta) > 1:
             for name, value in delta.items():
@@ -462,6 +464,26 @@ class _Choice:
                 index = place
             self.read_fragment(out, fragment, index, at)
 
+    def plain_arguments(self, delta: dict[str, Any]) -> Event | None:
+        """The event of a delta that is nothing but more arguments of an open call."""
+        for name, value in delta.items():
+            if value and name not in _PLAIN_ARGUMENTS:
+                return None
+        entries: Any = delta["tool_calls"]
+        entry: Any = entries[0] if type(entries) is list and len(entries) == 1 else None
+        if type(entry) is not dict or not _PLAIN_ENTRY.issuperset(entry) or entry.get("id"):
+            return None
+        function, index = entry.get("function"), entry.get("index")
+        if type(function) is not dict or type(index) is not int or entry.get("type") not in (None, "function"):
+            return None
+        call, arguments = self._calls.newest_at(index), function.get("arguments")
+        if call is None or call.custom or type(arguments) is not str or not arguments:
+            return None
+        if len(function) > 1 and (function.get("name") or len(function) > 2):
+            return None
+        call.has_arguments = True
+        return tool_call_delta(call.block, arguments, self._number)
+
     def read_function_call(self, out: Out, function: object, path: str) -> None:
         """The way before there were `tool_calls`: one call, without an id."""
         self.read_fragment(out, {"function": function}, -1, path)
@@ -709,6 +731,9 @@ class _Calls:
             return None
         return newest
 
+    def newest_at(self, index: int) -> _Call | None:
+        return self._at.get(index)
+
     def add(self, call: _Call, index: int | None) -> None:
         self.ever = True
         self._newest = self._at[index] = call
@@ -910,3 +935,5 @@ _ERROR = frozenset(["message", "type", "code", "object", "param"])
 _PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
 _PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs", "native_finish_reason"])
 _PLAIN_DELTA = frozenset(["role", "content"])
+_PLAIN_ARGUMENTS = frozenset(["role", "tool_calls"])
+_PLAIN_ENTRY = frozenset(["index", "id", "type", "function"])
