@@ -47,7 +47,15 @@ def names() -> dict[str, Any]:
         return sample_chunks("weather")
 
     chunks = rd.from_async_iterable(lambda: sample_chunks("weather"))
+
+    async def get_forecast(**arguments: Any) -> str:
+        return "sun"
+
     return {
+        "events": chunks.pipe(rd.decode("anthropic-messages")),
+        "tools": {"get_forecast": get_forecast},
+        "draw_block": lambda block: None,
+        "sample_chunks": sample_chunks,
         "rd": rd,
         "asyncio": asyncio,
         "client": SimpleNamespace(messages=SimpleNamespace(create=create)),

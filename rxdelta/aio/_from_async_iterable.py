@@ -141,8 +141,7 @@ class _Pump(Generic[T]):
                 self.task.uncancel()  # ours: the task closes the source and ends in peace
             else:
                 self._interrupt(cancelled)
-                if self.task.cancelling():  # else the source awaited something that was cancelled
-                    raise
+                raise
         except Exception as error:
             self._end(self._observer.on_error, error)
         finally:

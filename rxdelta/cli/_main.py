@@ -63,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         choices=SAMPLES,
         default="weather",
-        help="weather (Anthropic: reasoning, text, two tool calls), tides (OpenAI chat, as SSE), "
-        "overloaded (ends in an error)",
+        help="weather (Anthropic: reasoning, text, two tool calls), forecast (its answer), "
+        "tides (OpenAI chat, as SSE), overloaded (ends in an error)",
     )
     replay = commands.add_parser("replay", help="replay a recording, or a live stream from a pipe")
     replay.add_argument(

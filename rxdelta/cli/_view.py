@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
@@ -120,7 +120,7 @@ class _Live:
 
 
 @contextmanager
-def live_view(console: Any) -> Iterator[View]:
+def live_view(console: Any) -> Generator[View]:
     """A picture that is redrawn in place, for a terminal."""
     from rich.live import Live
 

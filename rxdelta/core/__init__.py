@@ -20,9 +20,10 @@ from rxdelta.core._errors import (
     UnknownWireFormatError,
 )
 from rxdelta.core._fold import BlockFold, Fold, apply_event
-from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, thaw
+from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._lifecycle import Lifecycle
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._snapshot import Message, MessageDelta
@@ -51,6 +52,7 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
+    "MarkdownSplitter",
     "MergeError",
     "Message",
     "MessageDelta",
@@ -58,6 +60,7 @@ __all__ = [
     "ProtocolError",
     "ProviderError",
     "RxDeltaError",
+    "StableMarkdown",
     "StallTimeoutError",
     "StreamInterrupted",
     "TokenUsage",
@@ -69,6 +72,7 @@ __all__ = [
     "block_to_wire",
     "events",
     "freeze",
+    "is_mapping",
     "merge_delta",
     "merge_deltas",
     "parse_json",

@@ -184,14 +184,17 @@ def block_to_wire(block: Block) -> dict[str, Any]:
     """The block as the content of a start or finish, with all that it holds so far."""
     if isinstance(block, ToolCall):
         kind = f"{block.type}_chunk" if block.open and block.type != "invalid_tool_call" else block.type
-        arguments = "" if block.arguments is None and block.open else thaw(block.arguments)
+        arguments = thaw(block.arguments)
+        if arguments is None and block.open and "args" not in block.metadata:
+            arguments = ""
         own = {"type": kind, "id": block.call_id, "name": block.name, "args": arguments, "error": block.error}
         known = {name: value for name, value in own.items() if value is not None}
         return {**known, **thaw(_metadata_on_the_wire(block)), **known}
     if block.type == "unsupported":
         whole: dict[str, Any] = thaw(block.options) | ({} if block.text is None else {"data": block.text})
-        standard = whole.get("type") in PART_TYPES | CALL_TYPES or not isinstance(whole.get("type"), str)
-        return {"type": "non_standard", "value": whole} if standard else whole
+        named = whole.get("type")
+        free = isinstance(named, str) and named not in PART_TYPES | CALL_TYPES
+        return whole if free else {"type": "non_standard", "value": whole}
     text = {} if block.text is None else {_TEXT_FIELDS.get(block.type, "data"): block.text}
     citations = [_citation_to_wire(citation) for citation in block.citations]
     known = {"type": block.type, **text, **without_empty({"citations": citations})}

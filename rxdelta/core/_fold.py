@@ -390,11 +390,7 @@ class Fold:
     def _tool_update(self, event: ToolUpdate) -> MessageDelta:
         changed = False
         for place, block in enumerate(self._blocks):
-            if (
-                isinstance(block, ToolCall)
-                and block.call_id == event.call_id
-                and block.type != "invalid_tool_call"
-            ):
+            if isinstance(block, ToolCall) and block.call_id == event.call_id:
                 updated = with_news(
                     block,
                     execution_status=event.execution_status,

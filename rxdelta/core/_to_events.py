@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.core._block_wire import block_to_wire, text_has_a_place
-from rxdelta.core._blocks import Block, ToolCall, change, change_part
+from rxdelta.core._blocks import Block, ToolCall, change_part
 from rxdelta.core._fold import grows_by
 from rxdelta.core._merge import absorb_content
 from rxdelta.core.events import (
@@ -75,18 +75,9 @@ def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[
             return [BlockStart(index, block_to_wire(block), choice=choice), *finish]
         start = BlockStart(index, block_to_wire(change_part(block, text=None)), choice=choice)
         return [start, grows_by(block)(index, block.text, choice=choice), *finish]
-    news = _news(block)
-    if news and block.type == "invalid_tool_call":  # it had them while it was thought to be valid
-        raw = change(block, type="tool_call", error=None, open=True)
-        wrong = {"type": block.type, "error": block.error}
-        return [
-            BlockStart(index, block_to_wire(raw), choice=choice),
-            *news,
-            BlockFinish(index, wrong, choice=choice),
-        ]
     unparsed = block.open or (block.type == "tool_call" and block.status == "incomplete")
     finish = [] if unparsed and not ended else [BlockFinish(index, choice=choice)]
-    return [BlockStart(index, block_to_wire(block), choice=choice), *finish, *news]
+    return [BlockStart(index, block_to_wire(block), choice=choice), *finish, *_news(block)]
 
 
 def _news(call: ToolCall) -> list[Event]:

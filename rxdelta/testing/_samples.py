@@ -12,10 +12,16 @@ from rxdelta.providers import NdjsonParser, SseParser
 
 __all__ = ["SAMPLES", "open_sample", "sample_chunks"]
 
-SAMPLES = {"weather": "weather.jsonl", "tides": "tides.sse", "overloaded": "overloaded.jsonl"}
+SAMPLES = {
+    "weather": "weather.jsonl",
+    "forecast": "forecast.jsonl",
+    "tides": "tides.sse",
+    "overloaded": "overloaded.jsonl",
+}
 """The samples and their files.
 
 - `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other.
+- `forecast`: Anthropic Messages; the answer to `weather` when its tools have run.
 - `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave.
 - `overloaded`: Anthropic Messages; breaks off with an error.
 """

@@ -121,7 +121,19 @@ def test_without_a_loop_it_says_so_and_the_source_is_not_used_up() -> None:
     assert run(main) == 2
 
 
-@pytest.mark.parametrize("make", [lambda: numbers(), lambda: opened(numbers()), lambda: Stream(0, 1, 2)])
+class Closable:
+    """What has an end of its own gives its items once, also where it doesn't say so."""
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return numbers()
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: numbers(), lambda: opened(numbers()), lambda: Stream(0, 1, 2), Closable]
+)
 def test_a_one_shot_source_subscribed_twice_is_an_error(make: Any) -> None:
     async def main() -> None:
         source = rd.from_async_iterable(make())
@@ -254,12 +266,12 @@ def test_a_cancelled_task_interrupts_its_reader(begun: bool) -> None:
         async with rd.to_async_iterable(rd.from_async_iterable(stream)) as values:
             if begun:
                 assert await anext(values) == 1
-            for task in list(_from_async_iterable._running):
-                task.cancel()
+            (task,) = _from_async_iterable._running
+            task.cancel()
             with pytest.raises(rd.StreamInterrupted):
                 await anext(values)
         await turns()
-        assert stream.closed == 1
+        assert (task.cancelled(), stream.closed) == (True, 1)
 
     run(main)
 
@@ -357,6 +369,25 @@ def test_52_disposal_inside_on_next_closes_and_nothing_more_comes() -> None:
         )
         await turns()
         assert (log, stream.given, stream.closed, stream.cancelled) == ([1], 1, 1, 0)
+
+    run(main)
+
+
+def test_a_close_after_disposal_is_no_cancelled_task_any_more() -> None:
+    async def main() -> None:
+        seen: list[int] = []
+
+        class Looks(Stream[int]):
+            async def close(self) -> None:
+                task = asyncio.current_task()
+                assert task is not None
+                seen.append(task.cancelling())
+
+        subscription = Log().watch(rd.from_async_iterable(Looks(1, hold=True)))
+        await turns()
+        subscription.dispose()
+        await turns()
+        assert seen == [0]
 
     run(main)
 
@@ -552,6 +583,31 @@ def test_51_a_reader_behind_what_raises_is_told_and_does_not_hang() -> None:
         assert (got, stream.given, stream.closed) == ([0], 2, 1)
 
     run(main)
+
+
+def test_51_an_observer_that_raises_when_the_first_reader_has_left_is_reported() -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def waits() -> AsyncIterator[int]:
+            yield 0
+            await go_on.wait()
+            yield 1
+
+        def read(value: int) -> None:
+            if value == 1:
+                raise BOOM
+
+        shared = rd.from_async_iterable(waits).pipe(ops.share())
+        async with rd.to_async_iterable(shared) as values:
+            shared.subscribe(read)
+            assert await anext(values) == 0
+        go_on.set()
+        await turns()
+
+    reports: list[Any] = []
+    run(main, reports=reports)
+    assert [report["exception"] for report in reports] == [BOOM]
 
 
 def test_an_error_that_nobody_handles_is_reported_once() -> None:

@@ -47,8 +47,9 @@ def source(wire_format: str, form: str, end: Exception | None = None, cut: int |
 @FORMATS
 @pytest.mark.parametrize("form", ["dicts", "bytes", "sdk"])
 def test_1_drawing_the_reply(wire_format: str, form: str) -> None:
+    stream, events = source(wire_format, form)
+
     async def main() -> None:
-        stream, events = source(wire_format, form)
         drawn: list[rd.MessageDelta] = []
 
         async def draw(snapshot: rd.MessageDelta) -> None:
@@ -70,8 +71,9 @@ def test_1_drawing_the_reply(wire_format: str, form: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("form", ["dicts", "bytes", "sdk"])
 def test_2_the_final_message(wire_format: str, form: str) -> None:
+    stream, events = source(wire_format, form)
+
     async def main() -> None:
-        stream, events = source(wire_format, form)
         message = await rd.last_value(events.pipe(rd.scan_deltas(), rd.to_message()))
         assert isinstance(message, rd.Message)
         assert (message.text, message.model) == ("Let me look.", "small")
@@ -86,11 +88,10 @@ def test_2_the_final_message(wire_format: str, form: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("form", ["dicts", "bytes", "sdk"])
 def test_1_the_last_state_is_drawn_also_when_the_connection_breaks(wire_format: str, form: str) -> None:
+    cut = {"openai-chat": 5, "anthropic-messages": 8}[wire_format] - (form == "sdk" and wire_format[0] == "a")
+    stream, events = source(wire_format, form, ConnectionError("reset"), cut)
+
     async def main() -> None:
-        cut = {"openai-chat": 5, "anthropic-messages": 8}[wire_format] - (
-            form == "sdk" and wire_format[0] == "a"
-        )
-        stream, events = source(wire_format, form, ConnectionError("reset"), cut)
         drawn: list[rd.MessageDelta] = []
         with pytest.raises(rd.StreamInterrupted) as raised:
             await rd.for_each(events.pipe(rd.scan_deltas(), rd.throttle_latest(3600)), drawn.append)

@@ -14,6 +14,7 @@ from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
+from rxdelta.aio import _session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -116,6 +117,39 @@ def test_block_lets_the_source_be_cancelled_while_it_waits() -> None:
             await turns()
             assert (stream.given, stream.closed) == (1, 1)
             assert await drain(values) == [0]
+
+    run(main)
+
+
+def test_block_ends_with_its_reader_for_those_who_share_the_source() -> None:
+    async def main() -> None:
+        stream = Stream(*range(5))
+        shared = rd.from_async_iterable(stream).pipe(ops.share())
+        got: list[int] = []
+        async with rd.to_async_iterable(shared, "block", maxsize=1):
+            shared.subscribe(got.append)
+            await turns()
+            assert got == [0]
+        await turns()
+        assert (got, stream.closed) == ([0, 1, 2, 3, 4], 1)
+
+    run(main)
+
+
+def test_a_reader_that_has_left_pauses_nobody() -> None:
+    async def main() -> None:
+        session = _session.Session(lambda error: None)
+        await session.closed()
+        session.pause()  # by a value that another thread was just handing over
+        assert session.room.is_set()
+
+    run(main)
+
+
+def test_a_subscription_inside_the_block_is_not_the_readings() -> None:
+    async def main() -> None:
+        async with rd.to_async_iterable(rx.never()):
+            assert _session.current_session.get() is None
 
     run(main)
 
@@ -275,18 +309,23 @@ def test_a_subscription_that_fails_is_an_error_of_the_reading() -> None:
 
 @pytest.mark.parametrize("overflow", ["buffer", "block", "latest"])
 def test_values_of_another_thread_wake_the_reader_and_come_in_order(overflow: Any) -> None:
+    threads: list[threading.Thread] = []
+
     def subscribe(observer: Any, scheduler: Any = None) -> Any:
         def emit() -> None:
             for number in range(500):
                 observer.on_next(number)
             observer.on_completed()
 
-        threading.Thread(target=emit, daemon=True).start()
+        threads.append(threading.Thread(target=emit))
+        threads[0].start()
         return Disposable()
 
     async def main() -> list[Any]:
         async with rd.to_async_iterable(rx.Observable(subscribe), overflow, maxsize=10) as values:
-            return await drain(values)
+            got = await drain(values)
+        threads[0].join()
+        return got
 
     got = run(main)
     assert got == sorted(set(got))
@@ -295,7 +334,7 @@ def test_values_of_another_thread_wake_the_reader_and_come_in_order(overflow: An
 
 
 def test_a_throttled_source_of_another_thread_uses_the_loops_time() -> None:
-    first, second = threading.Event(), threading.Event()
+    first, held, second = threading.Event(), threading.Event(), threading.Event()
     source = Subject[int]()
     threads: list[str] = []
 
@@ -303,31 +342,34 @@ def test_a_throttled_source_of_another_thread_uses_the_loops_time() -> None:
         assert first.wait(10)
         source.on_next(1)
         source.on_next(2)
+        held.set()
         assert second.wait(10)
         source.on_next(3)
         source.on_completed()
 
-    async def main() -> list[int]:
-        asyncio.get_running_loop().set_debug(True)  # it then refuses calls that aren't safe
-        thread = threading.Thread(target=emit)
+    async def main() -> None:
+        loop: Any = asyncio.get_running_loop()
+        loop.set_debug(True)  # it then refuses calls that aren't safe
+        thread = threading.Thread(target=emit, name="emitter")
         thread.start()
-        got = []
         throttled = source.pipe(
-            rd.throttle_latest(0.001),
-            ops.do_action(lambda _: threads.append(threading.current_thread().name)),
+            rd.throttle_latest(10), ops.do_action(lambda _: threads.append(threading.current_thread().name))
         )
         async with rd.to_async_iterable(throttled, "buffer") as values:
             first.set()
-            async for value in values:
-                got.append(value)
-                if value == 2:
-                    second.set()
-        await asyncio.to_thread(thread.join)
-        await asyncio.get_running_loop().shutdown_default_executor()
-        return got
+            assert await anext(values) == 1
+            while not held.is_set():
+                await asyncio.sleep(0)
+            await turns()
+            now = loop.time
+            loop.time = lambda: now() + 11
+            assert await anext(values) == 2
+            second.set()
+            assert await drain(values) == [3]
+        thread.join()
 
-    assert run(main) == [1, 2, 3]
-    assert threads[1] == threading.main_thread().name
+    run(main)
+    assert threads == ["emitter", threading.main_thread().name, "emitter"]
 
 
 def test_58_values_of_another_thread_after_the_loop_has_closed_are_nothing() -> None:

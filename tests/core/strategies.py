@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ plain = st.text("abcdé😀 ", max_size=6)
 word = st.text("abc", min_size=1, max_size=3)
 maybe = st.none() | word
 
+
 def json_of(strings: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     numbers = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
     return st.recursive(
@@ -33,25 +35,39 @@ json_objects = st.dictionaries(st.text("abc", max_size=2), json_values, max_size
 metadata = st.dictionaries(
     st.sampled_from(["a", "model", "model_name", "finish_reason", "interrupted"]), json_values, max_size=3
 )
-details = st.dictionaries(st.sampled_from(["a", "signature", "filename", "execution_status", "citations"]), json_values, max_size=2)
+details = st.dictionaries(
+    st.sampled_from(["a", "signature", "filename", "execution_status", "citations"]), json_values, max_size=2
+)
 
-usages = st.builds(rd.TokenUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), json_objects, st.booleans())
-results = st.builds(rd.ToolResult, maybe, json_values, st.booleans(), st.none() | st.floats(0, 9) | st.integers(0, 9))
+usages = st.builds(
+    rd.TokenUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), json_objects, st.booleans()
+)
+results = st.builds(
+    rd.ToolResult, maybe, json_values, st.booleans(), st.none() | st.floats(0, 9) | st.integers(0, 9)
+)
 
 ARGUMENTS = ["", "{}", '{"a": 1}', '{"a": "😀"}', '{"a":', "[1]", "x", '{"a": 1} tail']
 indexes = st.integers(0, 3) | st.sampled_from(["a", "b"])
 ids = st.sampled_from(["c1", "c2", "", "null", None])
 
 part_contents = st.builds(
-    lambda kind, own, said, more: {"type": kind, **({} if said is None else {own.get(kind, "data"): said}), **more},
-    st.sampled_from(["text", "reasoning", "thinking", "refusal", "image", "audio", "file", "server_tool_result", "new"]),
+    lambda kind, own, said, more: {
+        "type": kind,
+        **({} if said is None else {own.get(kind, "data"): said}),
+        **more,
+    },
+    st.sampled_from(
+        ["text", "reasoning", "thinking", "refusal", "image", "audio", "file", "server_tool_result", "new"]
+    ),
     st.just({"text": "text", "reasoning": "reasoning", "thinking": "thinking", "refusal": "refusal"}),
     st.none() | text,
     details,
 )
 call_contents = st.builds(
-    lambda kind, id, name, args, more: {"type": kind, "id": id, "name": name, "args": args, **more},
-    st.sampled_from(["tool_call_chunk", "tool_call", "tool_use", "server_tool_call_chunk", "invalid_tool_call"]),
+    lambda kind, call_id, name, args, more: {"type": kind, "id": call_id, "name": name, "args": args, **more},
+    st.sampled_from(
+        ["tool_call_chunk", "tool_call", "tool_use", "server_tool_call_chunk", "invalid_tool_call"]
+    ),
     ids,
     st.sampled_from(["f", "g", "", None]),
     st.sampled_from(ARGUMENTS) | st.none() | json_objects,
@@ -126,4 +142,4 @@ def fold_leniently(events: list[rd.Event]) -> list[rd.MessageDelta]:
 def pieces(value: str, cuts: list[int]) -> list[str]:
     """The text cut at these places."""
     places = sorted({min(cut, len(value)) for cut in cuts} | {0, len(value)})
-    return [value[a:b] for a, b in zip(places, places[1:])]
+    return [value[a:b] for a, b in pairwise(places)]

@@ -29,7 +29,9 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "pickle"]
+)
 def test_an_error_is_copied_with_all_its_facts(error: RxDeltaError, again: object) -> None:
     other = again(error)  # type: ignore[operator]
     assert type(other) is type(error)
@@ -40,7 +42,9 @@ def test_an_error_is_copied_with_all_its_facts(error: RxDeltaError, again: objec
 def test_all_errors_have_one_root() -> None:
     assert all(isinstance(error, rd.RxDeltaError) for error in ERRORS)
     assert {type(error).__name__ for error in ERRORS} | {"RxDeltaError"} == {
-        name for name in rd.__all__ if isinstance(getattr(rd, name), type) and issubclass(getattr(rd, name), Exception)
+        name
+        for name in rd.__all__
+        if isinstance(getattr(rd, name), type) and issubclass(getattr(rd, name), Exception)
     }
 
 
@@ -58,7 +62,9 @@ def test_what_an_error_says() -> None:
         "the number of blocks exceeds the limit of 65,536 (blocks); raise it with rxdelta.Limits if the source is trusted"
     )
     assert (ERRORS[11].limit, ERRORS[11].maximum) == ("blocks", 65_536)
-    assert "as the chunk expected an object, found '…'" in str(rd.MalformedChunkError.at("x", "", "an object", "…"))
+    assert "as the chunk expected an object, found '…'" in str(
+        rd.MalformedChunkError.at("x", "", "an object", "…")
+    )
 
 
 def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None:
@@ -69,4 +75,6 @@ def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None
     long = rd.MalformedChunkError.at("x", "a", "an object", "y" * 10**6)
     assert len(str(long)) < 300
     assert long.found.endswith("…")
-    assert "<Hostile whose repr raises RuntimeError>" in str(rd.MalformedChunkError.at("x", "a", "b", Hostile()))
+    assert "<Hostile whose repr raises RuntimeError>" in str(
+        rd.MalformedChunkError.at("x", "a", "b", Hostile())
+    )

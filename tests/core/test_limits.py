@@ -87,20 +87,23 @@ def test_bad_input_30_an_endless_argument_is_refused_without_being_joined() -> N
     piece = "x" * 2**12
     tracemalloc.start()
     try:
-        with pytest.raises(rd.LimitExceededError) as caught:
-            for _ in range(10**6):
-                folding.step(ev.ToolCallDelta(0, piece))
+        for _ in range(2**8):
+            folding.step(ev.ToolCallDelta(0, piece))
+        error = refused(folding, ev.ToolCallDelta(0, piece))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(caught.value.snapshot.tool_calls[0].arguments) == 2**20
+    assert len(error.snapshot.tool_calls[0].arguments) == 2**20
     assert peak < 4 * 2**20
 
 
 def test_bad_input_1_a_huge_index_costs_nothing() -> None:
     tracemalloc.start()
     try:
-        snapshot = fold(ev.BlockStart(2**31 - 1, {"type": "text", "text": "b"}), ev.BlockStart(0, {"type": "text", "text": "a"}))
+        snapshot = fold(
+            ev.BlockStart(2**31 - 1, {"type": "text", "text": "b"}),
+            ev.BlockStart(0, {"type": "text", "text": "a"}),
+        )
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -111,7 +114,9 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "index", [2**31, 2**63, 10**400, -(2**31), 10**5000], ids=["2**31", "2**63", "10**400", "-2**31", "10**5000"]
+    "index",
+    [2**31, 2**63, 10**400, -(2**31), 10**5000],
+    ids=["2**31", "2**63", "10**400", "-2**31", "10**5000"],
 )
 @pytest.mark.parametrize(
     "make",
@@ -119,7 +124,9 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
         lambda index: ev.BlockStart(index, TEXT),
         lambda index: ev.TextDelta(index, "x"),
         lambda index: ev.BlockFinish(index),
-        lambda index: ev.from_dict({"event": "content-block-delta", "index": index, "delta": {"type": "text-delta"}}),
+        lambda index: ev.from_dict(
+            {"event": "content-block-delta", "index": index, "delta": {"type": "text-delta"}}
+        ),
         lambda index: rd.ToolCall(index=index),
         lambda index: rd.MessageDelta(index=abs(index)),
         lambda index: rd.MessageDelta(choice=abs(index)),
@@ -154,13 +161,19 @@ def test_bad_input_3_an_index_is_an_integer_or_a_name(index: object) -> None:
 
 
 def test_bad_input_3_the_name_1_is_not_the_number_1() -> None:
-    snapshot = fold(ev.BlockStart(1, TEXT), ev.BlockStart("1", TEXT), ev.TextDelta("1", "b"), ev.TextDelta(1, "a"))
+    snapshot = fold(
+        ev.BlockStart(1, TEXT), ev.BlockStart("1", TEXT), ev.TextDelta("1", "b"), ev.TextDelta(1, "a")
+    )
     assert [(block.key, block.text) for block in snapshot.blocks] == [(1, "a"), ("1", "b")]
 
 
 def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
     snapshot = fold(ev.BlockStart(0, TEXT), ev.TextDelta(-1, "x"))
     assert snapshot.text == ""
-    for make in (lambda: rd.MessageDelta(index=-1), lambda: rd.MessageDelta(choice=-1), lambda: ev.TextDelta(0, "", choice=-1)):
+    for make in (
+        lambda: rd.MessageDelta(index=-1),
+        lambda: rd.MessageDelta(choice=-1),
+        lambda: ev.TextDelta(0, "", choice=-1),
+    ):
         with pytest.raises(rd.InvalidValueError):
             make()

@@ -153,7 +153,9 @@ def test_two_threads_extending_one_text() -> None:
     for thread in threads:
         thread.join()
     for name in ("a", "b"):
-        assert [read_text(end) for end in ends[name]] == [joined(n) + name + name.upper() for n in range(1, 2 * LEAF)]
+        assert [read_text(end) for end in ends[name]] == [
+            joined(n) + name + name.upper() for n in range(1, 2 * LEAF)
+        ]
     assert [read_text(stem) for stem in stems] == [joined(n) for n in range(1, 2 * LEAF)]
 
 

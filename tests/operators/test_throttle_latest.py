@@ -22,7 +22,7 @@ import rxdelta as rd
 from rxdelta.operators import _clock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 on_next, on_completed = ReactiveTest.on_next, ReactiveTest.on_completed
 
@@ -33,6 +33,14 @@ def no_thread_is_left() -> Iterator[None]:
     for thread in timers():
         thread.join(10)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """The own thread's time stands still but for this many seconds at a time."""
+    now = [0.0]
+    monkeypatch.setattr(_clock, "monotonic", lambda: now[0])
+    return lambda seconds: now.append(now.pop() + seconds)
 
 
 def timers() -> list[threading.Thread]:
@@ -307,7 +315,9 @@ def test_51_an_observer_that_raises_at_once_raises_to_whoever_emitted_and_may_go
     assert got == ["a", "b"]
 
 
-def test_51_an_observer_that_raises_on_the_own_thread_ends_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_51_an_observer_that_raises_on_the_own_thread_ends_that(
+    monkeypatch: pytest.MonkeyPatch, passes: Callable[[float], None]
+) -> None:
     raised: list[BaseException | None] = []
     heard = threading.Event()
 
@@ -325,12 +335,15 @@ def test_51_an_observer_that_raises_on_the_own_thread_ends_that(monkeypatch: pyt
     source.pipe(rd.throttle_latest(0.001)).subscribe(draw)
     source.on_next("a")
     source.on_next("b")
+    passes(0.001)
     assert heard.wait(10)
     assert raised == [BOOM]
     assert source.observers == []
 
 
-def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subscription() -> None:
+def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subscription(
+    passes: Callable[[float], None],
+) -> None:
     source = Subject[int]()
     drawn: dict[int, str] = {}
     came = {value: threading.Event() for value in range(4)}
@@ -342,12 +355,13 @@ def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subsc
     subscription = source.pipe(rd.throttle_latest(0.001)).subscribe(draw)
     source.on_next(0)
     (thread,) = timers()
-    source.on_next(1)
-    assert came[1].wait(10)
-    source.on_next(2)
-    assert came[2].wait(10)
+    for value in (1, 2):
+        source.on_next(value)
+        assert not came[value].is_set()
+        passes(0.001)
+        assert came[value].wait(10)
     assert timers() == [thread]
-    assert drawn[0] == threading.current_thread().name
+    assert drawn == {0: threading.current_thread().name, 1: thread.name, 2: thread.name}
     subscription.dispose()
     source.on_next(3)
     thread.join(10)
@@ -356,7 +370,9 @@ def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subsc
 
 
 @pytest.mark.parametrize("seconds", [0.001, 3600])
-def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(seconds: float) -> None:
+def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(
+    seconds: float, passes: Callable[[float], None]
+) -> None:
     source = Subject[int]()
     subscription = SerialDisposable()
     left = threading.Event()
@@ -369,6 +385,7 @@ def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(secon
     subscription.disposable = source.pipe(rd.throttle_latest(seconds)).subscribe(draw)
     source.on_next(0)
     source.on_next(1)
+    passes(0.001)
     assert left.wait(10)
 
 
@@ -402,7 +419,7 @@ def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the
         assert counts == sorted(set(counts))
 
 
-def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up() -> None:
+def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up(passes: Callable[[float], None]) -> None:
     source = Subject[int]()
     entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
     got: list[int] = []
@@ -416,6 +433,7 @@ def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up() -> None:
     source.pipe(rd.throttle_latest(0.001)).subscribe(draw, on_completed=ended.set)
     source.on_next(0)
     source.on_next(1)
+    passes(0.001)
     assert entered.wait(10)
     source.on_next(2)  # returns while the timer's thread is inside draw
     source.on_next(3)

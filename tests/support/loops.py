@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Stream", "run", "turns"]
 
 T = TypeVar("T")
-SECONDS = 20  # nothing here takes time; what hangs is found
+SECONDS = 60  # nothing here takes time; what hangs is found
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]], *, reports: list[dict[str, Any]] | None = None) -> T:

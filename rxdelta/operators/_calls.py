@@ -1,0 +1,152 @@
+"""The client's calls of a message, each folded by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+from rxdelta.core import Block, Event, Fold, FrozenDict, Limits, ToolCall
+from rxdelta.core.events import (
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    Index,
+    MessageFinish,
+    MessageInterrupted,
+    ToolCallDelta,
+    ToolUpdate,
+)
+from rxdelta.operators._projection import How, check_place, names_any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Calls", "argument_text"]
+
+Change: TypeAlias = "tuple[Index, ToolCall, How, str]"
+
+_ARGUMENTS = ("args", "input", "arguments")
+
+
+class Calls:
+    """The calls that the client is to run, as the message's fold would have them.
+
+    Each has a fold of its own, so that a step costs the same however many there are; it is dropped when the call
+    has ended.
+    """
+
+    def __init__(self, choice: int, limits: Limits) -> None:
+        self._choice = choice
+        self._limits = limits
+        self._open: dict[Index, Fold] = {}
+        self._closed: dict[Index, str | None] = {}
+
+    def step(self, event: Event) -> Sequence[Change]:
+        """The calls that an event changed, each with what that means for the text of its arguments.
+
+        A call that is not open any more has ended: complete or invalid, and never heard of again.
+
+        Raises:
+            LimitExceededError: An index that is too large, too many blocks, or one too large.
+        """
+        if isinstance(event, ToolCallDelta):
+            fold = self._open.get(event.index)
+            before = fold.snapshot if fold else None
+            if fold is None or fold.step(event) is before:
+                return ()
+            return _changed(event.index, fold, "more", event.args)
+        if isinstance(event, BlockStart):
+            return self._start(event)
+        if isinstance(event, BlockDelta):
+            return self._change(event)
+        if isinstance(event, BlockFinish):
+            return self._finish(event)
+        if isinstance(event, (MessageFinish, MessageInterrupted)):
+            return [change for index in self._in_order() for change in self._end(index, event)]
+        if isinstance(event, ToolUpdate):
+            for fold in self._open.values():
+                fold.step(event)
+        return ()
+
+    def _start(self, event: BlockStart) -> Sequence[Change]:
+        index = event.index
+        self._open.pop(index, None)
+        fold = self._folded(event)
+        call = _client_call(fold)
+        if call is None:
+            self._closed.pop(index, None)
+            return ()
+        if call.call_id is not None and call.call_id == self._closed.get(index):
+            return ()  # the same call once more
+        self._closed.pop(index, None)
+        check_place(index, len(self._open) + len(self._closed), self._limits)
+        self._open[index] = fold
+        return _changed(index, fold, "begun", argument_text(call))
+
+    def _change(self, event: BlockDelta) -> Sequence[Change]:
+        fold = self._open.get(event.index)
+        call = _client_call(fold)
+        if fold is None or call is None:
+            return ()
+        told = names_any(event.fields, _ARGUMENTS)
+        before = argument_text(call) if told else ""
+        fold.step(event)
+        call = _client_call(fold)
+        after = argument_text(call) if told and call is not None else ""
+        if after.startswith(before):
+            return _changed(event.index, fold, "more", after[len(before) :])
+        return _changed(event.index, fold, "replaced", after)
+
+    def _finish(self, event: BlockFinish) -> Sequence[Change]:
+        index = event.index
+        if index in self._open:
+            return self._end(index, event)
+        if event.content is None or index in self._closed:
+            return ()
+        fold = self._folded(event)
+        call = _client_call(fold)
+        if call is None:
+            return ()
+        check_place(index, len(self._open) + len(self._closed), self._limits)
+        self._closed[index] = call.call_id
+        return _changed(index, fold, "begun", argument_text(call))
+
+    def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
+        fold = self._open.pop(index)
+        fold.step(event)
+        call = _client_call(fold)
+        if call is None:  # it turned out to be something else
+            return ()
+        self._closed[index] = call.call_id
+        content = event.content if isinstance(event, BlockFinish) else None
+        if content is not None and names_any(content, _ARGUMENTS):
+            return _changed(index, fold, "replaced", argument_text(call))
+        return _changed(index, fold, "more", "")
+
+    def _folded(self, event: BlockStart | BlockFinish) -> Fold:
+        fold = Fold(choice=self._choice, limits=self._limits)
+        fold.step(event)
+        return fold
+
+    def _in_order(self) -> list[Index]:
+        """The open calls as they stand in the message: numbered ones by their number."""
+        return sorted(self._open, key=lambda index: (0, index) if isinstance(index, int) else (1, 0))
+
+
+def argument_text(call: ToolCall) -> str:
+    """The arguments as text, also of a call that came with a whole object; an empty one may still be filled."""
+    arguments = call.arguments
+    if isinstance(arguments, FrozenDict):
+        return json.dumps(arguments) if arguments or not call.open else ""
+    return arguments or ""
+
+
+def _client_call(fold: Fold | None) -> ToolCall | None:
+    blocks: tuple[Block, ...] = fold.snapshot.blocks if fold else ()
+    block = blocks[0] if blocks else None
+    return block if isinstance(block, ToolCall) and block.type != "server_tool_call" else None
+
+
+def _changed(index: Index, fold: Fold, how: How, text: str) -> Sequence[Change]:
+    call = _client_call(fold)
+    return () if call is None else ((index, call, how, text),)

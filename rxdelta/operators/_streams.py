@@ -1,0 +1,324 @@
+"""What `group_by_block`, `group_by_choice` and `group_by_message` share: one source split into hot streams.
+
+A `Split` is one subscription of such an operator, a `Branch` one of the streams that it gives. The source is
+subscribed once and stays so while anybody reads the streams' stream or one of them. What a reader pushes into the
+source from within a notification waits until everybody has heard the event before it. One thread at a time, as
+everywhere in Rx: a source that emits on several must serialise, and subscribing belongs to its thread; disposing may
+come from any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    RefCountDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    Fold,
+    InvalidValueError,
+    Limits,
+    MessageDelta,
+    ProviderError,
+    StreamInterrupted,
+    to_events,
+)
+from rxdelta.core.events import EVENT_TYPES, AttemptReset, MessageInterrupted, MessageStart, StreamError
+from rxdelta.operators._stray import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "begins_another", "refusal"]
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Branch[Any]")
+B = TypeVar("B", bound="EventBranch")
+
+
+class Branch(Observable[T]):
+    """One of the streams: hot, but who comes late is told where it is.
+
+    A subscriber that raises is not told any more, and its exception is reported once; the others don't notice.
+    """
+
+    def __init__(self, split: Split[Any]) -> None:
+        super().__init__()
+        self._split: Split[Any] | None = split  # none once it has ended
+        self._failure: Exception | None = None
+        self._leases: dict[abc.ObserverBase[T], abc.DisposableBase] = {}
+        self._observers: tuple[abc.ObserverBase[T], ...] = ()
+
+    @property
+    def _what(self) -> str:
+        """What it is, for messages."""
+        raise NotImplementedError
+
+    def _so_far(self) -> Sequence[T]:
+        """What a late subscriber is told first."""
+        raise NotImplementedError
+
+    def _subscribe_core(
+        self,
+        observer: abc.ObserverBase[T],
+        scheduler: abc.SchedulerBase | None = None,  # noqa: ARG002
+    ) -> abc.DisposableBase:
+        split = self._split
+        if split is None:
+            self._catch_up(observer)
+            return Disposable()
+        with self.lock:
+            self._leases[observer] = split.readers.disposable
+            self._observers = tuple(self._leases)
+        split.uninterrupted(self._catch_up, observer)
+        return Disposable(partial(self._leave, observer))
+
+    def _catch_up(self, observer: abc.ObserverBase[T]) -> None:
+        for value in self._so_far():
+            self._tell(observer, partial(observer.on_next, value))
+        if self._split is None:
+            self._tell_end(observer)
+
+    def _emit(self, value: T) -> None:
+        for observer in self._observers:  # who subscribes meanwhile has caught up with this value
+            try:
+                observer.on_next(value)
+            except Exception as error:
+                self._drop(observer, error)
+
+    def _end(self, failure: Exception | None) -> None:
+        self._split, self._failure = None, failure
+        for observer in self._observers:
+            self._tell_end(observer)
+
+    def _tell_end(self, observer: abc.ObserverBase[T]) -> None:
+        failure = self._failure
+        self._tell(
+            observer, observer.on_completed if failure is None else partial(observer.on_error, failure)
+        )
+
+    def _tell(self, observer: abc.ObserverBase[T], notify: Callable[[], None]) -> None:
+        try:
+            notify()
+        except Exception as error:
+            self._drop(observer, error)
+
+    def _drop(self, observer: abc.ObserverBase[T], error: Exception) -> None:
+        self._leave(observer)
+        report(error, f"a subscriber of {self._what} raised, and is not told any more")
+
+    def _leave(self, observer: abc.ObserverBase[T]) -> None:
+        with self.lock:
+            lease = self._leases.pop(observer, None)
+            self._observers = tuple(self._leases)
+        if lease is not None:
+            lease.dispose()
+
+
+class Split(Generic[S]):
+    """One subscription's state: the open streams, who reads, and whose turn it is."""
+
+    def __init__(self, observer: abc.ObserverBase[S]) -> None:
+        self._observer = observer
+        self._open: dict[S, None] = {}
+        self._ended = False
+        self._unread = False  # the streams' stream: whoever reads on will not hear of new ones
+        self._busy = False
+        self._waiting: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._upstream = SingleAssignmentDisposable()
+        self.readers = RefCountDisposable(CompositeDisposable(Disposable(self._abandon), self._upstream))
+
+    def connect(self, source: Observable[Event], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        self._upstream.disposable = source.subscribe(
+            self.on_next, self.on_error, self.on_completed, scheduler=scheduler
+        )
+        return CompositeDisposable(Disposable(self._leave), self.readers)
+
+    def on_next(self, event: Event) -> None:
+        if self._busy or self._waiting:
+            self._take(self._step, event)
+            return
+        self._busy = True
+        try:
+            self._step(event)
+        finally:
+            self._busy = False
+        if self._waiting:
+            self._work_off()
+
+    def on_error(self, error: Exception) -> None:
+        self._take(self._finish, error)
+
+    def on_completed(self) -> None:
+        self._take(self._finish, None)
+
+    def uninterrupted(self, call: Callable[[Any], None], argument: Any) -> None:
+        """Call it now, and let the source's events wait until it has returned."""
+        if self._busy:
+            call(argument)
+        else:
+            self._take(call, argument)
+
+    def _take(self, step: Callable[[Any], None], argument: Any) -> None:
+        self._waiting.append((step, argument))
+        if not self._busy:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        self._busy = True
+        try:
+            while self._waiting:
+                step, argument = self._waiting.popleft()
+                step(argument)
+        finally:
+            self._busy = False
+
+    def _step(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def _last_word(self, stream: S) -> Exception | None:  # noqa: ARG002
+        """With what a stream ends that is open when the source completes."""
+        return None
+
+    def _forget(self) -> None:
+        """Free what was kept for the streams."""
+
+    def _close(self, stream: S, failure: Exception | None = None) -> None:
+        self._open.pop(stream, None)
+        stream._end(failure)
+
+    def _finish(self, error: Exception | None) -> None:
+        """The end, for the streams first."""
+        self._ended = True
+        for stream in list(self._open):
+            self._close(stream, self._last_word(stream) if error is None else error)
+        self._forget()
+        if error is None:
+            self._observer.on_completed()
+        else:
+            self._observer.on_error(error)
+
+    def _leave(self) -> None:
+        self._unread = True
+
+    def _abandon(self) -> None:
+        """Nobody reads any more: whoever finds one of the streams later is told so, and doesn't wait."""
+        if self._ended:
+            return
+        self._ended = True
+        for stream in list(self._open):
+            self._close(stream, StreamInterrupted(f"the source was left while {stream._what} was open"))
+        self._forget()
+
+
+class EventBranch(Branch[Event]):
+    """A stream of events. A late subscriber gets the shortest list that leads to where it is."""
+
+    def __init__(self, split: Split[Any], limits: Limits) -> None:
+        super().__init__(split)
+        self._limits = limits
+        self._folds: dict[int, Fold] = {}
+        self._resets: list[Event] = []
+
+    def _take_in(self, event: Event) -> None:
+        choice = getattr(event, "choice", None)
+        if choice is None:
+            if isinstance(event, AttemptReset):
+                self._resets.append(event)
+            for fold in self._folds.values():
+                fold.step(event)
+            return
+        known = self._folds.get(choice)
+        if known is not None and is_over(known.snapshot) and isinstance(event, MessageStart):
+            self._resets.clear()
+            known = None
+        self._folds[choice] = fold = known or self._fold(choice)
+        fold.step(event)
+
+    def _fold(self, choice: int) -> Fold:
+        fold = Fold(choice=choice, limits=self._limits)
+        for event in self._resets:
+            fold.step(event)
+        return fold
+
+    def _so_far(self) -> Sequence[Event]:
+        if not self._folds:
+            return self._resets
+        first, *others = (to_events(fold.snapshot) for fold in self._folds.values())
+        return _joined(first, others) if others else first
+
+
+def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
+    """The choices one after another, and what speaks of all of them said once: resets first, interruptions last."""
+    last = [
+        event
+        for event in (first[-1], *(other[-1] for other in others))
+        if isinstance(event, MessageInterrupted)
+    ]
+    events = [event for event in first if not isinstance(event, MessageInterrupted)]
+    for other in others:
+        events += [event for event in other if not isinstance(event, (AttemptReset, MessageInterrupted))]
+    return events + last[:1]
+
+
+class EventSplit(Split[B]):
+    """A split into streams of events."""
+
+    def __init__(self, observer: abc.ObserverBase[B], limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(observer)
+        self._limits = limits
+
+    def _step(self, event: Event) -> None:
+        if self._ended:
+            return
+        failure = refusal(event)
+        if failure is None:
+            self._pass_on(event)
+        else:
+            self._finish(failure)
+
+    def _pass_on(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def _begin(self, stream: B, first: Sequence[Event] = ()) -> None:
+        self._open[stream] = None
+        self._observer.on_next(stream)
+        for event in first:
+            self._give(stream, event)
+
+    def _give(self, stream: B, event: Event) -> None:
+        try:
+            stream._take_in(event)
+        except Exception as error:
+            self._finish(error)
+            return
+        stream._emit(event)
+
+
+def is_over(message: MessageDelta) -> bool:
+    return message.status != "incomplete"
+
+
+def begins_another(message: MessageDelta, event: Event) -> bool:
+    """Whether the event, of the message's own choice, is the start of another message."""
+    if not isinstance(event, MessageStart):
+        return False
+    return is_over(message) or (None not in (event.id, message.id) and event.id != message.id)
+
+
+def refusal(event: object) -> Exception | None:
+    """The error that ends the stream in place of this event, if it is one."""
+    if isinstance(event, StreamError):
+        return ProviderError(event.message, type=event.type, code=event.code)
+    if type(event) in EVENT_TYPES:
+        return None
+    return InvalidValueError.of([("event", event, "must be an event; chunks go through decode() first")])

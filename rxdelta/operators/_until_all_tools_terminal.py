@@ -1,0 +1,113 @@
+"""The picture stays up until the last tool has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reactivex import Observable, abc
+from reactivex.disposable import SingleAssignmentDisposable
+
+from rxdelta.core import InvalidValueError, MessageDelta, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["until_all_tools_terminal"]
+
+_TERMINAL = ("completed", "failed")
+
+
+def until_all_tools_terminal() -> Callable[[Observable[MessageDelta]], Observable[MessageDelta]]:
+    """The same snapshots, up to the first whose message is finished and whose tool calls have all ended.
+
+    Each is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call has
+    ended when its execution status is `completed` or `failed`. A call that must not be run, because it is
+    invalid or was cut off with the message, counts as failed. The calls that the provider runs itself don't
+    count, and a reply that calls no tool is over when it is finished.
+
+    Completes right after that snapshot, having disposed the source, which may well be one that never
+    completes by itself: `rx.merge(events, updates).pipe(rd.scan_deltas(), rd.until_all_tools_terminal())`.
+    Otherwise with the source. Works before and after `throttle_latest`.
+
+    Errors: The source's own. `InvalidValueError` for what is no snapshot.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> call = rd.ToolCall(call_id="c1", name="look", arguments={}, status="complete")
+        >>> asked = rd.MessageDelta(tool_calls=[call], status="complete")
+        >>> runs, ended = (asked.set_tool_execution_status("c1", word) for word in ("executing", "completed"))
+        >>> replies = rx.concat(rx.of(asked, runs, ended), rx.never()).pipe(rd.until_all_tools_terminal())
+        >>> replies.subscribe(
+        ...     lambda reply: print(reply.tool_calls[0].execution_status()), on_completed=lambda: print("over")
+        ... ).dispose()
+        identified
+        executing
+        completed
+        over
+    """
+
+    def apply(source: Observable[MessageDelta]) -> Observable[MessageDelta]:
+        def subscribe(
+            observer: abc.ObserverBase[MessageDelta], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            until = _Until(observer)
+            until.upstream.disposable = source.subscribe(
+                until.on_next, until.on_error, until.on_completed, scheduler=scheduler
+            )
+            return until.upstream
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Until:
+    """One subscription's state."""
+
+    def __init__(self, observer: abc.ObserverBase[MessageDelta]) -> None:
+        self._observer = observer
+        self._ended = False
+        self.upstream = SingleAssignmentDisposable()
+
+    def on_next(self, snapshot: MessageDelta) -> None:
+        if self._ended:  # a synchronous source goes on until it has handed over its disposable
+            return
+        if not isinstance(snapshot, MessageDelta):
+            wrong = InvalidValueError.of(
+                [("snapshot", snapshot, "must be a MessageDelta; scan_deltas() goes first")]
+            )
+            self.on_error(wrong)
+            return
+        over = _is_over(snapshot)
+        self._ended = over  # first, because the observer may make the source emit
+        self._observer.on_next(snapshot)
+        if over:
+            self.upstream.dispose()
+            self._observer.on_completed()
+
+    def on_error(self, error: Exception) -> None:
+        if not self._ended:
+            self._ended = True
+            self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._observer.on_completed()
+
+
+def _is_over(snapshot: MessageDelta) -> bool:
+    """`all_tools_terminal()`, where no calls are fine, and the first that still runs settles it."""
+    if snapshot.status == "incomplete":
+        return False
+    cut = snapshot.status != "complete"
+    return all(
+        call.execution_status() in _TERMINAL or (cut and _was_open(call)) for call in snapshot.tool_calls
+    )
+
+
+def _was_open(call: ToolCall) -> bool:
+    """Whether the call becomes an invalid one in the message that was cut off."""
+    return call.status == "incomplete" or not isinstance(call.arguments, Mapping)

@@ -1,0 +1,703 @@
+"""How a reply grows by events: the rulings of parity/RULES.md §3, order, choices, limits, updates, cost."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+from core.strategies import events, fold
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rxdelta as rd
+from rxdelta.core import _text, text_delta, tool_call_delta
+
+ev = rd.events
+TEXT, REASONING = {"type": "text"}, {"type": "reasoning"}
+CHUNK = {"type": "tool_call_chunk", "id": "c", "name": "f"}
+
+
+# The rulings.
+
+
+def test_the_text_of_the_finish_wins() -> None:
+    start = [ev.BlockStart(0, TEXT), ev.TextDelta(0, "ab")]
+    assert fold(*start, ev.BlockFinish(0, {"type": "text", "text": "abc"})).text == "abc"
+    assert fold(*start, ev.BlockFinish(0, {"type": "text", "text": ""})).text == ""
+    assert fold(*start, ev.BlockFinish(0)).text == "ab"
+
+
+def test_a_finish_without_start_is_the_block() -> None:
+    snapshot = fold(
+        ev.BlockFinish(1, {"type": "text", "text": "b"}), ev.BlockFinish(0, CHUNK), ev.BlockFinish(5)
+    )
+    assert [(block.key, block.type, block.open) for block in snapshot.blocks] == [
+        (0, "tool_call", False),
+        (1, "text", False),
+    ]
+
+
+def test_the_text_of_the_start_is_the_base() -> None:
+    assert fold(ev.BlockStart(0, {"type": "text", "text": "a"}), ev.TextDelta(0, "b")).text == "ab"
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [ev.TextDelta(0, "x"), ev.BlockDelta(0, {"text": "x"}), ev.BlockFinish(0), ev.ToolCallDelta(0, "x")],
+)
+def test_bad_input_7_a_delta_before_its_start_is_ignored(delta: rd.Event) -> None:
+    folding = rd.Fold()
+    before = folding.snapshot
+    assert folding.step(delta) is before
+    assert folding.step(ev.BlockStart(0, TEXT)).text == ""
+
+
+@pytest.mark.parametrize("delta", [ev.TextDelta(0, "x"), ev.BlockDelta(0, {"text": "x"}), ev.BlockFinish(0)])
+def test_bad_input_8_a_delta_after_the_finish_is_ignored(delta: rd.Event) -> None:
+    folding = rd.Fold(fold(ev.BlockStart(0, {"type": "text", "text": "a"}), ev.BlockFinish(0)))
+    before = folding.snapshot
+    assert folding.step(delta) is before
+
+
+def test_bad_input_9_a_second_start_resets_the_block_in_its_place() -> None:
+    started = [ev.BlockStart(0, {"type": "text", "text": "a"}), ev.BlockStart(1, REASONING)]
+    again = fold(
+        *started, ev.BlockFinish(0), ev.BlockStart(0, {"type": "text", "text": "b"}), ev.TextDelta(0, "c")
+    )
+    assert [(block.key, block.text) for block in again.blocks] == [(0, "bc"), (1, None)]
+
+
+def test_bad_input_13_a_start_of_another_kind_resets_it_too() -> None:
+    again = fold(
+        ev.BlockStart(0, {"type": "text", "text": "a"}), ev.BlockStart(0, CHUNK), ev.ToolCallDelta(0, "{}")
+    )
+    assert [(block.type, block.key) for block in again.blocks] == [("tool_call", 0)]
+    assert again.blocks[0].arguments == "{}"
+
+
+@pytest.mark.parametrize(
+    ("start", "delta"),
+    [
+        (REASONING, ev.TextDelta(0, "x")),
+        (TEXT, ev.ReasoningDelta(0, "x")),
+        (TEXT, ev.DataDelta(0, "x")),
+        (CHUNK, ev.TextDelta(0, "x")),
+        (TEXT, ev.ToolCallDelta(0, "x")),
+        ({"type": "image"}, ev.TextDelta(0, "x")),
+    ],
+)
+def test_bad_input_13_a_delta_of_another_kind_is_ignored(start: dict[str, str], delta: rd.Event) -> None:
+    folding = rd.Fold(fold(ev.BlockStart(0, start)))
+    before = folding.snapshot
+    assert folding.step(delta) is before
+    assert rd.BlockFold(before.blocks[0]).step(delta) is before.blocks[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "delta"),
+    [
+        (TEXT, ev.TextDelta(0, "x")),
+        ({"type": "refusal"}, ev.TextDelta(0, "x")),
+        (REASONING, ev.ReasoningDelta(0, "x")),
+        ({"type": "thinking"}, ev.ReasoningDelta(0, "x")),
+        ({"type": "image"}, ev.DataDelta(0, "x")),
+        ({"type": "audio"}, ev.DataDelta(0, "x")),
+        ({"type": "new"}, ev.DataDelta(0, "x")),
+        (CHUNK, ev.ToolCallDelta(0, "x")),
+        ({"type": "server_tool_call_chunk"}, ev.ToolCallDelta(0, "x")),
+    ],
+)
+def test_each_kind_of_block_grows_by_its_own_kind_of_delta(start: dict[str, str], delta: rd.Event) -> None:
+    (block,) = fold(ev.BlockStart(0, start), delta, delta).blocks
+    assert (block.arguments if isinstance(block, rd.ToolCall) else block.text) == "xx"
+
+
+def test_a_block_never_finished_is_kept_as_folded() -> None:
+    snapshot = fold(
+        ev.BlockStart(0, TEXT), ev.TextDelta(0, "a"), ev.BlockStart(1, CHUNK), ev.MessageFinish("stop")
+    )
+    assert [(block.open, block.type) for block in snapshot.blocks] == [(False, "text"), (False, "tool_call")]
+    assert snapshot.tool_calls[0].status == "complete"
+
+
+def test_block_deltas_replace_fields_and_skip_nulls() -> None:
+    start = ev.BlockStart(0, {"type": "text", "text": "a", "x": 1})
+    folding = rd.Fold(fold(start))
+    before = folding.snapshot
+    for empty in ({}, {"text": None}, {"type": "image", "index": 5}):
+        assert folding.step(ev.BlockDelta(0, empty)) is before
+    folding.step(ev.BlockDelta(0, {"x": 2, "text": "b", "y": None}))
+    (block,) = folding.step(ev.TextDelta(0, "c")).blocks
+    assert (block, block.open) == (rd.ContentPart("text", "bc", {"x": 2}), True)
+
+
+def test_args_in_a_block_delta_are_the_whole_text_so_far() -> None:
+    start = [
+        ev.BlockStart(0, CHUNK),
+        ev.BlockDelta(0, {"args": '{"a'}),
+        ev.BlockDelta(0, {"args": '{"a": ', "name": "g"}),
+    ]
+    (call,) = fold(*start, ev.ToolCallDelta(0, "1}")).tool_calls
+    assert (call.arguments, call.name) == ('{"a": 1}', "g")
+    assert fold(*start, ev.BlockDelta(0, {"args": ""})).tool_calls[0].arguments == ""
+
+
+def test_unknown_events_and_deltas_change_nothing() -> None:
+    folding = rd.Fold()
+    before = folding.snapshot
+    assert (
+        folding.step(ev.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "new"}}))
+        is before
+    )
+    assert folding.step(ev.ProviderEvent("p", "ping")) is before
+
+
+def test_after_the_message_has_finished_nothing_of_it_changes() -> None:
+    ended = fold(ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.MessageFinish("stop", "end"))
+    for event in (
+        ev.BlockStart(1, TEXT),
+        ev.BlockStart(0, TEXT),
+        ev.TextDelta(0, "x"),
+        ev.BlockDelta(0, {"text": "x"}),
+        ev.BlockFinish(0, {"type": "text", "text": "x"}),
+        ev.BlockFinish(1, {"type": "text", "text": "x"}),
+        ev.UsageUpdate(rd.TokenUsage(9)),
+        ev.MessageFinish("length"),
+        ev.MessageInterrupted("user"),
+        ev.MessageStart("m"),
+    ):
+        assert rd.apply_event(ended, event) is ended
+
+
+def test_a_finished_snapshot_stays_even_with_a_block_left_open() -> None:
+    odd = rd.MessageDelta.from_dict(
+        {"status": "complete", "blocks": [{"type": "text", "text": "a", "key": 0, "open": True}]}
+    )
+    assert rd.apply_event(odd, ev.TextDelta(0, "b")) is odd
+
+
+def test_a_second_message_is_refused() -> None:
+    ended = fold(ev.MessageStart("m"), ev.MessageFinish("stop"))
+    for second in (ev.MessageStart("n"), ev.MessageStart()):
+        with pytest.raises(rd.ProtocolError, match="group_by_message") as caught:
+            rd.apply_event(ended, second)
+        assert (caught.value.violation, caught.value.snapshot) == ("duplicate_message_start", ended)
+
+
+def test_of_two_message_starts_the_first_wins_field_by_field() -> None:
+    snapshot = fold(
+        ev.MessageStart(None, "gpt", None, {"a": 1}),
+        ev.MessageStart("m", "other", rd.TokenUsage(1), {"a": 2, "b": 3}),
+    )
+    assert (snapshot.id, snapshot.model, snapshot.usage, snapshot.metadata) == (
+        "m",
+        "gpt",
+        rd.TokenUsage(1),
+        {"a": 1, "b": 3},
+    )
+
+
+def test_usage_is_a_running_snapshot() -> None:
+    folding = rd.Fold(fold(ev.MessageStart(usage=rd.TokenUsage(10, 1))))
+    assert folding.step(ev.UsageUpdate(rd.TokenUsage(10, 5))).usage == rd.TokenUsage(10, 5)
+    now = folding.step(ev.UsageUpdate(rd.TokenUsage(10, 3)))
+    assert now.usage == rd.TokenUsage(10, 3)
+    assert folding.step(ev.UsageUpdate(rd.TokenUsage(10, 3))) is now
+    assert folding.step(ev.MessageFinish("stop")).usage == rd.TokenUsage(10, 3)
+    assert rd.apply_event(now, ev.MessageFinish("stop", usage=rd.TokenUsage(10, 9))).usage == rd.TokenUsage(
+        10, 9
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "word", "start", "shown"),
+    [
+        ("stop", "end_turn", TEXT, ("stop", "end_turn", "complete")),
+        ("stop", None, TEXT, ("stop", None, "complete")),
+        ("end_turn", None, TEXT, ("stop", "end_turn", "complete")),
+        (None, None, TEXT, ("stop", None, "complete")),
+        ("stop", "STOP", CHUNK, ("tool_use", "STOP", "complete")),
+        ("tool_use", None, TEXT, ("stop", None, "complete")),
+        ("tool_use", "tool_use", {"type": "server_tool_call_chunk"}, ("stop", "tool_use", "complete")),
+        ("stop", None, {"type": "invalid_tool_call", "args": "x"}, ("tool_use", None, "complete")),
+        ("length", "max_tokens", CHUNK, ("length", "max_tokens", "length")),
+        ("content_filter", "SAFETY", CHUNK, ("content_filter", "SAFETY", "complete")),
+    ],
+)
+def test_why_a_message_finished(
+    reason: str | None, word: str | None, start: dict[str, str], shown: tuple[Any, ...]
+) -> None:
+    snapshot = fold(ev.BlockStart(0, start), ev.MessageFinish(reason, word))
+    assert (snapshot.finish_reason, snapshot.provider_finish_reason, snapshot.status) == shown
+
+
+def test_what_the_finish_says_of_the_message_is_kept() -> None:
+    snapshot = fold(
+        ev.MessageStart(metadata={"a": 1}), ev.MessageFinish(metadata={"a": 2, "model_name": "gpt"})
+    )
+    assert (snapshot.metadata, snapshot.model) == ({"a": 2, "model_name": "gpt"}, "gpt")
+    assert fold(ev.MessageStart(model="mine"), ev.MessageFinish(metadata={"model": "gpt"})).model == "mine"
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (ev.MessageFinish("length"), "cut short by the token limit"),
+        (ev.MessageInterrupted("user"), "interrupted"),
+    ],
+)
+def test_a_cut_leaves_open_calls_invalid_and_finished_ones_alone(end: rd.Event, why: str) -> None:
+    snapshot = fold(
+        ev.BlockStart(0, CHUNK),
+        ev.ToolCallDelta(0, '{"a":1}'),
+        ev.BlockFinish(0),
+        ev.BlockStart(1, CHUNK | {"id": "d"}),
+        ev.ToolCallDelta(1, '{"b":2}'),
+        ev.BlockStart(2, {"type": "server_tool_call_chunk"}),
+        ev.BlockStart(3, {"type": "text", "text": "so fa"}),
+        end,
+    )
+    assert [block.type for block in snapshot.blocks] == [
+        "tool_call",
+        "invalid_tool_call",
+        "server_tool_call",
+        "text",
+    ]
+    assert snapshot.invalid_tool_calls[0].arguments == '{"b":2}'
+    assert why in snapshot.invalid_tool_calls[0].error
+    assert why in snapshot.blocks[2].error
+    assert not any(block.open for block in snapshot.blocks)
+    message = snapshot.to_message()
+    assert (message.status, message.text) == (snapshot.status, "so fa")
+    assert message.tool_calls == snapshot.tool_calls
+
+
+def test_an_interrupted_message_keeps_the_reason() -> None:
+    snapshot = fold(ev.BlockStart(0, {"type": "text", "text": "a"}), ev.MessageInterrupted("user"))
+    assert (snapshot.status, snapshot.finish_reason, snapshot.metadata) == (
+        "interrupted",
+        None,
+        {"interrupted": "user"},
+    )
+    assert fold(ev.MessageInterrupted()).metadata == {}
+    assert rd.apply_event(snapshot, ev.BlockStart(1, TEXT)) is snapshot
+
+
+def test_an_error_of_the_provider_has_the_reply_so_far() -> None:
+    folding = rd.Fold(fold(ev.BlockStart(0, {"type": "text", "text": "so far"})))
+    for choice in (0, 1):
+        with pytest.raises(rd.ProviderError) as caught:
+            folding.step(ev.StreamError("busy", "overloaded", "529", choice=choice))
+        assert (caught.value.message, caught.value.type, caught.value.code) == ("busy", "overloaded", "529")
+        assert caught.value.snapshot is folding.snapshot
+    assert folding.snapshot.text == "so far"
+
+
+@pytest.mark.parametrize("thing", [{"choices": []}, None, "text", ev.TextDelta])
+def test_what_is_no_event_is_refused(thing: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="must be an event or a MessageDelta"):
+        rd.apply_event(None, thing)
+
+
+# Order and choices.
+
+
+@pytest.mark.parametrize(
+    ("indexes", "order"),
+    [
+        ([1, 0], [0, 1]),
+        ([5, 0, 3], [0, 3, 5]),
+        (["b", "a"], ["b", "a"]),
+        (["z", 1, "a", 0], ["z", 0, 1, "a"]),
+        ([3, "a", 5, 4], [3, "a", 4, 5]),
+        ([0, -1], [-1, 0]),
+    ],
+)
+def test_bad_inputs_5_and_6_integers_stand_in_their_order_and_names_as_first_seen(
+    indexes: list[Any], order: list[Any]
+) -> None:
+    folding = rd.Fold()
+    for index in indexes:
+        folding.step(ev.BlockStart(index, TEXT))
+    for index in indexes:
+        folding.step(ev.TextDelta(index, f"<{index}>"))
+    assert [(block.key, block.text) for block in folding.snapshot.blocks] == [
+        (index, f"<{index}>") for index in order
+    ]
+    assert rd.apply_event(folding.snapshot, ev.MessageFinish()).to_message().text == "".join(
+        f"<{i}>" for i in order
+    )
+
+
+def test_bad_input_5_arguments_are_never_swapped() -> None:
+    snapshot = fold(
+        ev.BlockStart(1, CHUNK | {"id": "b"}),
+        ev.ToolCallDelta(1, '{"b"'),
+        ev.BlockStart(0, CHUNK | {"id": "a"}),
+        ev.ToolCallDelta(0, '{"a"'),
+        ev.ToolCallDelta(1, ":1}"),
+        ev.ToolCallDelta(0, ":0}"),
+        ev.MessageFinish(),
+    )
+    assert [(call.call_id, call.arguments) for call in snapshot.tool_calls] == [
+        ("a", {"a": 0}),
+        ("b", {"b": 1}),
+    ]
+
+
+def two_choices() -> list[rd.Event]:
+    return [
+        ev.MessageStart("m", choice=1),
+        ev.MessageStart("m", choice=0),
+        ev.BlockStart(0, TEXT, choice=0),
+        ev.BlockStart(0, TEXT, choice=1),
+        ev.TextDelta(0, "zero", choice=0),
+        ev.TextDelta(0, "one", choice=1),
+        ev.MessageFinish("stop", choice=0),
+        ev.TextDelta(0, "!", choice=1),
+        ev.UsageUpdate(rd.TokenUsage(1), choice=1),
+        ev.MessageFinish("length", choice=1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "shown"),
+    [
+        (0, ("zero", "complete", 0)),
+        (1, ("one!", "length", 1)),
+        (None, ("one!", "length", 1)),
+        (2, ("", "incomplete", 2)),
+    ],
+)
+def test_a_fold_is_of_one_choice(choice: int | None, shown: tuple[Any, ...]) -> None:
+    folding = rd.Fold(choice=choice)
+    for event in two_choices():
+        before = folding.snapshot
+        if choice is not None and event.choice != choice:
+            assert folding.step(event) is before
+        else:
+            folding.step(event)
+    assert (folding.snapshot.text, folding.snapshot.status, folding.snapshot.choice) == shown
+
+
+def test_applying_an_event_of_another_choice_changes_nothing() -> None:
+    one = rd.apply_event(None, ev.BlockStart(0, TEXT, choice=1))
+    assert one.choice == 1
+    assert rd.apply_event(one, ev.TextDelta(0, "x")) is one
+    assert rd.apply_event(one, ev.TextDelta(0, "x", choice=1)).text == "x"
+    assert rd.merge_delta(one, rd.MessageDelta("x")) is one
+    assert rd.merge_delta(one, rd.MessageDelta("x", choice=1)).text == "x"
+    assert rd.Fold(choice=1).step(rd.MessageDelta("x")).text == ""
+
+
+def test_small_deltas_and_events_mix() -> None:
+    folding = rd.Fold()
+    folding.step(ev.BlockStart(0, TEXT))
+    folding.step(rd.MessageDelta(" by delta", usage=rd.TokenUsage(1)))
+    folding.step(ev.TextDelta(0, "by event"))
+    folding.step(rd.MessageDelta("!", usage=rd.TokenUsage(1)))
+    assert [block.text for block in folding.snapshot.blocks] == ["by event", " by delta!"]
+    assert folding.snapshot.usage == rd.TokenUsage(2, 0)
+
+
+# Tools and attempts.
+
+
+def calls(*ids: str) -> list[rd.Event]:
+    return [ev.BlockStart(n, CHUNK | {"id": call_id}) for n, call_id in enumerate(ids)]
+
+
+def test_bad_input_55_an_update_of_an_unknown_call_changes_nothing() -> None:
+    snapshot = fold(*calls("c"))
+    assert rd.apply_event(snapshot, ev.ToolUpdate("nobody", "completed")) is snapshot
+
+
+def test_bad_input_56_updates_move_only_forward_and_the_first_terminal_result_stands() -> None:
+    folding = rd.Fold(fold(*calls("c", "d")))
+    other = folding.snapshot.tool_calls[1]
+    folding.step(ev.ToolUpdate("c", "identified", "Reading"))
+    folding.step(ev.ToolUpdate("c", "executing", "", rd.ToolResult("c", "half")))
+    busy = folding.snapshot
+    assert (busy.tool_calls[0].execution_status(), busy.tool_calls[0].display_text) == (
+        "executing",
+        "Reading",
+    )
+    assert busy.tool_calls[0].result == rd.ToolResult("c", "half")
+    for nothing_new in (
+        ev.ToolUpdate("c"),
+        ev.ToolUpdate("c", "identified"),
+        ev.ToolUpdate("c", "executing", "Reading", rd.ToolResult("c", "half")),
+    ):
+        assert folding.step(nothing_new) is busy
+    done = folding.step(ev.ToolUpdate("c", "completed", "Read", rd.ToolResult("c", "all")))
+    for too_late in (
+        ev.ToolUpdate("c", "failed", None, rd.ToolResult("c", "boom", True)),
+        ev.ToolUpdate("c", "executing"),
+        ev.ToolUpdate("c", result=rd.ToolResult("c", "more")),
+    ):
+        assert folding.step(too_late) is done
+    assert (done.tool_calls[0].execution_status(), done.tool_calls[0].result) == (
+        "completed",
+        rd.ToolResult("c", "all"),
+    )
+    assert done.tool_calls[1] is other
+
+
+def test_a_call_goes_on_growing_under_an_update_and_takes_it_after_the_finish() -> None:
+    folding = rd.Fold(fold(*calls("c")))
+    for event in (
+        ev.ToolCallDelta(0, '{"a"'),
+        ev.ToolUpdate("c", "identified"),
+        ev.ToolCallDelta(0, ":1}"),
+        ev.MessageFinish(),
+        ev.ToolUpdate("c", "completed"),
+    ):
+        folding.step(event)
+    (call,) = folding.snapshot.tool_calls
+    assert (call.arguments, call.execution_status()) == ({"a": 1}, "completed")
+    assert folding.snapshot.all_tools_terminal()
+
+
+def test_invalid_calls_and_the_providers_own_take_updates_too() -> None:
+    snapshot = fold(
+        *calls("c"),
+        ev.ToolCallDelta(0, "x"),
+        ev.BlockFinish(0),
+        ev.BlockStart(1, {"type": "server_tool_call", "id": "s"}),
+    )
+    for n, call_id in enumerate("cs"):
+        assert (
+            rd.apply_event(snapshot, ev.ToolUpdate(call_id, "failed")).blocks[n].execution_status()
+            == "failed"
+        )
+
+
+def test_an_update_reaches_every_call_of_that_id_and_the_newest_still_grows() -> None:
+    first = rd.merge_deltas(
+        [
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=0)]),
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=1)]),
+        ]
+    )
+    updated = rd.apply_event(first, ev.ToolUpdate("c", "executing"))
+    assert [call.execution_status() for call in updated.tool_calls] == ["executing", "executing"]
+
+
+def test_a_new_attempt_starts_afresh_and_remembers_the_cost() -> None:
+    folding = rd.Fold()
+    for event in (
+        ev.MessageStart("m", usage=rd.TokenUsage(10, 0)),
+        ev.BlockStart(0, {"type": "text", "text": "lost"}),
+        ev.UsageUpdate(rd.TokenUsage(10, 4)),
+        ev.AttemptReset(1, "overloaded"),
+    ):
+        folding.step(event)
+    fresh = folding.snapshot
+    assert (fresh.blocks, fresh.id, fresh.attempt, fresh.status, fresh.role) == (
+        (),
+        None,
+        1,
+        "incomplete",
+        "assistant",
+    )
+    assert (fresh.usage, fresh.total_usage) == (None, rd.TokenUsage(10, 4))
+    folding.step(ev.TextDelta(0, "of the old block"))
+    folding.step(ev.UsageUpdate(rd.TokenUsage(1, 1, cumulative=True)))
+    assert folding.snapshot.total_usage == rd.TokenUsage(11, 5)
+    folding.step(ev.AttemptReset(2, usage=rd.TokenUsage(100, 100, cumulative=True)))
+    for event in (
+        ev.MessageStart("n"),
+        ev.BlockStart(0, {"type": "text", "text": "kept"}),
+        ev.MessageFinish(usage=rd.TokenUsage(1)),
+    ):
+        folding.step(event)
+    message = folding.snapshot.to_message()
+    assert (message.text, message.attempt, message.usage) == ("kept", 2, rd.TokenUsage(1))
+    assert message.total_usage == folding.snapshot.total_usage == rd.TokenUsage(111, 104)
+
+
+def test_a_new_attempt_may_follow_a_finished_message() -> None:
+    assert fold(ev.MessageStart("m"), ev.MessageFinish(), ev.AttemptReset(1), ev.MessageStart("n")).id == "n"
+
+
+# One block alone.
+
+
+@given(st.lists(events(st.just(0)), max_size=30))
+def test_the_fold_of_a_block_is_that_block_of_the_whole_fold(events: list[rd.Event]) -> None:
+    whole, block = rd.Fold(), None
+    for event in events:
+        if isinstance(
+            event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset, ev.ToolUpdate, ev.MessageStart)
+        ):
+            continue
+        snapshot = whole.step(event)
+        if isinstance(event, ev.BlockStart):
+            block = rd.BlockFold(event) if block is None else block
+            block.reset(event)
+        elif block is not None and hasattr(event, "index"):
+            block.step(event)
+        elif isinstance(event, ev.BlockFinish) and snapshot.blocks:
+            block = rd.BlockFold(snapshot.blocks[0])
+        if block is not None:
+            assert (block.block, block.block.open, block.block.key) == (
+                snapshot.blocks[0],
+                snapshot.blocks[0].open,
+                0,
+            )
+
+
+def test_a_block_fold_may_begin_with_a_block() -> None:
+    half = fold(ev.BlockStart(3, TEXT), ev.TextDelta(3, "a")).blocks[0]
+    folding = rd.BlockFold(half)
+    assert folding.step(ev.TextDelta(3, "b")) == rd.ContentPart("text", "ab")
+    assert folding.block.key == 3
+    assert half.text == "a"
+
+
+# What a step costs, counted.
+
+
+def test_bad_input_31_empty_deltas_and_keep_alives_cost_and_change_nothing() -> None:
+    folding = rd.Fold(fold(ev.BlockStart(0, TEXT), ev.BlockStart(1, CHUNK), ev.TextDelta(0, "a")))
+    before = folding.snapshot
+    empty = [
+        ev.TextDelta(0, ""),
+        ev.ReasoningDelta(0, ""),
+        ev.ToolCallDelta(1, ""),
+        ev.BlockDelta(0, {}),
+        ev.ProviderEvent("p", "ping"),
+        ev.ToolUpdate("c"),
+    ]
+    tracemalloc.start()
+    try:
+        assert all(folding.step(event) is before for _ in range(20_000) for event in empty)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_a_step_shares_every_block_it_does_not_touch() -> None:
+    folding = rd.Fold(
+        fold(*[ev.BlockStart(n, CHUNK | {"id": f"c{n}"}) for n in range(5)], ev.BlockStart(9, TEXT))
+    )
+    for n in range(300):
+        before = folding.snapshot
+        index = (0, 9, 3)[n % 3]
+        after = folding.step(ev.TextDelta(9, "x") if index == 9 else ev.ToolCallDelta(index, "x"))
+        place = 5 if index == 9 else index
+        assert [now is then for now, then in zip(after.blocks, before.blocks)] == [
+            n != place for n in range(6)
+        ]
+        assert after._head is before._head
+        assert [call is then for call, then in zip(after.tool_calls, before.tool_calls)].count(False) == (
+            index != 9
+        )
+
+
+@pytest.mark.parametrize("kind", ["text", "arguments"])
+def test_a_step_touches_no_text_but_its_own_and_now_and_then_a_leaf(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, copied = 20_000, [0]
+    seal = _text._seal
+
+    def counted(older: Any, text: str) -> Any:
+        sealed = seal(older, text)
+        copied[0] += len(text) + len(sealed[2])
+        return sealed
+
+    monkeypatch.setattr(_text, "_seal", counted)
+    read: list[object] = []
+    monkeypatch.setattr(_text, "read_text", read.append)
+    folding = rd.Fold(fold(ev.BlockStart(0, TEXT if kind == "text" else CHUNK)))
+    piece = text_delta(0, "abcd") if kind == "text" else tool_call_delta(0, "abcd")
+    for _ in range(count):
+        folding.step(piece)
+    assert read == []
+    assert 0 < copied[0] <= 4 * count * 10  # log2 of the number of leaves, and the leaf itself
+
+
+def bytes_held(value: object) -> int:
+    """The size of all that is reachable from a value, classes apart; unlike a traced allocation always the same."""
+    seen, pending, size = {id(value)}, [value], 0
+    while pending:
+        held = pending.pop()
+        size += sys.getsizeof(held)
+        for inner in gc.get_referents(held):
+            if id(inner) not in seen and not isinstance(inner, type):
+                seen.add(id(inner))
+                pending.append(inner)
+    return size
+
+
+@pytest.mark.parametrize("kind", ["text", "arguments"])
+def test_keeping_every_snapshot_of_a_stream_takes_memory_in_proportion(kind: str) -> None:
+    def held(count: int) -> int:
+        folding = rd.Fold(fold(ev.BlockStart(0, TEXT if kind == "text" else CHUNK)))
+        make = text_delta if kind == "text" else tool_call_delta
+        return bytes_held([folding.step(make(0, f"{n:05}")) for n in range(count)])
+
+    small, large = held(5_000), held(20_000)
+    assert large / 20_000 < 450
+    assert large < 4.2 * small  # four times as many, and each text is kept in log n sealed sizes
+
+
+def test_a_kept_snapshot_never_changes_and_two_branches_stay_apart() -> None:
+    rng = random.Random(7)
+    folding = rd.Fold(fold(ev.BlockStart(0, TEXT), ev.BlockStart(1, CHUNK)))
+    said, args = "", ""
+    side: list[tuple[rd.MessageDelta, str, str]] = []
+    for n in range(2_000):
+        if rng.random() < 0.5:
+            said += f"<{n}>"
+            folding.step(ev.TextDelta(0, f"<{n}>"))
+        else:
+            args += f"[{n}]"
+            folding.step(ev.ToolCallDelta(1, f"[{n}]"))
+        if rng.random() < 0.3:  # somebody goes on from a snapshot while the fold goes on too
+            branch = rd.apply_event(
+                rd.apply_event(folding.snapshot, ev.TextDelta(0, "!X")), ev.ToolCallDelta(1, "!Y")
+            )
+            side.append((branch, said + "!X", args + "!Y"))
+        if side and rng.random() < 0.3:
+            k = rng.randrange(len(side))
+            branch, text, arguments = side[k]
+            side[k] = (rd.apply_event(branch, ev.TextDelta(0, "Z")), text + "Z", arguments)
+        if rng.random() < 0.05:
+            assert (folding.snapshot.text, folding.snapshot.tool_calls[0].arguments) == (said, args)
+            side.append((folding.snapshot, said, args))
+    assert len(side) > 500
+    for snapshot, text, arguments in side:
+        assert (snapshot.text, snapshot.tool_calls[0].arguments) == (text, arguments)
+
+
+@given(st.lists(events(), max_size=30))
+def test_snapshots_never_change_afterwards(events: list[rd.Event]) -> None:
+    folding, kept = rd.Fold(), []
+    for event in events:
+        try:
+            snapshot = folding.step(event)
+        except rd.RxDeltaError:
+            break
+        kept.append((snapshot, repr(snapshot), snapshot.to_dict()))
+    for snapshot, shown, written in kept:
+        assert (repr(snapshot), snapshot.to_dict()) == (shown, written)
+
+
+@given(st.lists(events(), max_size=30))
+def test_applying_events_one_by_one_is_the_fold(events: list[rd.Event]) -> None:
+    folding, snapshot = rd.Fold(), None
+    for event in events:
+        try:
+            snapshot = rd.apply_event(snapshot, event)
+        except rd.RxDeltaError as error:
+            with pytest.raises(type(error)):
+                folding.step(event)
+            return
+        assert folding.step(event) == snapshot

@@ -1,0 +1,140 @@
+"""The protocol's promise: each rule by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from core.strategies import events as any_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rxdelta as rd
+
+ev = rd.events
+S, F, X = ev.MessageStart("m"), ev.MessageFinish("stop"), ev.MessageInterrupted()
+TEXT, CALL, IMAGE = {"type": "text"}, {"type": "tool_call_chunk", "id": "c"}, {"type": "image"}
+
+
+def B(index: int = 0, content: dict[str, Any] = TEXT, choice: int = 0) -> rd.Event:
+    return ev.BlockStart(index, content, choice=choice)
+
+
+def T(index: int = 0, choice: int = 0) -> rd.Event:
+    return ev.TextDelta(index, "x", choice=choice)
+
+
+def E(index: int = 0, choice: int = 0) -> rd.Event:
+    return ev.BlockFinish(index, choice=choice)
+
+
+def broken(*events: rd.Event) -> list[str | None]:
+    lifecycle = rd.Lifecycle()
+    return [*(lifecycle.check(event) for event in events), lifecycle.close()]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [S, F],
+        [S, B(), T(), T(), E(), F],
+        [S, B(0), B(1), T(1), T(0), E(1), T(0), E(0), F],
+        [S, B(0, CALL), ev.ToolCallDelta(0, "{}"), ev.BlockDelta(0, {"name": "f"}), E(), F],
+        [S, B(0, {"type": "thinking"}), ev.ReasoningDelta(0, "x"), E(), F],
+        [S, B(0, {"type": "refusal"}), T(), E(), F],
+        [S, B(0, IMAGE), ev.DataDelta(0, "x"), E(), F],
+        [S, ev.UsageUpdate(rd.TokenUsage(1)), F],
+        [S, B(), ev.ProviderEvent("p", "ping"), E(), F, ev.ToolUpdate("c"), ev.ProviderEvent("p", "ping")],
+        [S, B(), T(), X],
+        [S, B(), X, ev.ToolUpdate("c")],
+        [S, B(), T(), ev.AttemptReset(1), S, B(), T(), E(), F],
+        [S, F, ev.AttemptReset(1), S, F],
+        [S, X, ev.AttemptReset(1), S, F],
+        [
+            S,
+            ev.MessageStart(choice=1),
+            B(0),
+            B(0, choice=1),
+            T(0),
+            E(0),
+            F,
+            T(0, 1),
+            E(0, 1),
+            ev.MessageFinish(choice=1),
+        ],
+    ],
+)
+def test_what_keeps_the_promise(events: list[rd.Event]) -> None:
+    assert broken(*events) == [None] * (len(events) + 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "violation", "place"),
+    [
+        ([], "missing_message_start", 0),
+        ([B()], "missing_message_start", 0),
+        ([F], "missing_message_start", 0),
+        ([S, S], "duplicate_message_start", 1),
+        ([S, B(), B()], "duplicate_block_start", 2),
+        ([S, B(), E(), B()], "duplicate_block_start", 3),
+        ([S, T()], "delta_before_start", 1),
+        ([S, ev.BlockDelta(0, {})], "delta_before_start", 1),
+        ([S, E()], "finish_without_start", 1),
+        ([S, B(), E(), T()], "delta_after_finish", 3),
+        ([S, B(), E(), E()], "duplicate_block_finish", 3),
+        ([S, B(0, {"type": "reasoning"}), T()], "delta_type_mismatch", 2),
+        ([S, B(0, CALL), T()], "delta_type_mismatch", 2),
+        ([S, B(0, IMAGE), T()], "delta_type_mismatch", 2),
+        ([S, B(), ev.DataDelta(0, "x")], "delta_type_mismatch", 2),
+        ([S, B(), ev.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "new"}})], "unknown_delta_type", 2),
+        ([S, B(), F], "block_not_finished", 2),
+        ([S, F, B()], "event_after_message_finish", 2),
+        ([S, F, ev.UsageUpdate(rd.TokenUsage(1))], "event_after_message_finish", 2),
+        ([S, X, B()], "event_after_message_finish", 2),
+        ([S, X, ev.MessageStart(choice=1)], "event_after_message_finish", 2),
+        ([S, F, F], "duplicate_message_finish", 2),
+        ([S], "missing_message_finish", 1),
+        ([S, B(), E()], "missing_message_finish", 3),
+        ([S, ev.MessageStart(choice=1), F], "missing_message_finish", 3),
+        ([S, F, ev.AttemptReset(1)], "missing_message_start", 3),
+        ([S, ev.StreamError("no")], "error_event", 1),
+        ([S, B(), T(0, 1)], "missing_message_start", 2),
+        ([S, F, S], "duplicate_message_start", 2),
+    ],
+)  # fmt: skip
+def test_the_first_rule_broken_is_named(events: list[rd.Event], violation: str, place: int) -> None:
+    found = broken(*events)
+    assert found[: place + 1] == [None] * place + [violation]
+
+
+def test_what_a_wrong_event_means_is_taken_in_all_the_same() -> None:
+    assert broken(B(), T(), E(), F) == ["missing_message_start", None, None, None, None]
+    assert broken(S, B(), B(0, CALL), ev.ToolCallDelta(0, "x"), E(), F) == [
+        None,
+        None,
+        "duplicate_block_start",
+        None,
+        None,
+        None,
+        None,
+    ]
+    assert broken(S, B(), E(), B(), T(), E(), F)[3:] == ["duplicate_block_start", None, None, None, None]
+
+
+def test_a_providers_own_event_of_that_name_is_no_unknown_delta() -> None:
+    assert rd.Lifecycle().check(ev.ProviderEvent("p", "content-block-delta")) is None
+
+
+@given(st.lists(any_event(), max_size=20))
+def test_the_fold_takes_what_is_legal_and_ignores_what_is_not(events: list[rd.Event]) -> None:
+    """A delta that breaks a rule of its block changes nothing, one that keeps them all does."""
+    lifecycle, folding = rd.Lifecycle(), rd.Fold()
+    for event in [S, *events]:
+        violation = lifecycle.check(event)
+        if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset)):
+            return
+        before = folding.snapshot
+        after = folding.step(event)
+        if isinstance(event, (ev.TextDelta, ev.ReasoningDelta)):
+            piece = event.text if isinstance(event, ev.TextDelta) else event.reasoning
+            assert (after is not before) == (violation is None and piece != "")

@@ -1,0 +1,261 @@
+"""`completed_tool_calls`: each once, as the fold has it. What holds for each projection: `test_projection`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import operators as ops
+from support.marbles import marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+
+def start(
+    index: int | str = 0, call_id: str | None = "c1", name: str | None = "f", **more: Any
+) -> ev.BlockStart:
+    return ev.BlockStart(index, {"type": "tool_call_chunk", "id": call_id, "name": name, **more})
+
+
+def args(text: str, index: int | str = 0) -> ev.ToolCallDelta:
+    return ev.ToolCallDelta(index, text)
+
+
+def content(index: int | str = 0, **fields: Any) -> ev.BlockFinish:
+    return ev.BlockFinish(index, {"type": "tool_call", **fields})
+
+
+FINISH, END = ev.BlockFinish(0), ev.MessageFinish("tool_use")
+SERVER = ev.BlockStart(0, {"type": "server_tool_call_chunk", "id": "s", "name": "search", "args": "{}"})
+TEXT = ev.BlockStart(0, {"type": "text"})
+
+
+def completed(*events: Any, **options: Any) -> list[Any]:
+    got: list[Any] = rx.from_iterable(events).pipe(rd.completed_tool_calls(**options), ops.to_list()).run()
+    return got
+
+
+def short(call: rd.ToolCall) -> Any:
+    """A complete call's arguments, an invalid one's raw text and error."""
+    if call.type == "tool_call":
+        assert (call.status, call.open, call.error) == ("complete", False, None)
+        return call.arguments
+    assert (call.type, call.status, call.open) == ("invalid_tool_call", "incomplete", False)
+    return call.arguments, call.error
+
+
+CUT = "the message was cut short by the token limit while the call was open"
+INTERRUPTED = "the message was interrupted while the call was open"
+
+
+def test_each_call_at_its_own_finish() -> None:
+    marks = {
+        "S": start(),
+        "T": start(1, "c2"),
+        "a": args('{"a":'),
+        "b": args("1}"),
+        "c": args("{}", 1),
+        "F": FINISH,
+        "G": ev.BlockFinish(1),
+        "E": END,
+    }
+    messages, _ = run(marbles("SaTcGb--FE|", marks, start=0), rd.completed_tool_calls())
+    seen = [(m.time - 200, m.value.value.call_id) for m in messages if m.value.kind == "N"]
+    assert seen == [(4, "c2"), (8, "c1")]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([start(), args('{"a"'), args(": 1}"), FINISH], [{"a": 1}], id="complete"),
+        pytest.param([start(), FINISH], [{}], id="22: no arguments"),
+        pytest.param([start(args={"a": 1}), FINISH], [{"a": 1}], id="22: a whole object"),
+        pytest.param([start(args={"a": 1}), args("x"), FINISH], [{"a": 1}], id="which takes no more text"),
+        pytest.param([start(args={}), args('{"a": 1}'), FINISH], [{"a": 1}], id="an empty one does"),
+        pytest.param([start(), args('{"a": 1}'), FINISH, FINISH, END], [{"a": 1}], id="10: a second finish"),
+        pytest.param([start(), FINISH, content(args={"b": 2})], [{}], id="10: a second finish with content"),
+        pytest.param([start(), args('{"a": 1}'), END], [{"a": 1}], id="at the message's finish"),
+        pytest.param([start(), args('{"a": 1}'), FINISH, END], [{"a": 1}], id="and not again"),
+        pytest.param([start(), args('{"a": 1}')], [], id="33: never, where the stream was cut"),
+        pytest.param([start(), args('{"a"'), content(args={"b": 2})], [{"b": 2}], id="a finish overrules"),
+        pytest.param([start(), content(args='{"b": 2}')], [{"b": 2}], id="by text too"),
+        pytest.param([content(id="c", name="f", args={})], [{}], id="a finish without a start"),
+        pytest.param([content(id="c", name="f"), content(id="c", name="f")], [{}], id="and a second one"),
+        pytest.param([FINISH, END], [], id="a finish of nothing"),
+        pytest.param(
+            [TEXT, content(id="c", name="f", args={})], [{}], id="a text that turns out to be a call"
+        ),
+        pytest.param(
+            [start(), ev.BlockFinish(0, {"type": "text"})], [], id="a call that turns out to be text"
+        ),
+        pytest.param([args("[]"), start(), args("{}"), FINISH], [{}], id="7: a delta before the start"),
+        pytest.param([start(), FINISH, args("x"), END], [{}], id="8: a delta after the finish"),
+        pytest.param([start(), ev.TextDelta(0, "x"), FINISH], [{}], id="a delta of another kind"),
+        pytest.param(
+            [start(), ev.BlockDelta(0, {"args": '{"a": 1}'}), FINISH], [{"a": 1}], id="the text so far"
+        ),
+        pytest.param([start(), args("x"), ev.BlockDelta(0, {"args": "{}"}), FINISH], [{}], id="replaced"),
+        pytest.param([start(), args("x"), start(), args("{}"), FINISH], [{}], id="9: a second start"),
+        pytest.param([start(), FINISH, start(), args("x"), FINISH], [{}], id="the same call begun again"),
+        pytest.param([start(), FINISH, start(0, "c2"), args("x"), FINISH], [{}, ...], id="16: another call"),
+        pytest.param([start(), FINISH, TEXT, start(), FINISH], [{}, {}], id="a block in between"),
+        pytest.param([start(), TEXT, args("{}"), FINISH, END], [], id="begun again as text"),
+        pytest.param([SERVER, FINISH, END], [], id="a call that the provider runs"),
+        pytest.param([SERVER, END], [], id="also at the message's finish"),
+        pytest.param([SERVER, ev.BlockFinish(0, {"type": "server_tool_call"})], [], id="also with content"),
+        pytest.param([start(), ev.BlockFinish(0, {"type": "server_tool_call"})], [], id="also if late"),
+        pytest.param([ev.BlockFinish(0, {"type": "server_tool_call"})], [], id="also without a start"),
+        pytest.param(
+            [start(0, "c"), start(1, "c"), FINISH, ev.BlockFinish(1)], [{}, {}], id="17: one id, two calls"
+        ),
+    ],
+)
+def test_the_calls_of(events: list[Any], expected: list[Any]) -> None:
+    got = [short(call) for call in completed(*events)]
+    assert len(got) == len(expected)
+    assert [one for one, wanted in zip(got, expected) if wanted is not ...] == [
+        wanted for wanted in expected if wanted is not ...
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "text", "error"),
+    [
+        pytest.param([start(), args("{"), FINISH], "{", "not valid JSON", id="text that is cut"),
+        pytest.param([start(), args("{}}"), FINISH], "{}}", "not valid JSON", id="21: text behind it"),
+        pytest.param([start(), args("[1]"), FINISH], "[1]", "not a JSON object but a list", id="no object"),
+        pytest.param([start(), args("{"), END], "{", "not valid JSON", id="at the message's finish"),
+        pytest.param([start(), args("{}"), ev.MessageFinish("length")], "{}", CUT, id="cut by the limit"),
+        pytest.param([start(), args("{}"), ev.MessageInterrupted()], "{}", INTERRUPTED, id="interrupted"),
+        pytest.param([start(name=None), FINISH], None, "the call has no name", id="no name"),
+        pytest.param([start(call_id=None), FINISH], None, "the call has no id", id="no id"),
+        pytest.param(
+            [ev.BlockFinish(0, {"type": "invalid_tool_call", "args": "{", "error": "bad"})],
+            "{",
+            "bad",
+            id="told so",
+        ),
+        pytest.param([start(), content(args="oops")], "oops", "not valid JSON", id="by the finish"),
+    ],
+)
+def test_an_invalid_call_is_a_value_that_says_why(events: list[Any], text: Any, error: str) -> None:
+    ((raw, why),) = [short(call) for call in completed(*events)]
+    assert raw == text
+    assert why.startswith(error)
+
+
+def test_what_the_message_closes_comes_in_the_order_of_its_blocks() -> None:
+    events = [start(key, f"c{key}") for key in (7, "b", 2, "a", 10)]
+    assert [call.key for call in completed(*events, END)] == [2, 7, 10, "b", "a"]
+
+
+def test_what_was_told_of_a_call_while_it_was_open_is_in_it() -> None:
+    told = ev.ToolUpdate("c1", "executing", "Looking")
+    other = ev.ToolUpdate("c2", "failed")
+    (call,) = completed(start(), told, other, args("{}"), FINISH, ev.ToolUpdate("c1", "completed"))
+    assert (call.execution_status(), call.display_text) == ("executing", "Looking")
+
+
+def test_its_state_is_settled_before_it_is_told() -> None:
+    source = rx.subject.Subject[Any]()
+    got: list[Any] = []
+
+    def take(call: rd.ToolCall) -> None:
+        got.append(call.call_id)
+        source.on_next(FINISH)
+        source.on_next(END)
+
+    source.pipe(rd.completed_tool_calls()).subscribe(take)
+    for event in (start(), start(1, "c2"), END):
+        source.on_next(event)
+    assert got == ["c1", "c2"]
+
+
+def test_512_parallel_calls_are_each_folded_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped = 0
+    step = rd.Fold.step
+
+    def counted(self: rd.Fold, event: Any) -> Any:
+        nonlocal stepped
+        stepped += 1
+        assert len(self.snapshot.blocks) <= 1
+        return step(self, event)
+
+    monkeypatch.setattr(rd.Fold, "step", counted)
+    indexes = range(512)
+    events: list[Any] = [start(index, f"c{index}") for index in indexes]
+    events += [args(text, index) for text in ("{", '"a"', ":", "1", "}") for index in indexes]
+    events += [ev.BlockFinish(index) for index in indexes]
+    got = completed(*events)
+    assert [call.call_id for call in got] == [f"c{index}" for index in indexes]
+    assert all(call.arguments == {"a": 1} for call in got)
+    assert stepped == len(events)
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_the_calls_of_a_reply_are_its_messages(wire_format: str) -> None:
+    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
+    got = decoded.pipe(rd.completed_tool_calls(), ops.to_list()).run()
+    assert tuple(got) == decoded.pipe(rd.scan_deltas(), rd.to_message()).run().tool_calls
+    assert [call.arguments for call in got] == [{"at": "sea"}]
+
+
+places = st.integers(0, 2)
+texts = st.sampled_from(["", "{", "}", "{}", '{"a": ', "1", "1}", "x"])
+contents = st.sampled_from(
+    [
+        {"type": "tool_call", "id": "c", "name": "f", "args": {"x": 1}},
+        {"type": "tool_call_chunk", "id": "c", "name": "f"},
+        {"type": "tool_call_chunk", "name": "f", "args": "{"},
+        {"type": "tool_call", "args": '{"y": 2}'},
+        {"type": "server_tool_call_chunk", "id": "s", "args": "{}"},
+        {"type": "invalid_tool_call", "args": "{"},
+        {"type": "text", "text": "hi"},
+    ]
+)
+events = st.lists(
+    st.builds(ev.BlockStart, places, contents)
+    | st.builds(ev.ToolCallDelta, places, texts)
+    | st.builds(ev.BlockDelta, places, st.fixed_dictionaries({"args": texts}))
+    | st.builds(ev.BlockFinish, places, st.none() | contents)
+    | st.builds(ev.ToolUpdate, st.just("c"), st.sampled_from(["executing", "failed"])),
+    max_size=16,
+)
+
+
+@given(events=events, end=st.sampled_from(["stop", "length", None]))
+def test_each_is_what_the_fold_gives_at_that_moment(events: list[Any], end: str | None) -> None:
+    last: list[Any] = [] if end is None else [ev.MessageFinish(end)]
+    source = rx.subject.Subject[Any]()
+    got: list[Any] = []
+    source.pipe(rd.completed_tool_calls()).subscribe(got.append)
+    fold = rd.Fold()
+    ended: set[Any] = set()
+    for event in events + last:
+        before = {block.key: block for block in fold.snapshot.blocks}
+        snapshot = fold.step(event)
+        source.on_next(event)
+        for call in got:
+            (block,) = [block for block in snapshot.blocks if block.key == call.key]
+            assert call == block
+        if isinstance(event, ev.BlockStart):
+            ended.discard(event.index)
+        newly = [
+            block.key
+            for block in snapshot.blocks
+            if isinstance(block, rd.ToolCall)
+            and block.type != "server_tool_call"
+            and not block.open
+            and block.key not in ended
+            and (block.key not in before or before[block.key].open)
+        ]
+        told = [call.key for call in got]
+        assert set(told) <= set(newly)  # the same call begun again isn't told again
+        assert len(told) == len(set(told))
+        ended |= set(newly)
+        got.clear()

@@ -1,0 +1,247 @@
+"""`group_by_choice` in virtual time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+subscribed = ReactiveTest.subscribe
+CALL = {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": "{}"}
+MARKS: dict[str, Any] = {
+    "M": ev.MessageStart(id="m1"),
+    "N": ev.MessageStart(id="m1", choice=1),
+    "S": ev.BlockStart(0, {"type": "text"}),
+    "a": ev.TextDelta(0, "a"),
+    "b": ev.TextDelta(0, "b"),
+    "F": ev.BlockFinish(0),
+    "E": ev.MessageFinish("stop"),
+    "C": ev.BlockStart(0, CALL, choice=1),
+    "G": ev.BlockFinish(0, choice=1),
+    "H": ev.MessageFinish("tool_use", choice=1),
+    "e": ev.ToolUpdate("c1", "executing"),
+    "p": ev.ProviderEvent("x", "ping", {}),
+    "I": ev.MessageInterrupted("enough"),
+    "R": ev.AttemptReset(1),
+    "O": ev.MessageStart(id="m2"),
+    "!": ev.StreamError("overloaded"),
+    "?": {"choices": []},
+}
+NAMES = {id(event): mark for mark, event in MARKS.items()}
+
+
+def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], list[Any]]:
+    """What each choice's subscriber sees, as "tick:mark …", what the outer one sees, and the subscriptions."""
+    scheduler = TestScheduler()
+    cold = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
+    got: dict[Any, list[str]] = {"": []}
+    subscription = SerialDisposable()
+
+    def note(who: Any, what: str) -> None:
+        got[who].append(f"{scheduler.clock - 200:.0f}:{what}")
+
+    def start(stream: rd.ChoiceStream) -> None:
+        note("", str(stream.choice))
+        got[stream.choice] = []
+        stream.subscribe(
+            lambda event: note(stream.choice, NAMES[id(event)]),
+            lambda error: note(stream.choice, type(error).__name__),
+            lambda: note(stream.choice, "|"),
+        )
+
+    def subscribe(*_: Any) -> None:
+        subscription.disposable = cold.pipe(rd.group_by_choice()).subscribe(
+            start, lambda error: note("", type(error).__name__), lambda: note("", "|")
+        )
+
+    scheduler.schedule_absolute(200, subscribe)
+    scheduler.schedule_absolute(disposed, lambda *_: subscription.dispose())
+    scheduler.start()
+    return {who: " ".join(what) for who, what in got.items()}, cold.subscriptions
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("MNSCaFE|", {"": "0:0 1:1 7:|", 0: "0:M 2:S 4:a 5:F 6:E 7:|", 1: "1:N 3:C 7:|"}, id="each its own"),
+        pytest.param("MSp-aFE|", {"": "0:0 7:|", 0: "0:M 1:S 2:p 4:a 5:F 6:E 7:|"}, id="a single choice"),
+        pytest.param("MNpeI|", {"": "0:0 1:1 5:|", 0: "0:M 2:p 3:e 4:I 5:|", 1: "1:N 2:p 3:e 4:I 5:|"}, id="those without a choice go to all"),
+        pytest.param("ppMNa|", {"": "2:0 3:1 5:|", 0: "2:p 2:p 2:M 4:a 5:|", 1: "3:N 5:|"}, id="or wait for the first"),
+        pytest.param("pRMaN|", {"": "2:0 4:1 5:|", 0: "2:p 2:R 2:M 3:a 5:|", 1: "4:R 4:N 5:|"}, id="a choice that begins later knows of the attempts"),
+        pytest.param("MRMN|", {"": "0:0 3:1 4:|", 0: "0:M 1:R 2:M 4:|", 1: "3:R 3:N 4:|"}, id="of a later one too"),
+        pytest.param("MEHGe|", {"": "0:0 2:1 5:|", 0: "0:M 1:E 4:e 5:|", 1: "2:H 3:G 4:e 5:|"}, id="finished, and still there for tools"),
+        pytest.param("pp|", {"": "2:|"}, id="no choice at all"),
+        pytest.param("|", {"": "0:|"}, id="empty"),
+        pytest.param("MN#", {"": "0:0 1:1 2:ValueError", 0: "0:M 2:ValueError", 1: "1:N 2:ValueError"}, id="an error"),
+        pytest.param("MN!", {"": "0:0 1:1 2:ProviderError", 0: "0:M 2:ProviderError", 1: "1:N 2:ProviderError"}, id="an error event"),
+        pytest.param("M?", {"": "0:0 1:InvalidValueError", 0: "0:M 1:InvalidValueError"}, id="a chunk"),
+    ],
+)  # fmt: skip
+def test_a_stream_for_each_choice(source: str, expected: dict[Any, str]) -> None:
+    got, subscriptions = watch(source)
+    assert got == expected
+    assert subscriptions == [subscribed(200, 200 + len(source) - 1)]
+
+
+def push(source: Subject[Any], marks: str) -> None:
+    for mark in marks:
+        source.on_next(MARKS[mark])
+
+
+def test_the_source_is_read_as_long_as_anybody_reads() -> None:
+    source, got, readers = Subject[Any](), list[str](), list[Any]()
+    outer = source.pipe(rd.group_by_choice()).subscribe(
+        lambda one: readers.append(one.subscribe(lambda event: got.append(NAMES[id(event)])))
+    )
+    push(source, "M")
+    outer.dispose()
+    push(source, "NS")
+    assert got == ["M", "S"]
+    readers[0].dispose()
+    assert source.observers == []
+
+
+def test_disposing_inside_on_next_where_a_choice_begins() -> None:
+    source, subscription = Subject[Any](), SerialDisposable()
+    subscription.disposable = source.pipe(rd.group_by_choice()).subscribe(lambda _: subscription.dispose())
+    push(source, "pMNS")
+    assert source.observers == []
+
+
+def late(marks: str, more: str, end: str = "on_completed") -> dict[int, list[Any]]:
+    """What subscribers see who come after `marks`."""
+    source, streams = Subject[Any](), list[rd.ChoiceStream]()
+    source.pipe(rd.group_by_choice()).subscribe(streams.append, lambda _: None)
+    push(source, marks)
+    got: dict[int, list[Any]] = {stream.choice: [] for stream in streams}
+
+    def subscribe() -> None:
+        for stream in streams:
+            mine = got[stream.choice]
+            stream.subscribe(mine.append, mine.append, lambda mine=mine: mine.append("|"))  # type: ignore[misc]
+
+    if end == "first":
+        source.on_completed()
+    subscribe()
+    push(source, more)
+    if end == "on_error":
+        source.on_error(BOOM)
+    elif end == "on_completed":
+        source.on_completed()
+    return got
+
+
+def folded(events: list[Any], choice: int) -> rd.MessageDelta:
+    fold = rd.Fold(choice=choice)
+    for event in events:
+        fold.step(event)
+    return fold.snapshot
+
+
+def test_a_late_subscriber_gets_the_shortest_way_to_now_and_then_what_comes() -> None:
+    got = late("MNSCab", "aG")
+    assert [event.event for event in got[0][:-2]] == ["message-start", "content-block-start"]
+    assert got[0][-2:] == [MARKS["a"], "|"]
+    assert got[1][-2:] == [MARKS["G"], "|"]
+    assert folded(got[0][:-1], 0).text == "aba"
+    assert folded(got[1][:-1], 1).tool_calls[0].arguments == {}
+
+
+def test_and_after_the_end_also_the_end() -> None:
+    assert late("MS", "", "first")[0][-1] == "|"
+    assert late("MSa", "", "on_error")[0][-1] is BOOM
+
+
+def test_a_late_subscriber_in_a_conversation_begins_with_the_newest_message() -> None:
+    got = late("MSaFEOS", "b")
+    assert [getattr(event, "id", None) for event in got[0]][:1] == ["m2"]
+    assert folded(got[0][:-1], 0).text == "b"
+
+
+def test_the_attempts_at_an_earlier_message_are_not_those_of_the_newest() -> None:
+    assert folded(late("MRMSEOS", "b")[0][:-1], 0).attempt == 0
+
+
+def test_a_late_subscriber_that_emits_while_it_catches_up_sees_all_in_order() -> None:
+    source, streams, got = Subject[Any](), list[rd.ChoiceStream](), list[str]()
+    source.pipe(rd.group_by_choice()).subscribe(streams.append)
+    push(source, "MSa")
+
+    def read(event: Any) -> None:
+        got.append(event.event)
+        if isinstance(event, ev.MessageStart):
+            push(source, "bF")
+
+    streams[0].subscribe(read)
+    assert got == ["message-start", "content-block-start", "content-block-delta", "content-block-finish"]
+
+
+def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    source, got = Subject[Any](), list[str]()
+
+    def fail(event: Any) -> None:
+        raise BOOM
+
+    def start(stream: rd.ChoiceStream) -> None:
+        stream.subscribe(fail)
+        stream.subscribe(lambda event: got.append(NAMES[id(event)]))
+
+    source.pipe(rd.group_by_choice()).subscribe(start)
+    push(source, "MNSa")
+    assert got == ["M", "N", "S", "a"]
+    assert [record.message.split(" raised")[0] for record in caplog.records] == [
+        "a subscriber of choice 0",
+        "a subscriber of choice 1",
+    ]
+
+
+def test_limits() -> None:
+    ends: list[Any] = []
+    source = rx.of(MARKS["M"], MARKS["S"], MARKS["a"], MARKS["b"])
+    source.pipe(rd.group_by_choice(limits=rd.Limits(block_chars=1))).subscribe(
+        lambda one: one.subscribe(on_error=ends.append), ends.append
+    )
+    assert [type(end) for end in ends] == [rd.LimitExceededError] * 2
+
+
+@given(st.lists(st.sampled_from("MNSabFECGHepR"), max_size=25), st.integers(0, 25))
+def test_a_choice_folds_to_what_the_whole_does_early_or_late(marks: list[str], cut: int) -> None:
+    events = [MARKS[mark] for mark in marks]
+    if any(mark in marks[marks.index(end) :] for mark, end in ("ME", "NH") if end in marks):
+        return  # a second message; one of the two would be refused
+    snapshots: dict[int, rd.MessageDelta] = {}
+    streams: list[rd.ChoiceStream] = []
+    source = Subject[Any]()
+
+    def start(stream: rd.ChoiceStream) -> None:
+        streams.append(stream)
+        stream.pipe(rd.scan_deltas(choice=stream.choice), ops.last_or_default(None)).subscribe(
+            lambda snapshot: snapshots.__setitem__(stream.choice, snapshot)
+        )
+
+    source.pipe(rd.group_by_choice()).subscribe(start)
+    late: dict[int, list[Any]] = {}
+    for place, event in enumerate(events):
+        if place == cut:
+            for stream in streams:
+                stream.subscribe(late.setdefault(stream.choice, []).append)
+        source.on_next(event)
+    source.on_completed()
+    for choice, snapshot in snapshots.items():
+        whole = folded(events, choice)
+        assert (snapshot.blocks if snapshot else ()) == whole.blocks
+        if choice in late:
+            assert folded(late[choice], choice).blocks == whole.blocks
+            assert folded(late[choice], choice).status == whole.status
+            assert folded(late[choice], choice).attempt == whole.attempt

@@ -1,0 +1,439 @@
+"""`per_block` in virtual time, on threads, and at the end of a real pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.loops import run as run_loop
+from support.marbles import BOOM, marbles, run
+
+import rxdelta as rd
+from rxdelta import events as ev
+from rxdelta.testing import sample_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+subscribed = ReactiveTest.subscribe
+CALL = {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": ""}
+MARKS: dict[str, Any] = {
+    "M": ev.MessageStart(id="m1"),
+    "S": ev.BlockStart(0, {"type": "text"}),
+    **{mark: ev.TextDelta(0, mark) for mark in "abc"},
+    "F": ev.BlockFinish(0),
+    "T": ev.BlockStart(1, {"type": "text"}),
+    **{mark: ev.TextDelta(1, mark) for mark in "xyz"},
+    "G": ev.BlockFinish(1),
+    "C": ev.BlockStart(2, CALL),
+    "i": ev.ToolUpdate("c1", "identified"),
+    "H": ev.BlockFinish(2),
+    "d": ev.ToolUpdate("c1", "completed"),
+    "E": ev.MessageFinish("stop"),
+    "R": ev.AttemptReset(1),
+    "!": ev.StreamError("overloaded", "overloaded_error"),
+}
+
+
+def said(block: rd.Block) -> str:
+    if isinstance(block, rd.ContentPart):
+        return f"{block.key}{block.text or ''}"
+    return f"{block.key}{block.metadata.get('execution_status', '')}"
+
+
+def whole(block: rd.BlockStream) -> Observable[rd.Block]:
+    return block
+
+
+def paced(block: rd.BlockStream) -> Observable[rd.Block]:
+    return block.pipe(rd.throttle_latest(3))
+
+
+def last(block: rd.BlockStream) -> Observable[rd.Block]:
+    return block.pipe(ops.last())
+
+
+def first(block: rd.BlockStream) -> Observable[rd.Block]:
+    return block.pipe(ops.take(1))
+
+
+def picky(block: rd.BlockStream) -> Observable[rd.Block]:
+    """`fn` raises for block 0."""
+    if block.index == 0:
+        raise BOOM
+    return block
+
+
+def failing(block: rd.BlockStream) -> Observable[rd.Block]:
+    """The pipeline fails when block 0 says b."""
+
+    def check(value: rd.Block) -> rd.Block:
+        if said(value) == "0ab":
+            raise BOOM
+        return value
+
+    return block.pipe(ops.map(check))
+
+
+def forgiving(block: rd.BlockStream) -> Observable[rd.Block]:
+    return block.pipe(ops.catch(lambda error, _: rx.empty()))
+
+
+def lasting(block: rd.BlockStream) -> Observable[Any]:
+    """Goes on for four ticks when its block is cut off."""
+    return block.pipe(
+        ops.catch(lambda error, _: rx.timer(4).pipe(ops.map(lambda _: rd.ContentPart("text", "more"))))
+    )
+
+
+def told(messages: list[Any]) -> str:
+    ends = {"C": lambda _: "|", "E": lambda value: type(value.exception).__name__}
+    return " ".join(
+        f"{m.time - 200:.0f}:{said(m.value.value) if m.value.kind == 'N' else ends[m.value.kind](m.value)}"
+        for m in messages
+    )
+
+
+def show(
+    source: str, fn: Callable[[rd.BlockStream], Observable[Any]], **options: Any
+) -> tuple[str, list[Any]]:
+    """What comes of a cold source, as "tick:key+text …", and the subscriptions to it."""
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.per_block(fn), **options)
+    return told(messages), subscriptions
+
+
+def push(source: Subject[Any], marks: str) -> None:
+    for mark in marks:
+        source.on_next(MARKS[mark])
+
+
+@pytest.mark.parametrize(
+    ("source", "fn", "expected"),
+    [
+        pytest.param("STaxbGyF|", whole, "0:0 1:1 2:0a 3:1x 4:0ab 5:1x 7:0ab 8:|", id="merged as they come"),
+        pytest.param("SabcF|    ", paced, "0:0 3:0abc 4:0abc 5:|", id="paced, and flushed at the block's end"),
+        pytest.param("STaxbF---|", paced, "0:0 1:1 3:0a 4:1x 5:0ab 9:StreamInterrupted", id="each by itself"),
+        pytest.param("STaxGbFE|", last, "4:1x 6:0ab 8:|", id="only the last of each"),
+        pytest.param("SaTxFG|", first, "0:0 2:1 6:|", id="pipelines that end early"),
+        pytest.param("CiHd-|", whole, "0:2 1:2identified 2:2identified 3:2completed 5:|", id="until the tool has ended"),
+        pytest.param("SaETx|", whole, "0:0 1:0a 2:0a 5:|", id="the message's finish"),
+        pytest.param("(STaxE|)", whole, "0:0 0:1 0:0a 0:1x 0:0a 0:1x 0:|", id="all at once"),
+        pytest.param("M-|", whole, "2:|", id="no block"),
+        pytest.param("|", whole, "0:|", id="empty"),
+        pytest.param("Sa-", whole, "0:0 1:0a", id="a source that goes silent"),
+        pytest.param("SaF|", lambda _: rx.empty(), "3:|", id="pipelines of nothing"),
+        pytest.param("SaF|", lambda _: rx.of(rd.ContentPart("text", "!")), "0:None! 3:|", id="pipelines of something else"),
+        pytest.param("SF|", lambda _: rx.timer(9).pipe(ops.ignore_elements()), "9:|", id="one that outlives the source"),
+        pytest.param("SF|", lambda _: rx.never(), "", id="one that never ends"),
+    ],
+)  # fmt: skip
+def test_each_block_goes_through_its_own_pipeline(source: str, fn: Any, expected: str) -> None:
+    shown, subscriptions = show(source.rstrip(), fn)
+    assert shown == expected
+    assert len(subscriptions) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "fn", "expected"),
+    [
+        pytest.param("STax#", whole, "0:0 1:1 2:0a 3:1x 4:ValueError", id="the source's own comes once"),
+        pytest.param("Sab#", paced, "0:0 3:0ab 3:ValueError", id="flushed first"),
+        pytest.param("STa!", whole, "0:0 1:1 2:0a 3:ProviderError", id="an error event"),
+        pytest.param("#", whole, "0:ValueError", id="at once"),
+        pytest.param("Sa#", forgiving, "0:0 1:0a 2:ValueError", id="also where the pipelines caught it"),
+        pytest.param("Sa#", lasting, "0:0 1:0a 6:Nonemore 6:ValueError", id="when the last pipeline has ended"),
+        pytest.param("STa|", whole, "0:0 1:1 2:0a 3:StreamInterrupted", id="a cut stream"),
+        pytest.param("Sa|", forgiving, "0:0 1:0a 2:|", id="which the pipeline caught"),
+        pytest.param("Sa|", lasting, "0:0 1:0a 6:Nonemore 6:|", id="and went on"),
+        pytest.param("STRSaF|", whole, "0:0 1:1 3:0 4:0a 5:0a 6:|", id="an attempt that was given up is no failure"),
+        pytest.param("STRSa|", whole, "0:0 1:1 3:0 4:0a 5:StreamInterrupted", id="but its successor may be cut"),
+        pytest.param("STaxFG-|", picky, "1:1 3:1x 5:1x 7:ValueError", id="fn raises"),
+        pytest.param("STabxcGF|", failing, "0:0 1:1 2:0a 4:1x 6:1x 8:ValueError", id="a pipeline fails"),
+        pytest.param("STabx|", failing, "0:0 1:1 2:0a 4:1x 5:ValueError", id="and the stream is cut"),
+    ],
+)  # fmt: skip
+def test_errors_come_once_and_last(source: str, fn: Any, expected: str) -> None:
+    shown, subscriptions = show(source, fn)
+    assert shown == expected
+    assert len(subscriptions) == 1
+
+
+def test_a_cut_stream_says_which_block_was_open() -> None:
+    messages, _ = run(marbles("SFT|", MARKS, start=0), rd.per_block(whole))
+    assert str(messages[-1].value.exception) == "the stream ended while block 1 (text) was open"
+
+
+def test_nothing_is_swallowed(caplog: pytest.LogCaptureFixture) -> None:
+    source, errors = Subject[Any](), list[Any]()
+
+    def fail(block: rd.BlockStream) -> Observable[Any]:
+        raise ValueError(str(block.index))
+
+    source.pipe(rd.per_block(fail)).subscribe(on_error=errors.append)
+    push(source, "STC")
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["1", "2"]
+    assert errors == []
+    source.on_error(BOOM)
+    assert errors == [BOOM]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("result", [None, 5, "text"])
+def test_a_function_that_returns_no_observable_is_told_so(result: Any) -> None:
+    messages, _ = run(marbles("SF|", MARKS, start=0), rd.per_block(lambda _: result))
+    (end,) = messages
+    assert (end.time, type(end.value.exception)) == (202, rd.InvalidValueError)
+    assert "must return an Observable" in str(end.value.exception)
+
+
+def test_limits() -> None:
+    messages, subscriptions = run(
+        marbles("SaTx-|", MARKS, start=0), rd.per_block(whole, limits=rd.Limits(blocks=1))
+    )
+    assert told(messages) == "0:0 1:0a 2:LimitExceededError"
+    assert subscriptions == [subscribed(200, 202)]
+
+
+def test_disposal_disposes_the_source_and_the_pipelines() -> None:
+    inner: list[str] = []
+
+    def fn(block: rd.BlockStream) -> Observable[Any]:
+        return rx.merge(block, rx.never()).pipe(ops.finally_action(lambda: inner.append(str(block.index))))
+
+    shown, subscriptions = show("STaF--------", fn, disposed=205)
+    assert shown == "0:0 1:1 2:0a 3:0a"
+    assert subscriptions == [subscribed(200, 205)]
+    assert inner == ["0", "1"]
+
+
+def test_the_source_is_left_when_only_ended_pipelines_remain_and_it_is_disposed() -> None:
+    source = Subject[Any]()
+    subscription = source.pipe(rd.per_block(first)).subscribe()
+    push(source, "STab")
+    assert len(source.observers) == 1
+    subscription.dispose()
+    assert source.observers == []
+
+
+def test_the_subscribers_scheduler_goes_upstream_and_into_the_pipelines() -> None:
+    scheduler = TestScheduler()
+    source = rx.timer(5).pipe(ops.map(lambda _: MARKS["S"]), ops.concat(rx.never()))
+    results = scheduler.start(lambda: source.pipe(rd.per_block(lambda _: rx.timer(7))), disposed=300)
+    assert [message.time for message in results.messages] == [212]
+
+
+def test_a_synchronous_source_loses_nothing() -> None:
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        for mark in "STaxFG":
+            observer.on_next(MARKS[mark])
+        observer.on_completed()
+        return Disposable()
+
+    got: list[str] = []
+    Observable(subscribe).pipe(rd.per_block(whole)).subscribe(
+        lambda value: got.append(said(value)), on_completed=lambda: got.append("|")
+    )
+    assert got == ["0", "1", "0a", "1x", "0a", "1x", "|"]
+
+
+def test_two_subscriptions_do_not_meet() -> None:
+    merged = rx.from_iterable([MARKS[mark] for mark in "SaF"]).pipe(
+        rd.per_block(whole), ops.map(said), ops.to_list()
+    )
+    assert merged.run() == merged.run() == ["0", "0a", "0a"]
+
+
+def test_52_an_observer_may_dispose_inside_on_next() -> None:
+    source, got, subscription = Subject[Any](), list[str](), SerialDisposable()
+
+    def draw(value: rd.Block) -> None:
+        got.append(said(value))
+        if said(value) == "0a":
+            subscription.dispose()
+
+    subscription.disposable = source.pipe(rd.per_block(whole)).subscribe(draw)
+    push(source, "STaxb")
+    assert got == ["0", "1", "0a"]
+    assert source.observers == []
+
+
+def test_52_fn_may_dispose_everything() -> None:
+    source, got, subscription = Subject[Any](), list[str](), SerialDisposable()
+
+    def fn(block: rd.BlockStream) -> Observable[Any]:
+        if block.index == 1:
+            subscription.dispose()
+        return block
+
+    subscription.disposable = source.pipe(rd.per_block(fn)).subscribe(lambda value: got.append(said(value)))
+    push(source, "STaxb")
+    assert got == ["0"]
+    assert source.observers == []
+
+
+@pytest.mark.parametrize("mark", ["0", "0a"])
+def test_52_an_observer_that_emits_inside_on_next_is_never_called_within_itself(mark: str) -> None:
+    source, got = Subject[Any](), list[str]()
+    inside = threading.Lock()
+
+    def draw(value: rd.Block) -> None:
+        assert inside.acquire(blocking=False)
+        got.append(said(value))
+        if said(value) == mark:
+            push(source, "Tx")
+        inside.release()
+
+    source.pipe(rd.per_block(whole)).subscribe(draw)
+    push(source, "Sab")
+    assert [one for one in got if one[0] == "0"] == ["0", "0a", "0ab"]
+    assert [one for one in got if one[0] == "1"] == ["1", "1x"]
+
+
+def test_52_ending_the_source_inside_on_next() -> None:
+    source, got = Subject[Any](), list[Any]()
+
+    def draw(value: rd.Block) -> None:
+        got.append(said(value))
+        if said(value) == "0a":
+            source.on_completed()
+
+    source.pipe(rd.per_block(whole)).subscribe(draw, lambda error: got.append(type(error)))
+    push(source, "SaF")
+    assert got == ["0", "0a", rd.StreamInterrupted]
+
+
+def test_51_an_observer_that_raises_ends_that_pipeline_and_the_rest_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source, got = Subject[Any](), list[Any]()
+
+    def draw(value: rd.Block) -> None:
+        got.append(said(value))
+        if said(value) == "0a":
+            raise BOOM
+
+    source.pipe(rd.per_block(whole)).subscribe(draw, got.append, lambda: got.append("|"))
+    with caplog.at_level(logging.ERROR, "rxdelta"):
+        push(source, "STaxbyFG")
+        source.on_completed()
+    assert got == ["0", "1", "0a", "1x", "1xy", "1xy", "|"]
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
+
+
+def test_51_an_observer_that_raises_in_a_pipelines_timer_ends_that_pipeline_too() -> None:
+    scheduler = TestScheduler()
+    source, got = Subject[Any](), list[Any]()
+
+    def draw(value: rd.Block) -> None:
+        got.append(said(value))
+        if said(value) == "0a":
+            raise BOOM
+
+    source.pipe(rd.per_block(paced)).subscribe(draw, got.append, lambda: got.append("|"), scheduler=scheduler)
+    push(source, "SaT")
+    with pytest.raises(ValueError, match="boom"):
+        scheduler.advance_to(5)
+    push(source, "bFG")
+    source.on_completed()
+    assert got == ["0", "1", "0a", "1", "|"]
+    assert source.observers == []
+
+
+def test_pipelines_on_threads_of_their_own_are_serialised() -> None:
+    source, got = Subject[Any](), list[str]()
+    inside, ended = threading.Lock(), threading.Event()
+
+    def draw(value: rd.Block) -> None:
+        assert inside.acquire(blocking=False)
+        got.append(said(value))
+        inside.release()
+
+    source.pipe(rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.0001)))).subscribe(
+        draw, on_completed=ended.set
+    )
+    for index in range(4):
+        source.on_next(ev.BlockStart(index, {"type": "text"}))
+    for _ in range(1000):
+        for index in range(4):
+            source.on_next(ev.TextDelta(index, "."))
+    for index in range(4):
+        source.on_next(ev.BlockFinish(index))
+    source.on_completed()
+    assert ended.wait(10)
+    for index in range(4):
+        texts = [one for one in got if one[0] == str(index)]
+        assert texts[-1] == f"{index}{'.' * 1000}"
+        assert texts == sorted(texts, key=len)
+
+
+def test_what_waits_for_its_turn_is_not_lost_when_the_observer_raises() -> None:
+    source, got = Subject[Any](), list[Any]()
+
+    def draw(value: rd.Block) -> None:
+        got.append(said(value))
+        if said(value) == "0a":
+            push(source, "TG")
+            source.on_completed()
+            raise BOOM
+
+    source.pipe(rd.per_block(forgiving)).subscribe(draw, got.append, lambda: got.append("|"))
+    push(source, "Sa")
+    assert got == ["0", "0a", "1", "1", "|"]
+
+
+def test_3_a_live_stream_for_each_block_of_a_recording() -> None:
+    async def main() -> tuple[list[rd.Block], rd.MessageDelta]:
+        chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
+        events = chunks.pipe(rd.decode("openai-chat"))
+        drawn: list[rd.Block] = []
+        await rd.for_each(
+            events.pipe(rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.05)))), drawn.append
+        )
+        return drawn, await rd.last_value(events.pipe(rd.scan_deltas()))
+
+    drawn, whole = run_loop(main)
+    newest = {block.key: block for block in drawn}
+    assert list(newest.values()) == list(whole.blocks)
+    assert all(not block.open for block in newest.values())
+    assert 8 <= len(drawn) <= 40  # the first and the last of each, and what fifty milliseconds let through
+
+
+def test_3_live_and_paced_by_itself_and_left_in_the_middle() -> None:
+    async def main() -> None:
+        chunks = rd.from_async_iterable(lambda: sample_chunks("tides", pause=0.001))
+        panels = chunks.pipe(
+            rd.decode("openai-chat"), rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.002)))
+        )
+        async with rd.to_async_iterable(panels, overflow="buffer") as blocks:
+            async for block in blocks:
+                if isinstance(block, rd.ToolCall):
+                    break
+        await asyncio.sleep(0.005)
+
+    run_loop(main)
+
+
+@given(st.lists(st.sampled_from("STCabcxyzFGHid"), max_size=30))
+def test_merged_is_each_block_in_its_own_order(marks: list[str]) -> None:
+    events = [MARKS[mark] for mark in marks]
+    alone: dict[Any, list[Any]] = {}
+
+    def start(block: rd.BlockStream) -> None:
+        block.subscribe(alone.setdefault(block.index, []).append, lambda _: None)
+
+    rx.from_iterable(events).pipe(rd.group_by_block()).subscribe(start)
+    merged: list[Any] = []
+    rx.from_iterable(events).pipe(rd.per_block(whole)).subscribe(merged.append, lambda _: None)
+    assert {key: [one for one in merged if one.key == key] for key in alone} == alone
+    assert len(merged) == sum(map(len, alone.values()))

@@ -1,0 +1,373 @@
+"""What holds for every projection: how it ends, what it ignores, and that its state is its subscription's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles, run
+from support.shared import recordings
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+USAGE, MORE_USAGE = rd.TokenUsage(3, 1), rd.TokenUsage(3, 9)
+MARKS: dict[str, Any] = {
+    "M": ev.MessageStart(id="m1"),
+    "R": ev.BlockStart(0, {"type": "reasoning"}),
+    "r": ev.ReasoningDelta(0, "hm"),
+    "T": ev.BlockStart(1, {"type": "text"}),
+    "t": ev.TextDelta(1, '{"a": [7'),
+    "u": ev.TextDelta(1, ", 8]}"),
+    "C": ev.BlockStart(2, {"type": "tool_call_chunk", "id": "c1", "name": "f"}),
+    "c": ev.ToolCallDelta(2, '{"b": ["x"'),
+    "d": ev.ToolCallDelta(2, "]}"),
+    "1": ev.UsageUpdate(USAGE),
+    "2": ev.UsageUpdate(MORE_USAGE),
+    "f": ev.BlockFinish(0),
+    "g": ev.BlockFinish(1),
+    "h": ev.BlockFinish(2),
+    "E": ev.MessageFinish("tool_use"),
+    "p": ev.ProviderEvent("someone", "ping", {}),
+    "!": ev.StreamError("busy", "overloaded_error", "529"),
+    "?": {"choices": []},
+    "x": rd.MessageDelta(content="a small delta"),
+    "A": ev.AttemptReset(1),
+    "N": ev.MessageStart(id="m2"),
+    "I": ev.MessageInterrupted("stopped"),
+}
+OPERATORS: dict[str, Any] = {
+    "text_deltas": rd.text_deltas,
+    "reasoning_deltas": rd.reasoning_deltas,
+    "completed_tool_calls": rd.completed_tool_calls,
+    "usage_updates": rd.usage_updates,
+    "partial_arguments": rd.partial_arguments,
+    "partial_json": rd.partial_json,
+    "json_items": lambda **options: rd.json_items("a", **options),
+    "json_items of a call": lambda **options: rd.json_items("b", call_id="c1", **options),
+}
+DIAGRAMS = {  # what a whole message brings, value by value
+    "source              ": "MRrfTtugCcdh12E|",
+    "text_deltas         ": "-----ab--------|",
+    "reasoning_deltas    ": "--a------------|",
+    "completed_tool_calls": "-----------a---|",
+    "usage_updates       ": "------------ab-|",
+    "partial_arguments   ": "---------abc---|",
+    "partial_json        ": "-----ab-------c|",
+    "json_items          ": "------(ab)-----|",
+    "json_items of a call": "---------a-----|",
+}
+WHOLE = DIAGRAMS.pop("source              ")
+EXPECTED: dict[str, list[Any]] = {
+    "text_deltas": ['{"a": [7', ", 8]}"],
+    "reasoning_deltas": ["hm"],
+    "completed_tool_calls": [{"b": ["x"]}],
+    "usage_updates": [USAGE, MORE_USAGE],
+    "partial_arguments": [{"b": ["x"]}, {"b": ["x"]}, {"b": ["x"]}],
+    "partial_json": [{"a": []}, {"a": [7, 8]}, {"a": [7, 8]}],
+    "json_items": [7, 8],
+    "json_items of a call": ["x"],
+}
+each_operator = pytest.mark.parametrize("name", OPERATORS)
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, rd.Partial):
+        return value.value
+    return value.arguments if isinstance(value, rd.ToolCall) else value
+
+
+def project(name: str, source: str, **options: Any) -> tuple[list[tuple[int, Any]], list[Any], list[Any]]:
+    """The values with their ticks, how it ended, and the subscriptions."""
+    messages, subscriptions = run(marbles(source, MARKS, start=0), OPERATORS[name](**options))
+    values = [(int(m.time - 200), shown(m.value.value)) for m in messages if m.value.kind == "N"]
+    ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
+    return values, ends, subscriptions
+
+
+def values(name: str, source: str, **options: Any) -> list[Any]:
+    return [value for _, value in project(name, source, **options)[0]]
+
+
+@pytest.mark.parametrize(("name", "diagram"), [(name.strip(), drawn) for name, drawn in DIAGRAMS.items()])
+def test_each_value_as_it_comes_and_the_end_with_the_source(name: str, diagram: str) -> None:
+    drawn = marbles(diagram, start=0)
+    ticks = [int(record.time) for record in drawn if record.value.kind == "N"]
+    assert project(name, WHOLE) == (
+        [*zip(ticks, EXPECTED[name], strict=True)],
+        ["|"],
+        [ReactiveTest.subscribe(200, 215)],
+    )
+
+
+@each_operator
+@pytest.mark.parametrize(
+    ("source", "end"),
+    [
+        pytest.param("--|", "|", id="empty"),
+        pytest.param("|", "|", id="nothing but the end"),
+        pytest.param("Mpp|", "|", id="a message of nothing"),
+        pytest.param("ME|", "|", id="a message of nothing that has finished"),
+        pytest.param("#", BOOM, id="an error"),
+        pytest.param("M--#", BOOM, id="an error after the start"),
+        pytest.param("---", None, id="never"),
+        pytest.param("rtucdfghE|", "|", id="deltas and finishes of no block"),
+    ],
+)
+def test_nothing_comes_of(name: str, source: str, end: Any) -> None:
+    seen, ends, subscriptions = project(name, source)
+    assert (seen, ends) == ([], [] if end is None else [end])
+    assert subscriptions == [ReactiveTest.subscribe(200, 10_000 if end is None else 199 + len(source))]
+
+
+@each_operator
+@pytest.mark.parametrize("cut", range(len(WHOLE)))
+def test_an_error_at_any_point_is_passed_on_after_what_came_before(name: str, cut: int) -> None:
+    whole, _, _ = project(name, WHOLE)
+    seen, ends, subscriptions = project(name, f"{WHOLE[:cut]}#")
+    assert seen == [value for value in whole if value[0] < cut]
+    assert ends == [BOOM]
+    assert subscriptions == [ReactiveTest.subscribe(200, 200 + cut)]
+
+
+@each_operator
+@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+def test_disposal_at_any_point_disposes_the_source(name: str, cut: int) -> None:
+    messages, subscriptions = run(marbles(WHOLE, MARKS, start=0), OPERATORS[name](), disposed=200 + cut)
+    assert all(message.time < 200 + cut for message in messages)
+    assert subscriptions == [ReactiveTest.subscribe(200, 200 + cut)]
+
+
+@each_operator
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [("!", rd.ProviderError), ("?", rd.InvalidValueError), ("x", rd.InvalidValueError)],
+)
+def test_an_error_event_and_what_is_no_event_end_the_stream(name: str, mark: str, kind: type) -> None:
+    seen, ends, subscriptions = project(name, WHOLE.replace("h12", f"h{mark}12"))
+    before = WHOLE.index("h")
+    assert seen == [value for value in project(name, WHOLE)[0] if value[0] <= before]
+    assert [type(end) for end in ends] == [kind]
+    assert subscriptions == [ReactiveTest.subscribe(200, 201 + before)]
+
+
+def test_the_providers_error_keeps_its_words_and_a_chunk_gets_a_hint() -> None:
+    (error,) = project("text_deltas", "M!")[1]
+    assert (error.message, error.type, error.code) == ("busy", "overloaded_error", "529")
+    (hint,) = project("text_deltas", "M?")[1]
+    assert "decode()" in str(hint)
+
+
+@each_operator
+def test_the_choice_that_is_asked_for_is_seen_and_no_other(name: str) -> None:
+    assert values(name, WHOLE, choice=1) == []
+    other = [
+        ev.from_dict(event.to_dict() | {"choice": 1}) if hasattr(event, "choice") else event
+        for event in (MARKS[mark] for mark in WHOLE[:-1])
+    ]
+    mixed = [event for pair in zip((MARKS[mark] for mark in WHOLE[:-1]), other) for event in pair]
+    for choice in (0, 1):
+        got = (
+            rx.from_iterable(mixed).pipe(OPERATORS[name](choice=choice), ops.map(shown), ops.to_list()).run()
+        )
+        assert got == EXPECTED[name]
+
+
+@each_operator
+def test_another_attempt_begins_anew(name: str) -> None:
+    for cut in range(len(WHOLE)):
+        before = values(name, WHOLE[:cut])
+        assert values(name, f"{WHOLE[:cut]}A{WHOLE}") == before + EXPECTED[name]
+
+
+@each_operator
+def test_after_the_message_nothing_comes_but_another_message(name: str) -> None:
+    again = WHOLE[1:-1]
+    assert values(name, f"{WHOLE[:-1]}{again}|") == EXPECTED[name]
+    assert values(name, f"{WHOLE[:-1]}M{again}|") == EXPECTED[name]  # the same start once more
+    assert values(name, f"{WHOLE[:-1]}N{again}M{again}|") == EXPECTED[name] * 3
+
+
+@each_operator
+def test_after_an_interruption_nothing_comes(name: str) -> None:
+    cut = WHOLE.index("c")
+    interrupted = values(name, f"{WHOLE[:cut]}I|")
+    assert values(name, f"{WHOLE[:cut]}I{WHOLE[cut:]}") == interrupted
+
+
+@each_operator
+def test_a_second_start_of_a_running_message_changes_nothing(name: str) -> None:
+    for cut in range(1, len(WHOLE) - 1):
+        assert values(name, f"{WHOLE[:cut]}N{WHOLE[cut:]}") == EXPECTED[name]
+
+
+@each_operator
+def test_two_subscriptions_know_nothing_of_each_other(name: str) -> None:
+    source = Subject[Any]()
+    projected = source.pipe(OPERATORS[name](), ops.map(shown))
+    first: list[Any] = []
+    second: list[Any] = []
+    projected.subscribe(first.append)
+    for mark in WHOLE[:9]:
+        source.on_next(MARKS[mark])
+    projected.subscribe(second.append)
+    for mark in WHOLE[9:-1]:
+        source.on_next(MARKS[mark])
+    assert first == EXPECTED[name]
+    assert second == values(name, WHOLE[9:])
+
+    cold = rx.from_iterable([MARKS[mark] for mark in WHOLE[:-1]]).pipe(
+        OPERATORS[name](), ops.map(shown), ops.to_list()
+    )
+    assert cold.run() == cold.run() == EXPECTED[name]
+
+
+@each_operator
+def test_the_subscribers_scheduler_goes_upstream(name: str) -> None:
+    scheduler = TestScheduler()
+    seen: list[Any] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], inherited: abc.SchedulerBase | None = None) -> Disposable:
+        seen.append(inherited)
+        return Disposable()
+
+    Observable(subscribe).pipe(OPERATORS[name]()).subscribe(scheduler=scheduler)
+    assert seen == [scheduler]
+
+
+@each_operator
+def test_52_an_observer_may_dispose_inside_on_next(name: str) -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def take(value: Any) -> None:
+        got.append(shown(value))
+        subscription.dispose()
+
+    subscription = source.pipe(OPERATORS[name]()).subscribe(take, got.append, lambda: got.append("|"))
+    for mark in WHOLE[:-1]:
+        source.on_next(MARKS[mark])
+    source.on_completed()
+    assert got == EXPECTED[name][:1]
+    assert source.observers == []
+
+
+@each_operator
+def test_52_an_observer_may_emit_inside_on_next(name: str) -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+    rest = [MARKS[mark] for mark in WHOLE[:-1]]
+
+    def emit_next(value: Any) -> None:
+        got.append(shown(value))
+        while rest:
+            source.on_next(rest.pop(0))
+
+    source.pipe(OPERATORS[name]()).subscribe(emit_next)
+    while rest:
+        source.on_next(rest.pop(0))
+    assert sorted(map(str, got)) == sorted(map(str, EXPECTED[name]))
+
+
+@each_operator
+def test_51_an_observer_that_raises_raises_to_whoever_emitted(name: str) -> None:
+    source = Subject[Any]()
+    errors: list[Any] = []
+
+    def fail(value: Any) -> None:
+        raise BOOM
+
+    source.pipe(OPERATORS[name]()).subscribe(fail, errors.append)
+    with pytest.raises(ValueError, match="boom"):
+        for mark in WHOLE[:-1]:
+            source.on_next(MARKS[mark])
+    assert errors == []
+
+
+@each_operator
+def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard(name: str) -> None:
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        for mark in f"M!{WHOLE[1:-1]}":
+            observer.on_next(MARKS[mark])
+        observer.on_completed()
+        return Disposable()
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(OPERATORS[name]()).subscribe(got.append, got.append, lambda: got.append("|"))
+    assert [type(one) for one in got] == [rd.ProviderError]
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "usage_updates"])
+def test_what_a_stream_may_make_us_hold_is_bounded(name: str) -> None:
+    tight = [rd.Limits(block_chars=1), rd.Limits(blocks=0), rd.Limits(index=0)]
+    for limits in tight:
+        _, ends, _ = project(name, WHOLE, limits=limits)
+        assert [type(end) for end in ends] == [rd.LimitExceededError]
+
+
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "usage_updates"])
+@pytest.mark.parametrize("many", ["started", "finished", "came whole"])
+def test_blocks_that_have_ended_count_too(name: str, many: str) -> None:
+    contents: list[Any] = [
+        {"type": "text", "text": "7"},
+        {"type": "reasoning", "reasoning": "7"},
+        {"type": "tool_call", "id": "c", "name": "f", "args": {"b": 7}},
+    ]
+    events: list[Any] = []
+    for index in range(6):
+        for kind, content in enumerate(contents):
+            key = f"{kind}-{index}"
+            if many != "came whole":
+                events.append(ev.BlockStart(key, content))
+            if many != "started":
+                events.append(ev.BlockFinish(key, content if many == "came whole" else None))
+    seen: list[Any] = []
+    limits = rd.Limits(blocks=5)
+    rx.from_iterable(events).pipe(OPERATORS[name](limits=limits)).subscribe(on_error=seen.append)
+    assert [type(error) for error in seen] == [rd.LimitExceededError]
+
+
+@each_operator
+def test_31_a_hundred_thousand_keep_alives_emit_nothing(name: str) -> None:
+    got: list[Any] = []
+    nothing = [ev.TextDelta(1, ""), ev.ToolCallDelta(2, ""), MARKS["p"], ev.ReasoningDelta(0, "")]
+    events = [MARKS["R"], MARKS["T"], MARKS["C"], *nothing * 25_000]
+    rx.from_iterable(events).pipe(OPERATORS[name]()).subscribe(got.append)
+    assert got == []
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "chunks"),
+    [
+        pytest.param(wire_format, *one.values[:1], id=f"{wire_format}/{one.id}", marks=one.marks)
+        for wire_format in ("anthropic-messages", "openai-chat")
+        for one in recordings(wire_format)
+    ],
+)
+def test_of_a_recorded_stream_they_are_what_its_snapshots_say(wire_format: str, chunks: list[Any]) -> None:
+    events: list[Any] = []
+    rx.from_iterable(chunks).pipe(rd.decode(wire_format)).subscribe(events.append, lambda _: None)
+    fold = rd.Fold(choice=0)
+    for event in events:
+        snapshot = fold.step(event)
+    got = {
+        name: rx.from_iterable(events).pipe(project(), ops.to_list()).run()
+        for name, project in OPERATORS.items()
+        if not name.startswith(("partial_json", "json_items"))
+    }
+    assert "".join(got["text_deltas"]) == snapshot.text
+    assert "".join(got["reasoning_deltas"]) == snapshot.reasoning
+    assert got["usage_updates"][-1:] == [snapshot.usage][: snapshot.usage is not None]
+    calls = [*snapshot.tool_calls, *snapshot.invalid_tool_calls]
+    finished = {call.key: call for call in calls if not call.open}
+    assert {call.key: call for call in got["completed_tool_calls"]} == finished
+    last = {one.call_id: one for one in got["partial_arguments"]}
+    for call in snapshot.tool_calls:
+        if not call.open:
+            assert (last[call.call_id].value, last[call.call_id].complete) == (call.arguments, True)

@@ -1,0 +1,203 @@
+"""`text_deltas` and `reasoning_deltas`: the pieces are the text. What holds for each projection: `test_projection`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import operators as ops
+from support.marbles import marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+START, FINISH = ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0)
+THINK = ev.BlockStart(0, {"type": "reasoning"})
+HIGH, LOW = "\ud83d", "\ude00"
+
+
+def pieces(*events: Any, operator: Any = rd.text_deltas, **options: Any) -> list[str]:
+    got: list[str] = rx.from_iterable(events).pipe(operator(**options), ops.to_list()).run()
+    return got
+
+
+def says(text: str, index: int | str = 0) -> ev.TextDelta:
+    return ev.TextDelta(index, text)
+
+
+def ends(text: str, index: int | str = 0, type: str = "text") -> ev.BlockFinish:
+    return ev.BlockFinish(index, {"type": type, type: text})
+
+
+def begins(text: str, index: int | str = 0, type: str = "text") -> ev.BlockStart:
+    return ev.BlockStart(index, {"type": type, type: text})
+
+
+def test_each_piece_when_it_comes() -> None:
+    marks = {"S": START, "a": says("a"), "b": says("b"), "_": says(""), "F": FINISH}
+    messages, _ = run(marbles("-Sa_-bF|", marks, start=0), rd.text_deltas())
+    assert messages == marbles("--a--b-|")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([START, says("a"), FINISH], ["a"], id="a finish as folded"),
+        pytest.param([begins("He"), says("llo")], ["He", "llo"], id="a start that carries text"),
+        pytest.param([START, says("He"), ends("Hello")], ["He", "llo"], id="a finish that extends it"),
+        pytest.param([START, says("He"), ends("He")], ["He"], id="a finish that repeats it"),
+        pytest.param([START, ends("Hello")], ["Hello"], id="a finish that has all of it"),
+        pytest.param([START, says("He"), ends("Bye")], ["He"], id="a finish that replaces it"),
+        pytest.param([START, says("He"), ends("")], ["He"], id="a finish that blanks it"),
+        pytest.param([START, says("He"), ends("Bye"), ends("Bye!")], ["He"], id="a second finish"),
+        pytest.param([ends("Hello")], ["Hello"], id="a finish without a start"),
+        pytest.param([ends("Hello"), ends("Hello!")], ["Hello"], id="and a second one"),
+        pytest.param([says("a"), START, says("b")], ["b"], id="7: a delta before the start"),
+        pytest.param([START, says("a"), FINISH, says("b")], ["a"], id="8: a delta after the finish"),
+        pytest.param([THINK, says("a")], [], id="a text delta for a reasoning"),
+        pytest.param([ev.BlockStart(0, {"type": "refusal"}), says("No.")], [], id="a refusal is no text"),
+        pytest.param([START, ev.ReasoningDelta(0, "a"), says("b")], ["b"], id="a reasoning delta for a text"),
+        pytest.param([START, says("a"), START, says("b")], ["a", "b"], id="9: a second start"),
+        pytest.param([START, says("a"), FINISH, begins("b"), says("c")], ["a", "b", "c"], id="after the end"),
+        pytest.param([START, says("a"), THINK, says("b")], ["a"], id="a second start of another type"),
+        pytest.param([START, FINISH, THINK, ends("b")], ["b"], id="which was no text when it ended"),
+        pytest.param([START, says("a"), ends("b", type="reasoning")], ["a"], id="a finish of another type"),
+        pytest.param([THINK, ends("b")], ["b"], id="a reasoning that turns out to be text"),
+        pytest.param([START, ev.BlockDelta(0, {"text": "Hi"})], ["Hi"], id="the text so far"),
+        pytest.param(
+            [START, says("H"), ev.BlockDelta(0, {"text": "Hi"}), says("!")],
+            ["H", "i", "!"],
+            id="extended so far",
+        ),
+        pytest.param(
+            [START, says("He"), ev.BlockDelta(0, {"text": "Hi"}), says("!"), ends("Hi!!")],
+            ["He", "!", "!"],
+            id="replaced so far",
+        ),
+        pytest.param(
+            [START, says("a"), ev.BlockDelta(0, {"lang": "en"}), says("b")], ["a", "b"], id="other fields"
+        ),
+        pytest.param([ev.BlockDelta(0, {"text": "Hi"}), START], [], id="fields before the start"),
+        pytest.param([START, says("a"), says("", 1), says("b")], ["a", "b"], id="31: no piece is empty"),
+        pytest.param(
+            [begins("a", 1), begins("b", "x"), says("c", 1), says("d", "x")],
+            list("abcd"),
+            id="blocks interleave",
+        ),
+        pytest.param([START, says(f"a{HIGH}"), says(f"{LOW}b")], ["a", "😀b"], id="24: a pair in two pieces"),
+        pytest.param([START, says(HIGH), says(""), says(LOW)], ["😀"], id="and nothing else"),
+        pytest.param([START, says(HIGH), says("b")], ["\ufffdb"], id="24: half a pair"),
+        pytest.param([START, says(LOW), says("é")], ["\ufffd", "é"], id="24: the other half"),
+        pytest.param([START, says(HIGH), FINISH], ["\ufffd"], id="half a pair at the end"),
+        pytest.param([START, says(HIGH), ev.MessageFinish("stop")], ["\ufffd"], id="at the message's end"),
+        pytest.param([START, says(HIGH), ev.MessageInterrupted()], ["\ufffd"], id="at its interruption"),
+        pytest.param([START, says(f"a{HIGH}"), ends("a😀!")], ["a", "😀!"], id="completed by the finish"),
+        pytest.param(
+            [START, says(HIGH), ev.BlockDelta(0, {"text": "b"}), says("c")], ["b", "c"], id="or replaced"
+        ),
+        pytest.param([START, says(HIGH)], [], id="a cut stream has no half characters"),
+    ],
+)
+def test_the_pieces_of(events: list[Any], expected: list[str]) -> None:
+    assert pieces(*events) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([THINK, ev.ReasoningDelta(0, "a"), FINISH], ["a"], id="pieces"),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "thinking", "thinking": "a"})], ["a"], id="by its other name"
+        ),
+        pytest.param(
+            [begins("a", type="reasoning"), ends("ab", type="reasoning")], ["a", "b"], id="the tail"
+        ),
+        pytest.param([THINK, ev.BlockDelta(0, {"thinking": "a"})], ["a"], id="so far, by its other name"),
+        pytest.param(
+            [THINK, ev.ReasoningDelta(0, "a"), ev.BlockDelta(0, {"signature": "s"})], ["a"], id="signed"
+        ),
+        pytest.param([START, says("a"), ev.ReasoningDelta(0, "b")], [], id="text is no reasoning"),
+        pytest.param([THINK, says("a")], [], id="nor is a text delta"),
+        pytest.param([THINK, ev.ReasoningDelta(0, HIGH), ev.ReasoningDelta(0, LOW)], ["😀"], id="24: a pair"),
+        pytest.param([THINK, ev.ReasoningDelta(0, "a"), ends("b", type="reasoning")], ["a"], id="replaced"),
+    ],
+)
+def test_the_pieces_of_reasoning(events: list[Any], expected: list[str]) -> None:
+    assert pieces(*events, operator=rd.reasoning_deltas) == expected
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_the_pieces_of_a_reply_are_its_text(wire_format: str) -> None:
+    decoded = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format))
+    got = decoded.pipe(rd.text_deltas(), ops.to_list()).run()
+    assert got == ["Let me ", "look."]
+    assert "".join(got) == decoded.pipe(rd.scan_deltas()).run().text
+
+
+def test_a_long_text_is_not_kept_after_its_end() -> None:
+    import gc
+    import weakref
+
+    class Piece(str):
+        __slots__ = ("__weakref__",)
+
+    piece = Piece("long")
+    gone = weakref.ref(piece)
+    source = rx.subject.Subject[Any]()
+    with source.pipe(rd.text_deltas()).subscribe():
+        source.on_next(START)
+        source.on_next(says(piece))
+        source.on_next(says("er"))
+        del piece
+        assert gone() is not None
+        source.on_next(FINISH)
+        gc.collect()
+        assert gone() is None
+
+
+words = st.text(st.characters() | st.sampled_from([HIGH, LOW]), max_size=3)
+steps = st.lists(
+    st.tuples(st.just("delta"), st.integers(0, 2), words)
+    | st.tuples(st.just("start"), st.integers(0, 2), words)
+    | st.tuples(st.just("finish"), st.integers(0, 2), words | st.none()),
+    max_size=30,
+)
+
+
+@given(told=st.lists(st.tuples(st.integers(0, 2), words), max_size=20), finished=st.sets(st.integers(0, 2)))
+def test_at_every_moment_the_pieces_of_a_block_are_its_text(
+    told: list[tuple[int, str]], finished: set[int]
+) -> None:
+    events: list[Any] = [ev.BlockStart(index, {"type": "text"}) for index in range(3)]
+    events += [says(text, index) for index, text in told]
+    events += [ev.BlockFinish(index) for index in sorted(finished)]
+    fold = rd.Fold()
+    so_far: list[Any] = []
+    for event in events:
+        so_far.append(event)
+        snapshot = fold.step(event)
+        for index, block in enumerate(snapshot.blocks):
+            mine = [one for one in so_far if one.index == index]
+            assert "".join(pieces(*mine)) == (block.text or "")  # type: ignore[union-attr]
+        together = pieces(*so_far)
+        assert "" not in together
+        assert sum(map(len, together)) == len(snapshot.text)
+
+
+@given(steps=steps)
+def test_whatever_comes_gives_text_that_can_be_written(steps: list[tuple[str, int, Any]]) -> None:
+    events: list[Any] = []
+    for what, index, text in steps:
+        if what == "delta":
+            events.append(says(text, index))
+        elif what == "start":
+            events.append(begins(text, index))
+        else:
+            events.append(ev.BlockFinish(index, None if text is None else {"type": "text", "text": text}))
+    for piece in pieces(*events):
+        assert piece
+        piece.encode()

@@ -1,0 +1,332 @@
+"""`until_all_tools_terminal` in virtual time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.subject import ReplaySubject, Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles, run
+from support.replies import REPLIES
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+
+def call(name: str = "c1", execution: str | None = None, **known: Any) -> rd.ToolCall:
+    metadata = {} if execution is None else {"execution_status": execution}
+    return rd.ToolCall(
+        call_id=name, name="look", metadata=metadata, **{"arguments": {}, "status": "complete"} | known
+    )
+
+
+def reply(*calls: rd.ToolCall, status: str = "complete") -> rd.MessageDelta:
+    return rd.MessageDelta(role="assistant", status=status, tool_calls=calls)
+
+
+INVALID = call(type="invalid_tool_call", arguments="{", status="incomplete", error="cut")
+OPEN = call(arguments='{"at": ', status="incomplete")
+MARKS: dict[str, Any] = {
+    "a": reply(status="incomplete"),
+    "b": reply(OPEN, status="incomplete"),
+    "c": reply(call("c1", "completed"), status="incomplete"),  # the tool was quicker than the message
+    "m": reply(),
+    "l": reply(status="length"),
+    "i": reply(status="interrupted"),
+    "q": reply(call()),  # asked, and nobody has begun
+    "e": reply(call("c1", "executing")),
+    "d": reply(call("c1", "completed")),
+    "f": reply(call("c1", "failed")),
+    "1": reply(call("c1", "completed"), call("c2", "executing")),
+    "2": reply(call("c1", "completed"), call("c2", "failed")),
+    "3": reply(call("c1", "executing"), call("c2", "completed")),
+    "v": reply(INVALID),
+    "w": reply(INVALID, call("c2", "executing")),
+    "x": reply(INVALID, call("c2", "completed")),
+    "o": reply(OPEN),
+    "L": reply(OPEN, call("c2", "completed"), status="length"),
+    "M": reply(OPEN, call("c2", "executing"), status="length"),
+    "N": reply(call(), status="length"),
+    "I": reply(call(arguments="{", status="complete"), status="interrupted"),
+    "s": reply(call(type="server_tool_call")),
+    "?": ev.TextDelta(0, "Hi"),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("-a-m-----", "-a-(m|)", id="no calls"),
+        pytest.param("-a-l-----", "-a-(l|)", id="cut by the limit"),
+        pytest.param("-a-i-----", "-a-(i|)", id="interrupted"),
+        pytest.param("-a-b-d---", "-a-b-(d|)", id="finished and completed at once"),
+        pytest.param("-a-q-e-d-", "-a-q-e-(d|)", id="late statuses"),
+        pytest.param("-b-q---f-", "-b-q---(f|)", id="a call that fails"),
+        pytest.param("-b-c-d---", "-b-c-(d|)", id="a status ahead of the message"),
+        pytest.param("-q-e-1-2-", "-q-e-1-(2|)", id="the last of two"),
+        pytest.param("-q-3-2---", "-q-3-(2|)", id="the first of two is the last"),
+        pytest.param("-b-v-----", "-b-(v|)", id="invalid calls only"),
+        pytest.param("-b-w-x---", "-b-w-(x|)", id="an invalid call beside one that runs"),
+        pytest.param("-b-s-----", "-b-(s|)", id="the provider's own call"),
+        pytest.param("-b-M-L---", "-b-M-(L|)", id="an open call that was cut is never run"),
+        pytest.param("-b-N-d---", "-b-N-(d|)", id="a whole call is, though the message was cut"),
+        pytest.param("-b-I-----", "-b-(I|)", id="nor is one whose arguments are no object"),
+        pytest.param("-b-o-d---", "-b-o-(d|)", id="an open call of a complete message is"),
+        pytest.param("-m-a-d---", "-(m|)", id="only the first such snapshot"),
+        pytest.param("m--------", "(m|)", id="at once"),
+        pytest.param("-a-q-e-| ", "-a-q-e-|", id="a source that ends first"),
+        pytest.param("-a-q-e-# ", "-a-q-e-#", id="an error"),
+        pytest.param("-a-d-#   ", "-a-(d|)", id="an error that comes too late"),
+        pytest.param("-a-(d#)  ", "-a-(d|)", id="at the same tick too"),
+        pytest.param("|        ", "|", id="empty"),
+        pytest.param("#        ", "#", id="only an error"),
+        pytest.param("---------", "---------", id="never"),
+    ],
+)
+def test_up_to_the_first_finished_snapshot_without_a_call_that_runs(source: str, expected: str) -> None:
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.until_all_tools_terminal())
+    assert messages == marbles(expected, MARKS)
+    ends = [message.time for message in messages if message.value.kind != "N"] or [10_000]
+    assert subscriptions == [ReactiveTest.subscribe(200, ends[0])]
+
+
+def test_disposal_disposes_the_source() -> None:
+    messages, subscriptions = run(
+        marbles("-a-q-d-", MARKS, start=0), rd.until_all_tools_terminal(), disposed=204
+    )
+    assert messages == marbles("-a-q", MARKS)
+    assert subscriptions == [ReactiveTest.subscribe(200, 204)]
+
+
+def test_it_emits_then_disposes_then_completes() -> None:
+    source = Subject[Any]()
+    told: list[Any] = []
+    source.pipe(rd.until_all_tools_terminal()).subscribe(
+        lambda snapshot: told.append((snapshot, len(source.observers))),
+        on_completed=lambda: told.append(("|", len(source.observers))),
+    )
+    source.on_next(MARKS["d"])
+    assert told == [(MARKS["d"], 1), ("|", 0)]
+
+
+def test_53_a_synchronous_source_is_not_heard_after_the_end() -> None:
+    disposed: list[bool] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        for mark in "aqdefm":
+            observer.on_next(MARKS[mark])
+        observer.on_error(BOOM)
+        observer.on_completed()
+        return Disposable(lambda: disposed.append(True))
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(rd.until_all_tools_terminal()).subscribe(
+        got.append, got.append, lambda: got.append("|")
+    )
+    assert got == [MARKS["a"], MARKS["q"], MARKS["d"], "|"]
+    assert disposed == [True]
+
+
+def test_a_late_subscriber_to_a_replay_gets_the_last_snapshot_and_the_end() -> None:
+    replay = ReplaySubject[Any](buffer_size=1)
+    for mark in "aqd":
+        replay.on_next(MARKS[mark])
+    got: list[Any] = []
+    replay.pipe(rd.until_all_tools_terminal()).subscribe(got.append, on_completed=lambda: got.append("|"))
+    assert got == [MARKS["d"], "|"]
+    assert replay.observers == []
+
+
+def test_two_subscriptions_know_nothing_of_each_other() -> None:
+    scheduler = TestScheduler()
+    cold = scheduler.create_cold_observable(marbles("-q-d-", MARKS, start=0))
+    until = cold.pipe(rd.until_all_tools_terminal())
+    first, second = scheduler.create_observer(), scheduler.create_observer()
+    until.subscribe(first, scheduler=scheduler)
+    scheduler.schedule_absolute(2, lambda *_: until.subscribe(second, scheduler=scheduler))
+    scheduler.start()
+    assert first.messages == marbles("-q-(d|)", MARKS, start=0)
+    assert second.messages == marbles("-q-(d|)", MARKS, start=2)
+    assert cold.subscriptions == [ReactiveTest.subscribe(0, 3), ReactiveTest.subscribe(2, 5)]
+
+
+def test_the_scheduler_of_the_subscriber_goes_upstream() -> None:
+    told: list[Any] = []
+
+    def subscribe(_: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
+        told.append(scheduler)
+        return Disposable()
+
+    scheduler = TestScheduler()
+    Observable(subscribe).pipe(rd.until_all_tools_terminal()).subscribe(scheduler=scheduler)
+    assert told == [scheduler]
+
+
+@pytest.mark.parametrize("more", ["e", "d", "m"])
+def test_52_an_observer_may_emit_inside_on_next(more: str) -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def draw(snapshot: Any) -> None:
+        got.append(snapshot)
+        if snapshot is MARKS["q"]:  # the tool answers at once
+            source.on_next(MARKS["d"])
+        if snapshot is MARKS["d"]:
+            source.on_next(MARKS[more])
+            source.on_error(BOOM)
+
+    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, got.append, lambda: got.append("|"))
+    source.on_next(MARKS["q"])
+    source.on_next(MARKS["e"])
+    assert got == [MARKS["q"], MARKS["d"], "|"]
+    assert source.observers == []
+
+
+@pytest.mark.parametrize("mark", ["q", "d"])
+def test_52_an_observer_may_dispose_inside_on_next(mark: str) -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+    subscription = SerialDisposable()
+
+    def draw(snapshot: Any) -> None:
+        got.append(snapshot)
+        subscription.dispose()
+
+    subscription.disposable = source.pipe(rd.until_all_tools_terminal()).subscribe(
+        draw, on_completed=lambda: got.append("|")
+    )
+    source.on_next(MARKS[mark])
+    assert got == [MARKS[mark]]
+    assert source.observers == []
+
+
+def test_51_an_observer_that_raises_is_not_told_of_its_own_error() -> None:
+    def draw(snapshot: Any) -> None:
+        raise BOOM
+
+    source = Subject[Any]()
+    errors: list[Any] = []
+    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, errors.append)
+    with pytest.raises(ValueError, match="boom"):
+        source.on_next(MARKS["q"])
+    assert errors == []
+
+
+@pytest.mark.parametrize("source", ["?", "a?", "a?qd?|"])
+def test_what_is_no_snapshot_is_an_error_of_the_stream_and_the_last(source: str) -> None:
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.until_all_tools_terminal())
+    place = source.index("?")
+    assert messages[:-1] == marbles(source[:place], MARKS)
+    assert type(messages[-1].value.exception) is rd.InvalidValueError
+    assert "scan_deltas" in str(messages[-1].value.exception)
+    assert subscriptions == [ReactiveTest.subscribe(200, 200 + place)]
+
+
+def asked(*names: str) -> list[Any]:
+    """A reply that asks for these tools, as events."""
+    events: list[Any] = [ev.MessageStart(id="m1")]
+    for index, name in enumerate(names):
+        events.append(ev.BlockStart(index, {"type": "tool_call", "id": name, "name": "look", "args": {}}))
+        events.append(ev.BlockFinish(index))
+    return [*events, ev.MessageFinish("tool_use")]
+
+
+def told(name: str, word: str) -> Any:
+    return ev.ToolUpdate(name, execution_status=word)
+
+
+def statuses(snapshot: rd.MessageDelta) -> list[str]:
+    return [one.execution_status() for one in snapshot.tool_calls]
+
+
+def test_statuses_may_come_from_elsewhere() -> None:
+    updates = Subject[Any]()
+    got: list[Any] = []
+    rx.merge(rx.from_iterable(asked("c1", "c2")), updates).pipe(
+        rd.scan_deltas(), rd.until_all_tools_terminal()
+    ).subscribe(got.append, on_completed=lambda: got.append("|"))
+    for name, word in [
+        ("c2", "executing"),
+        ("c1", "executing"),
+        ("c1", "completed"),
+        ("c1", "executing"),  # a terminal call never goes back
+    ]:
+        updates.on_next(told(name, word))
+    assert statuses(got[-1]) == ["completed", "executing"]
+    updates.on_next(told("c2", "failed"))
+    assert got[-1] == "|"
+    assert statuses(got[-2]) == ["completed", "failed"]
+    assert updates.observers == []
+
+
+def test_an_error_between_passes_with_the_snapshot() -> None:
+    updates = Subject[Any]()
+    got: list[Any] = []
+    rx.merge(rx.from_iterable(asked("c1")), updates).pipe(
+        rd.scan_deltas(), rd.until_all_tools_terminal()
+    ).subscribe(on_error=got.append)
+    updates.on_error(BOOM)
+    assert [type(error) for error in got] == [rd.StreamInterrupted]
+    assert got[0].snapshot.status == "complete"
+
+
+@pytest.mark.parametrize("first", ["until", "throttle"])
+def test_before_or_after_throttling_the_last_snapshot_is_seen(first: str) -> None:
+    events = dict(zip("abcdefg", [*asked("c1"), told("c1", "executing"), told("c1", "completed")]))
+    stages = [rd.throttle_latest(5), rd.until_all_tools_terminal()]
+    if first == "until":
+        stages.reverse()
+    messages, subscriptions = run(
+        marbles("abcd-ef----", events, start=0), lambda source: source.pipe(rd.scan_deltas(), *stages)
+    )
+    emitted = [message.value.value for message in messages if message.value.kind == "N"]
+    assert statuses(emitted[-1]) == ["completed"]
+    assert messages[-1].value.kind == "C"
+    end = 206 if first == "until" else 210  # flushed at the end; or seen when the window closes
+    assert messages[-1].time == end
+    assert subscriptions == [ReactiveTest.subscribe(200, end)]
+
+
+@pytest.mark.parametrize("wire_format", sorted(REPLIES))
+def test_a_reply_whose_call_nobody_runs_ends_with_the_source(wire_format: str) -> None:
+    snapshots = rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format), rd.scan_deltas())
+    got: list[Any] = []
+    snapshots.pipe(rd.until_all_tools_terminal()).subscribe(got.append)
+    everything: list[Any] = []
+    snapshots.subscribe(everything.append)
+    assert got == everything
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["c0", "c1", "c2"]),
+            st.sampled_from(["identified", "executing", "completed", "failed"]),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 12),
+    st.integers(0, 3),
+)
+def test_whatever_the_order_it_ends_with_the_first_snapshot_that_is_over(
+    news: list[tuple[str, str]], when: int, calls: int
+) -> None:
+    *body, end = asked(*(f"c{number}" for number in range(calls)))
+    updates = [told(name, word) for name, word in news]
+    stream = [*body, *updates[:when], end, *updates[when:]]
+    got: list[Any] = []
+    rx.from_iterable(stream).pipe(rd.scan_deltas(), rd.until_all_tools_terminal()).subscribe(got.append)
+    everything: list[Any] = []
+    rx.from_iterable(stream).pipe(rd.scan_deltas()).subscribe(everything.append)
+    over = [
+        one.status == "complete" and (not one.tool_calls or one.all_tools_terminal()) for one in everything
+    ]
+    assert got == (everything[: over.index(True) + 1] if any(over) else everything)
+    assert all(len(before.blocks) <= len(after.blocks) for before, after in pairwise(got))

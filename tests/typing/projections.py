@@ -1,0 +1,70 @@
+"""What type checkers infer of the projections. Never run: `mypy --strict tests/typing` and `pyright tests/typing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+import attrs
+from pydantic import BaseModel
+from reactivex import Observable
+
+import rxdelta as rd
+
+
+@attrs.frozen
+class Frozen:
+    title: str
+
+
+@dataclass
+class Data:
+    title: str
+
+
+class Model(BaseModel):
+    title: str
+
+
+def projections(events: Observable[rd.Event]) -> None:
+    assert_type(events.pipe(rd.text_deltas()), Observable[str])
+    assert_type(events.pipe(rd.reasoning_deltas(choice=1)), Observable[str])
+    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.ToolCall])
+    assert_type(events.pipe(rd.usage_updates()), Observable[rd.TokenUsage])
+    assert_type(events.pipe(rd.json_items("items")), Observable[Any])
+    assert_type(events.pipe(rd.json_items(["items", 0], call_id="c1")), Observable[Any])
+
+
+def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
+    assert_type(events.pipe(rd.partial_arguments()), Observable[rd.Partial[Any]])
+    assert_type(events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.Partial[Any]])
+    assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.Partial[Any]])
+    assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.Partial[Frozen]])
+    assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.Partial[Data]])
+    assert_type(
+        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)), Observable[rd.Partial[Model]]
+    )
+
+
+def documents(events: Observable[rd.Event]) -> None:
+    assert_type(events.pipe(rd.partial_json()), Observable[rd.Partial[Any]])
+    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.Partial[Any]])
+    assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.Partial[Model]])
+    assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.Partial[Frozen]])
+
+
+def values(partial: rd.Partial[Data]) -> None:
+    assert_type(partial.value.title, str)
+    assert_type(partial.is_final("title", 0), bool)
+    assert_type(partial.call_id, str | None)
+    assert_type(partial.error, str | None)
+    partial.value = Data("x")  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def operators() -> tuple[Any, ...]:
+    text: Callable[[Observable[rd.Event]], Observable[str]] = rd.text_deltas()
+    plan: Callable[[Observable[rd.Event]], Observable[rd.Partial[Model]]] = rd.partial_json(Model)
+    rd.json_items(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.text_deltas(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    return text, plan
