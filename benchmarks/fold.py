@@ -111,7 +111,9 @@ def fold_alone(chunks: Chunks) -> Run:
 @peer("rxdelta, as a reactivex pipeline")
 def pipeline(chunks: Chunks) -> Run:
     def run(deadline: float) -> int:
-        rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas()).subscribe(lambda snapshot: None)
+        rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas()).subscribe(
+            lambda snapshot: None
+        )
         return len(chunks)
 
     return run
@@ -185,8 +187,16 @@ def _as_anthropic(chunks: Chunks) -> Iterator[dict[str, Any]]:
         if delta.get("content"):
             if 0 not in started:
                 started.add(0)
-                yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-            yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": delta["content"]}}
+                yield {
+                    "type": "content_block_start",
+                    "index": 0,
+                    "content_block": {"type": "text", "text": ""},
+                }
+            yield {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "text_delta", "text": delta["content"]},
+            }
         for call in delta.get("tool_calls") or ():
             index, function = call["index"], call["function"]
             if index not in started:
@@ -217,11 +227,15 @@ def measure(prepare: Callable[[Chunks], Run | None], chunks: Chunks, cap: float)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sizes", nargs="*", type=int, default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--cap", type=float, default=10.0, help="seconds after which a peer is stopped")
     parser.add_argument("--streams", nargs="*", default=list(STREAMS), choices=STREAMS)
-    parser.add_argument("--only", default="", help="only rows whose name has this in it (the plain loop stays)")
+    parser.add_argument(
+        "--only", default="", help="only rows whose name has this in it (the plain loop stays)"
+    )
     options = parser.parse_args()
     results: dict[str, dict[str, dict[int, float]]] = {}
     for stream in options.streams:
@@ -244,10 +258,14 @@ def main() -> None:
 
 
 def table(rows: dict[str, dict[int, float]], sizes: list[int]) -> str:
-    lines = ["| | " + " | ".join(f"{size:,}" for size in sizes) + " | growth |", "|---|" + "---|" * (len(sizes) + 1)]
+    lines = [
+        "| | " + " | ".join(f"{size:,}" for size in sizes) + " | growth |",
+        "|---|" + "---|" * (len(sizes) + 1),
+    ]
     for name, row in rows.items():
         cells = [
-            f"{row[size]:,.0f} ({row[size] / rows[FLOOR][size]:.1f}×)" if size in row else "–" for size in sizes
+            f"{row[size]:,.0f} ({row[size] / rows[FLOOR][size]:.1f}×)" if size in row else "–"
+            for size in sizes
         ]
         known = sorted(row)
         growth = "–"

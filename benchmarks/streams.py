@@ -7,7 +7,23 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-WORDS = ["the ", "of", " and", "ing ", "Hello", ", wo", "rld", "\n", "def ", "x = ", "é", " 世界", "ation", " a", "ble."]
+WORDS = [
+    "the ",
+    "of",
+    " and",
+    "ing ",
+    "Hello",
+    ", wo",
+    "rld",
+    "\n",
+    "def ",
+    "x = ",
+    "é",
+    " 世界",
+    "ation",
+    " a",
+    "ble.",
+]
 
 
 def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -43,7 +59,9 @@ def tools(n: int, calls: int = 1) -> Iterator[dict[str, Any]]:
     yield _chunk({"role": "assistant", "content": None})
     for call in range(calls):
         function = {"name": f"edit{call}", "arguments": ""}
-        yield _chunk({"tool_calls": [{"index": call, "id": f"call_{call}", "type": "function", "function": function}]})
+        yield _chunk(
+            {"tool_calls": [{"index": call, "id": f"call_{call}", "type": "function", "function": function}]}
+        )
     for place in range(0, each * 4, 4):
         for call in range(calls):
             piece = {"arguments": texts[call][place : place + 4]}

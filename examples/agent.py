@@ -85,11 +85,13 @@ def as_turn(message: rd.Message) -> list[dict[str, Any]]:
             answer = {"tool_use_id": block.call_id, "content": str(rd.thaw(block.result.content))}
             results.append({"type": "tool_result", "is_error": block.result.is_error, **answer})
         elif isinstance(block, rd.ContentPart) and block.type == "reasoning":
-            said.append({"type": "thinking", "thinking": block.text, "signature": block.options.get("signature", "")})
+            said.append(
+                {"type": "thinking", "thinking": block.text, "signature": block.options.get("signature", "")}
+            )
         elif isinstance(block, rd.ContentPart) and block.text:
             said.append({"type": "text", "text": block.text})
     turn = [{"role": "assistant", "content": said}]
-    return turn + [{"role": "user", "content": results}] if results else turn
+    return [*turn, {"role": "user", "content": results}] if results else turn
 
 
 async def main() -> None:

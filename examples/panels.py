@@ -1,57 +1,48 @@
-"""A Textual app: each block of a reply is a stream of its own, in a panel of its own, and tools run meanwhile.
+"""A Textual app: each block of a reply is a stream of its own in a panel of its own, and tools run meanwhile.
 
-`python examples/panels.py` shows two recorded replies (q quits), `--svg FILE` draws the picture of them.
-Needs `pip install textual`.
+Shows two recorded replies (q quits); `--svg FILE` draws their picture. Needs `pip install textual`.
 """
 
 import asyncio
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import reactivex as rx
 from textual.app import App, ComposeResult
-from textual.containers import VerticalGroup, VerticalScroll
+from textual.containers import VerticalGroup
 from textual.widgets import Markdown, Static
 
 import rxdelta as rd
 from rxdelta.testing import sample_chunks
 
-FORECASTS = {"Lisbon": "17 °C, dry", "Oslo": "-4 °C, 10 cm of snow"}
-LIVE = 0.03  # seconds between two chunks
 
-
-async def get_forecast(city: str, **more: Any) -> AsyncIterator[Any]:
+async def get_forecast(city: str, **_: Any) -> AsyncIterator[Any]:
     yield rd.ToolProgress(display_text=f"Looking up {city}")
-    await asyncio.sleep(20 * LIVE)
-    yield FORECASTS[city]
+    await asyncio.sleep(0.5)
+    yield {"Lisbon": "17 °C, dry", "Oslo": "-4 °C, 10 cm of snow"}[city]
 
 
-def conversation(pause: float) -> rx.Observable[rd.Event]:
-    """In your code: the stream of the provider's SDK, instead of the samples."""
-
-    def reply(name: str) -> rx.Observable[rd.Event]:
-        chunks = rd.from_async_iterable(lambda: sample_chunks(name, pause=pause))
-        tools = rd.run_tools({"get_forecast": get_forecast}, max_concurrency=4)
-        return chunks.pipe(rd.decode("anthropic-messages"), tools)
-
-    return rx.concat(reply("weather"), reply("forecast"))
+def reply(name: str, pause: float) -> rx.Observable[rd.Event]:
+    chunks = rd.from_async_iterable(
+        lambda: sample_chunks(name, pause=pause)
+    )  # in your code: the SDK's stream
+    tools = rd.run_tools({"get_forecast": get_forecast}, max_concurrency=4)
+    return chunks.pipe(rd.decode("anthropic-messages"), tools)
 
 
 class BlockPanel(VerticalGroup):
-    """One block. Whatever happens to it, the other panels go on."""
+    """One block. Whatever happens to it, the others go on."""
 
     def __init__(self, stream: rd.BlockStream) -> None:
         super().__init__(classes=stream.kind)
         self.stream = stream
         self.border_title = stream.kind
-        self.body = Markdown() if stream.kind == "text" else Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        yield self.body
+        yield Markdown() if self.stream.kind == "text" else Static(markup=False)
 
     async def follow(self) -> None:
         try:
@@ -65,25 +56,26 @@ class BlockPanel(VerticalGroup):
             status = "failed" if block.error else block.execution_status()
             self.border_title, self.border_subtitle = block.display_text or block.name, status
             self.set_classes(f"tool_call {status}")
-        await self.body.update(text_of(block))
+            self.query_one(Static).update(card(block))
+        elif block.type == "text":
+            await self.query_one(Markdown).update(block.text or "")
+        else:
+            self.query_one(Static).update(block.text or "")
 
 
-def text_of(block: rd.ContentPart | rd.ToolCall) -> str:
-    if isinstance(block, rd.ContentPart):
-        return block.text or ""
-    known = rd.thaw(block.arguments_so_far)  # while they stream, too
+def card(call: rd.ToolCall) -> str:
+    known = rd.thaw(call.arguments_so_far)  # while they stream, too
     lines = [f"{name} = {value!r}" for name, value in known.items()] if isinstance(known, dict) else []
-    result = "" if block.result is None else f"→ {block.result.content}"
-    return "\n".join(filter(None, [*lines, block.error, result]))
+    result = "" if call.result is None else f"→ {call.result.content}"
+    return "\n".join(filter(None, [*lines, call.error, result]))
 
 
 class Panels(App[None]):
-    """Draws a stream of events."""
-
     BINDINGS = [("q", "quit", "Quit")]
     CSS = """
-    BlockPanel { border: round $primary; padding: 0 1; Markdown { padding: 0; margin: 0; } }
-    .reasoning { border: round $surface; color: $text-muted; text-style: italic; }
+    BlockPanel { border: round $primary; padding: 0 1; }
+    Markdown { padding: 0; }
+    .reasoning { border: round $foreground-muted; color: $text-muted; text-style: italic; }
     .executing { border: round $warning; }
     .completed { border: round $success; }
     .failed { border: round $error; }
@@ -92,54 +84,41 @@ class Panels(App[None]):
     def __init__(self, events: rx.Observable[rd.Event]) -> None:
         super().__init__()
         self.events = events
-        self.panels: list[BlockPanel] = []
         self.over = asyncio.Event()
 
-    def compose(self) -> ComposeResult:
-        yield VerticalScroll()
-
     def on_mount(self) -> None:
-        self.query_one(VerticalScroll).anchor()
+        self.screen.anchor()
         self.run_worker(self.read())
 
     async def read(self) -> None:
-        async with asyncio.TaskGroup() as following:
+        async def add(stream: rd.BlockStream) -> None:
+            await self.mount(panel := BlockPanel(stream))
+            following.create_task(panel.follow())
 
-            async def add(stream: rd.BlockStream) -> None:
-                self.panels.append(panel := BlockPanel(stream))
-                await self.query_one(VerticalScroll).mount(panel)
-                following.create_task(panel.follow())
-
-            try:
-                await rd.for_each(self.events.pipe(rd.group_by_block()), add)
-            except rd.RxDeltaError as error:
-                self.notify(str(error), title=type(error).__name__, severity="error", timeout=60)
-        self.over.set()
+        try:
+            async with asyncio.TaskGroup() as following:
+                try:
+                    await rd.for_each(self.events.pipe(rd.group_by_block()), add)
+                except rd.RxDeltaError as error:
+                    self.notify(str(error), severity="error", timeout=60)
+        finally:
+            self.over.set()
         if not self.is_headless:
             self.set_timer(2, self.exit)
 
 
-@asynccontextmanager
-async def without_terminal(app: Panels) -> AsyncIterator[None]:
-    """The app when the replies are over."""
-    async with app.run_test(size=(84, 38)) as pilot:
+async def draw(app: Panels, path: str | None) -> None:
+    async with app.run_test(size=(84, 31)) as pilot:  # without a terminal
         await app.over.wait()
         await pilot.pause()
-        yield
-
-
-async def draw(path: str | None) -> None:
-    app = Panels(conversation(0))
-    async with without_terminal(app):
-        svg = app.export_screenshot(title="$ python examples/panels.py")
-        if path:  # no font is fetched from anywhere
-            Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
-        for panel in app.panels:
+        for panel in app.query(BlockPanel):
             print(panel.border_title, panel.border_subtitle or "")
+        svg = app.export_screenshot(title="$ python examples/panels.py")
+    if path:  # no font is fetched from anywhere
+        Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 
 
 if __name__ == "__main__":
-    if sys.stdout.isatty() and not sys.argv[1:]:
-        Panels(conversation(LIVE)).run()
-    else:
-        asyncio.run(draw(sys.argv[2] if sys.argv[1:2] == ["--svg"] else None))
+    live = sys.stdout.isatty() and len(sys.argv) == 1
+    app = Panels(rx.concat(*(reply(name, 0.03 if live else 0) for name in ("weather", "forecast"))))
+    app.run() if live else asyncio.run(draw(app, sys.argv[2] if sys.argv[1:2] == ["--svg"] else None))

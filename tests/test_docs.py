@@ -21,7 +21,9 @@ import rxdelta as rd
 from rxdelta.testing import sample_chunks
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = [name for _, name, _ in pkgutil.walk_packages(rd.__path__, "rxdelta.") if not name.endswith("__main__")]
+MODULES = [
+    name for _, name, _ in pkgutil.walk_packages(rd.__path__, "rxdelta.") if not name.endswith("__main__")
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [

@@ -20,7 +20,16 @@ BELOW: dict[str, set[str]] = {
     "cli": {"core", "providers", "wire", "operators", "aio", "relay", "testing"},
 }
 PURE = {"core", "providers", "wire"}
-NOT_PURE = {"asyncio", "threading", "time", "socket", "selectors", "concurrent", "multiprocessing", "reactivex"}
+NOT_PURE = {
+    "asyncio",
+    "threading",
+    "time",
+    "socket",
+    "selectors",
+    "concurrent",
+    "multiprocessing",
+    "reactivex",
+}
 THIRD_PARTIES = {"core": {"attrs"}, "operators": {"reactivex"}, "aio": {"reactivex"}, "cli": {"rich"}}
 SDKS = {"openai", "anthropic", "google", "mistralai", "cohere", "ollama", "boto3", "langchain_core"}
 
@@ -54,7 +63,9 @@ def test_a_file_keeps_to_its_room(path: Path) -> None:
         assert other in BELOW[room], f"{room} is below {other}, and imports {module}"
         private = [part for part in [*rest, name] if part.startswith("_")]
         assert not private, f"{module}.{name} is private to {other}"
-        assert len(rest) == 1 or rest[1:] == ["events"], f"import {name} from rxdelta.{other}, not from {module}"
+        assert len(rest) == 1 or rest[1:] == ["events"], (
+            f"import {name} from rxdelta.{other}, not from {module}"
+        )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -78,4 +89,6 @@ def test_no_room_but_providers_names_a_provider() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Compare):
                 texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
-                assert not {"openai", "anthropic", "openai-chat", "anthropic-messages"} & set(map(str, texts)), path
+                assert not {"openai", "anthropic", "openai-chat", "anthropic-messages"} & set(
+                    map(str, texts)
+                ), path

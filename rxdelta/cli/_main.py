@@ -102,7 +102,7 @@ def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
     if options.command == "demo":
         options.file = SAMPLES[options.sample]
         return open_sample(options.sample)
-    return nullcontext(sys.stdin.buffer) if options.file == "-" else open(options.file, "rb")  # noqa: SIM115
+    return nullcontext(sys.stdin.buffer) if options.file == "-" else open(options.file, "rb")
 
 
 async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:

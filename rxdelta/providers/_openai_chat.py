@@ -474,7 +474,11 @@ class _Choice:
         if type(entry) is not dict or not _PLAIN_ENTRY.issuperset(entry) or entry.get("id"):
             return None
         function, index = entry.get("function"), entry.get("index")
-        if type(function) is not dict or type(index) is not int or entry.get("type") not in (None, "function"):
+        if (
+            type(function) is not dict
+            or type(index) is not int
+            or entry.get("type") not in (None, "function")
+        ):
             return None
         call, arguments = self._calls.newest_at(index), function.get("arguments")
         if call is None or call.custom or type(arguments) is not str or not arguments:

@@ -19,7 +19,12 @@ from rxdelta.testing import SAMPLES, open_sample
 
 
 def chat(content: str, reason: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": {"content": content}, "finish_reason": reason}], **more}
+    return {
+        "id": "c1",
+        "model": "m",
+        "choices": [{"index": 0, "delta": {"content": content}, "finish_reason": reason}],
+        **more,
+    }
 
 
 def lines(*chunks: Any) -> bytes:
@@ -95,7 +100,8 @@ def test_a_cut_stream_is_incomplete(capsys: pytest.CaptureFixture[str], recordin
 
 
 @pytest.mark.parametrize(
-    "rest", [b"{not json}\n", lines({"id": "c1", "choices": [{"index": 0, "delta": {"content": 7}}]}), lines([1])]
+    "rest",
+    [b"{not json}\n", lines({"id": "c1", "choices": [{"index": 0, "delta": {"content": 7}}]}), lines([1])],
 )
 def test_a_malformed_chunk_in_mid_stream_keeps_the_snapshot(
     rest: bytes, capsys: pytest.CaptureFixture[str], recording: Any
@@ -107,10 +113,20 @@ def test_a_malformed_chunk_in_mid_stream_keeps_the_snapshot(
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\n\n", b"<html>502 Bad Gateway</html>", b"plain words\n", b"[1, 2]", b'{"hello": "world"}\n', b"data: [DONE]\n\n"],
+    [
+        b"",
+        b"\n\n",
+        b"<html>502 Bad Gateway</html>",
+        b"plain words\n",
+        b"[1, 2]",
+        b'{"hello": "world"}\n',
+        b"data: [DONE]\n\n",
+    ],
     ids=["empty", "blank", "html", "words", "numbers", "another object", "only the end"],
 )
-def test_what_is_no_known_stream_is_refused(data: bytes, capsys: pytest.CaptureFixture[str], recording: Any) -> None:
+def test_what_is_no_known_stream_is_refused(
+    data: bytes, capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
     assert main(["replay", recording(data), "--json"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
@@ -129,7 +145,9 @@ def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["replay"], ["demo", "nothing"], ["demo", "--speed", "-1"], ["demo", "--format", "x"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["replay"], ["demo", "nothing"], ["demo", "--speed", "-1"], ["demo", "--format", "x"]]
+)
 def test_a_wrong_call_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(arguments)
@@ -163,7 +181,9 @@ def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run([sys.executable, "-m", "rxdelta", "demo", "--json"], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "rxdelta", "demo", "--json"], capture_output=True, check=True
+    )
     assert json.loads(done.stdout)["status"] == "complete"
 
 
@@ -174,7 +194,9 @@ def test_a_pipe_that_is_still_open_is_drawn_as_it_comes() -> None:
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(lines(chat("Hi"), {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}))
+        process.stdin.write(
+            lines(chat("Hi"), {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        )
         process.stdin.flush()
         assert process.stdout.readline() == b"[text] Hi\n"
         process.stdin.write(lines(chat("", "tool_calls")))

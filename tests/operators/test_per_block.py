@@ -331,6 +331,22 @@ def test_51_an_observer_that_raises_ends_that_pipeline_and_the_rest_goes_on(
     assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
 
 
+def test_51_all_of_a_pipeline_is_left_when_the_observer_raises(caplog: pytest.LogCaptureFixture) -> None:
+    source, other, left = Subject[Any](), Subject[Any](), list[int | str]()
+
+    def fail(_: Any) -> None:
+        raise BOOM
+
+    def fn(block: rd.BlockStream) -> Observable[Any]:
+        return rx.merge(block, other).pipe(ops.finally_action(lambda: left.append(block.index)))
+
+    source.pipe(rd.per_block(fn)).subscribe(fail)
+    push(source, "S")
+    assert left == [0]
+    assert other.observers == []
+    assert len(caplog.records) == 1
+
+
 def test_51_an_observer_that_raises_in_a_pipelines_timer_ends_that_pipeline_too() -> None:
     scheduler = TestScheduler()
     source, got = Subject[Any](), list[Any]()

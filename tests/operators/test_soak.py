@@ -81,7 +81,9 @@ async def one(seed: int) -> str:
         assert call.result is not None
         assert call.result.is_error is (call.execution_status() == "failed")
         told = rd.thaw(call.result.content)
-        late = told == "the tool did not end within 2 seconds"  # as any may be, where the machine is slow enough
+        late = (
+            told == "the tool did not end within 2 seconds"
+        )  # as any may be, where the machine is slow enough
         assert late or (wanted != "hang" and told == {"error": f"ValueError: {n}"}.get(wanted, {"n": n}))
     return "done"
 

@@ -35,7 +35,9 @@ def ours(wire_format: str, chunks: list[Any]) -> dict[str, Any]:
             break
         fold.step(event)
     reply = fold.snapshot
-    calls = [call for call in reply.blocks if isinstance(call, rd.ToolCall) and call.type != "server_tool_call"]
+    calls = [
+        call for call in reply.blocks if isinstance(call, rd.ToolCall) and call.type != "server_tool_call"
+    ]
     return {
         "text": reply.text,
         "calls": [(call.call_id, call.name, rd.thaw(call.arguments)) for call in calls],
@@ -90,7 +92,9 @@ def anthropic_says(chunks: list[Any]) -> dict[str, Any]:
         snapshot = streaming.accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
     return {
         "text": "".join(block.text for block in snapshot.content if block.type == "text"),
-        "calls": [(block.id, block.name, block.input) for block in snapshot.content if block.type == "tool_use"],
+        "calls": [
+            (block.id, block.name, block.input) for block in snapshot.content if block.type == "tool_use"
+        ],
         "finish_reason": snapshot.stop_reason,
         "usage": (snapshot.usage.input_tokens, snapshot.usage.output_tokens),
     }

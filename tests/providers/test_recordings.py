@@ -28,7 +28,9 @@ def fold(source: rx.Observable[Any], wire_format: str, choice: int = 0) -> list[
     """All snapshots; those before the error, if the stream has one."""
     snapshots: list[rd.MessageDelta] = []
     errors: list[Exception] = []
-    source.pipe(rd.decode(wire_format), rd.scan_deltas(choice=choice)).subscribe(snapshots.append, errors.append)
+    source.pipe(rd.decode(wire_format), rd.scan_deltas(choice=choice)).subscribe(
+        snapshots.append, errors.append
+    )
     for error in errors:
         assert isinstance(error, rd.ProviderError), repr(error)
         assert error.snapshot is snapshots[-1]
@@ -66,7 +68,9 @@ def test_folds_to_the_expectation(wire_format: str, chunks: list[Any], expected:
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
-def test_a_finished_stream_is_a_message(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
+def test_a_finished_stream_is_a_message(
+    wire_format: str, chunks: list[Any], expected: dict[str, Any]
+) -> None:
     reply = last(chunks, wire_format)
     if expected["finish_reason"] is None and not expected.get("complete"):
         assert reply.status == "incomplete"
@@ -92,13 +96,17 @@ def test_a_hot_source_gives_the_same(wire_format: str, chunks: list[Any], expect
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
-def test_single_characters_give_the_same(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
+def test_single_characters_give_the_same(
+    wire_format: str, chunks: list[Any], expected: dict[str, Any]
+) -> None:
     pieces = single_characters(wire_format, chunks)
     assert whole(pieces, wire_format, expected) == whole(chunks, wire_format, expected)
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
-def test_sse_cut_at_every_byte_gives_the_same(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
+def test_sse_cut_at_every_byte_gives_the_same(
+    wire_format: str, chunks: list[Any], expected: dict[str, Any]
+) -> None:
     body = as_sse(chunks)
     source = rx.from_iterable([body[n : n + 1] for n in range(len(body))])
     assert fold(source.pipe(rd.parse_sse()), wire_format)[-1] == last(chunks, wire_format)
@@ -116,7 +124,11 @@ def test_every_prefix_is_a_valid_incomplete_snapshot(
         for block, after in zip(snapshot.blocks, later.blocks):
             if isinstance(block, rd.ContentPart) and isinstance(after, rd.ContentPart):
                 assert (after.text or "").startswith(block.text or "")
-            if isinstance(block, rd.ToolCall) and isinstance(after, rd.ToolCall) and block.status == "complete":
+            if (
+                isinstance(block, rd.ToolCall)
+                and isinstance(after, rd.ToolCall)
+                and block.status == "complete"
+            ):
                 assert after.status == "complete"
                 assert after.arguments == block.arguments
 
@@ -131,14 +143,18 @@ def test_the_events_keep_the_protocol(wire_format: str, chunks: list[Any], expec
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
-def test_events_survive_their_wire_form(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
+def test_events_survive_their_wire_form(
+    wire_format: str, chunks: list[Any], expected: dict[str, Any]
+) -> None:
     decoder = rd.providers.decoder(wire_format)
     for event in [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]:
         assert rd.events.from_dict(event.to_dict()) == event
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
-def test_the_first_chunk_tells_the_format(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
+def test_the_first_chunk_tells_the_format(
+    wire_format: str, chunks: list[Any], expected: dict[str, Any]
+) -> None:
     assert rd.providers.detect(chunks[0]) == wire_format
 
 

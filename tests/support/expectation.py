@@ -23,7 +23,11 @@ def expected_of(expectation: Told) -> Told:
         "tool_calls": [_call(block) for block in blocks if block["type"] == "tool_call"],
         "server_tool_calls": [_call(block) for block in blocks if block["type"] == "server_tool_call"],
         "citations": [citation for block in blocks for citation in block.get("citations", ())],
-        "others": [block["raw"] for block in blocks if block["type"] == "other" and "tool_result" in block["provider_type"]],
+        "others": [
+            block["raw"]
+            for block in blocks
+            if block["type"] == "other" and "tool_result" in block["provider_type"]
+        ],
         "finish_reason": expectation["finish_reason"],
     }
 
@@ -57,7 +61,9 @@ def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
         "tool_calls": [_told_call(call) for call in calls if call.type != "server_tool_call"],
         "server_tool_calls": [_told_call(call) for call in calls if call.type == "server_tool_call"],
         "citations": [rd.thaw(citation.raw) for part in parts for citation in part.citations],
-        "others": [_other(part) for part in parts if part.options.get("provider_type", "").endswith("_tool_result")],
+        "others": [
+            _other(part) for part in parts if part.options.get("provider_type", "").endswith("_tool_result")
+        ],
         "finish_reason": reply.provider_finish_reason,
     }
 
@@ -90,5 +96,10 @@ def order_of(reply: rd.MessageDelta | rd.Message) -> list[str]:
     return [
         kinds.get(block.type, block.type)
         for block in reply.blocks
-        if not (isinstance(block, rd.ContentPart) and block.type == "text" and not block.text and not block.citations)
+        if not (
+            isinstance(block, rd.ContentPart)
+            and block.type == "text"
+            and not block.text
+            and not block.citations
+        )
     ]

@@ -43,7 +43,12 @@ def _openai(chunk: Chunk) -> Iterator[Chunk]:
 
     for field in ("reasoning_content", "reasoning", "content", "refusal"):
         alone = field != "reasoning" or not delta.get("reasoning_details")
-        if isinstance(delta.get(field), str) and len(delta[field]) > 1 and alone and not delta.get("reasoning_details"):
+        if (
+            isinstance(delta.get(field), str)
+            and len(delta[field]) > 1
+            and alone
+            and not delta.get("reasoning_details")
+        ):
             *pieces, delta[field] = delta[field]
             for character in pieces:
                 yield piece({field: character})

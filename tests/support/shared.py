@@ -40,4 +40,6 @@ def _recordings(wire_format: str) -> Iterator[Any]:
 def _absent(path: Path, arguments: int) -> Any:
     if os.environ.get("CI") == "true":
         raise FileNotFoundError(f"CI needs {path}")
-    return pytest.param(*[None] * arguments, marks=pytest.mark.skip(reason=f"{path.name} is not here"), id="absent")
+    return pytest.param(
+        *[None] * arguments, marks=pytest.mark.skip(reason=f"{path.name} is not here"), id="absent"
+    )
