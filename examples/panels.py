@@ -84,7 +84,6 @@ class Panels(App[None]):
     def __init__(self, events: rx.Observable[rd.Event]) -> None:
         super().__init__()
         self.events = events
-        self.over = asyncio.Event()
 
     def on_mount(self) -> None:
         self.screen.anchor()
@@ -95,25 +94,22 @@ class Panels(App[None]):
             await self.mount(panel := BlockPanel(stream))
             following.create_task(panel.follow())
 
-        try:
-            async with asyncio.TaskGroup() as following:
-                try:
-                    await rd.for_each(self.events.pipe(rd.group_by_block()), add)
-                except rd.RxDeltaError as error:
-                    self.notify(str(error), severity="error", timeout=60)
-        finally:
-            self.over.set()
+        async with asyncio.TaskGroup() as following:
+            try:
+                await rd.for_each(self.events.pipe(rd.group_by_block()), add)
+            except rd.RxDeltaError as error:
+                self.notify(str(error), severity="error", timeout=60)
         if not self.is_headless:
             self.set_timer(2, self.exit)
 
 
 async def draw(app: Panels, path: str | None) -> None:
     async with app.run_test(size=(84, 31)) as pilot:  # without a terminal
-        await app.over.wait()
+        await app.workers.wait_for_complete()
         await pilot.pause()
-        for panel in app.query(BlockPanel):
-            print(panel.border_title, panel.border_subtitle or "")
+        lines = [f"{panel.border_title} {panel.border_subtitle or ''}" for panel in app.query(BlockPanel)]
         svg = app.export_screenshot(title="$ python examples/panels.py")
+    print("\n".join(lines))
     if path:  # no font is fetched from anywhere
         Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL), "utf-8")
 

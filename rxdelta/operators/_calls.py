@@ -32,7 +32,7 @@ class Calls:
     """The calls that the client is to run, as the message's fold would have them.
 
     Each has a fold of its own, so that a step costs the same however many there are; it is dropped when the call
-    has ended.
+    has ended. Calls that the provider runs are folded too, as they may turn out to be the client's.
     """
 
     def __init__(self, choice: int, limits: Limits) -> None:
@@ -54,7 +54,7 @@ class Calls:
             before = fold.snapshot if fold else None
             if fold is None or fold.step(event) is before:
                 return ()
-            return _changed(event.index, fold, "more", event.args)
+            return _changed(event.index, _call(fold), "more", event.args)
         if isinstance(event, BlockStart):
             return self._start(event)
         if isinstance(event, BlockDelta):
@@ -72,30 +72,29 @@ class Calls:
         index = event.index
         self._open.pop(index, None)
         fold = self._folded(event)
-        call = _client_call(fold)
-        if call is None:
-            self._closed.pop(index, None)
-            return ()
-        if call.call_id is not None and call.call_id == self._closed.get(index):
+        call = _call(fold)
+        if call is not None and call.call_id is not None and call.call_id == self._closed.get(index):
             return ()  # the same call once more
         self._closed.pop(index, None)
+        if call is None:
+            return ()
         check_place(index, len(self._open) + len(self._closed), self._limits)
         self._open[index] = fold
-        return _changed(index, fold, "begun", argument_text(call))
+        return _changed(index, call, "begun", argument_text(call))
 
     def _change(self, event: BlockDelta) -> Sequence[Change]:
         fold = self._open.get(event.index)
-        call = _client_call(fold)
-        if fold is None or call is None:
+        before = _call(fold)
+        if fold is None or before is None:
             return ()
         told = names_any(event.fields, _ARGUMENTS)
-        before = argument_text(call) if told else ""
+        text = argument_text(before) if told else ""
         fold.step(event)
-        call = _client_call(fold)
-        after = argument_text(call) if told and call is not None else ""
-        if after.startswith(before):
-            return _changed(event.index, fold, "more", after[len(before) :])
-        return _changed(event.index, fold, "replaced", after)
+        call = _call(fold)
+        whole = argument_text(call) if told and call is not None else ""
+        if whole.startswith(text):
+            return _changed(event.index, call, "more", whole[len(text) :])
+        return _changed(event.index, call, "replaced", whole)
 
     def _finish(self, event: BlockFinish) -> Sequence[Change]:
         index = event.index
@@ -103,25 +102,24 @@ class Calls:
             return self._end(index, event)
         if event.content is None or index in self._closed:
             return ()
-        fold = self._folded(event)
-        call = _client_call(fold)
+        call = _call(self._folded(event))
         if call is None:
             return ()
         check_place(index, len(self._open) + len(self._closed), self._limits)
         self._closed[index] = call.call_id
-        return _changed(index, fold, "begun", argument_text(call))
+        return _changed(index, call, "begun", argument_text(call))
 
     def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
         fold = self._open.pop(index)
         fold.step(event)
-        call = _client_call(fold)
+        call = _call(fold)
         if call is None:  # it turned out to be something else
             return ()
         self._closed[index] = call.call_id
         content = event.content if isinstance(event, BlockFinish) else None
         if content is not None and names_any(content, _ARGUMENTS):
-            return _changed(index, fold, "replaced", argument_text(call))
-        return _changed(index, fold, "more", "")
+            return _changed(index, call, "replaced", argument_text(call))
+        return _changed(index, call, "more", "")
 
     def _folded(self, event: BlockStart | BlockFinish) -> Fold:
         fold = Fold(choice=self._choice, limits=self._limits)
@@ -141,12 +139,13 @@ def argument_text(call: ToolCall) -> str:
     return arguments or ""
 
 
-def _client_call(fold: Fold | None) -> ToolCall | None:
+def _call(fold: Fold | None) -> ToolCall | None:
     blocks: tuple[Block, ...] = fold.snapshot.blocks if fold else ()
     block = blocks[0] if blocks else None
-    return block if isinstance(block, ToolCall) and block.type != "server_tool_call" else None
+    return block if isinstance(block, ToolCall) else None
 
 
-def _changed(index: Index, fold: Fold, how: How, text: str) -> Sequence[Change]:
-    call = _client_call(fold)
-    return () if call is None else ((index, call, how, text),)
+def _changed(index: Index, call: ToolCall | None, how: How, text: str) -> Sequence[Change]:
+    if call is None or call.type == "server_tool_call":
+        return ()
+    return ((index, call, how, text),)

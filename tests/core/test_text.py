@@ -138,6 +138,14 @@ def test_two_branches_stay_apart_whoever_reads_first() -> None:
         assert read_text(stem) == joined(LEAF + 10)
 
 
+def test_a_branch_does_not_take_the_memory_of_the_other() -> None:
+    stem = grown(10)
+    left, right = extend(stem, "left"), extend(stem, "right")
+    remembered = read_text(left)
+    assert read_text(right) is read_text(right)
+    assert read_text(left) is remembered
+
+
 def test_two_threads_extending_one_text() -> None:
     stems = [grown(n) for n in range(1, 2 * LEAF)]
     ready = threading.Barrier(2)

@@ -66,6 +66,12 @@ def test_blocks_keep_their_indexes_and_their_choice() -> None:
     assert fold(*back) == snapshot
 
 
+def test_metadata_that_looks_like_an_interruption_stays_metadata() -> None:
+    for end in ([], [ev.MessageFinish("stop")], [ev.MessageInterrupted()], [ev.MessageInterrupted("user")]):
+        snapshot = fold(ev.MessageStart(metadata={"interrupted": "never"}), *end)
+        assert fold(*rd.to_events(snapshot)) == snapshot
+
+
 def test_blocks_merged_from_small_deltas_are_numbered() -> None:
     snapshot = rd.merge_deltas(
         [
