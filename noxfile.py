@@ -43,10 +43,10 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def typing(session: nox.Session) -> None:
     """The package and the inference tests, under both checkers, strict."""
-    session.install("-e", ".[all]", *group("typing"), *group("tests"))
+    session.install("-e", ".[all]", *group("typing"), *group("tests"), *group("judges"))
     session.run("mypy")
     session.run("mypy", "tests/typing")
-    session.run("pyright")
+    session.run("pyright", "rxdelta", "tests/typing")
 
 
 @nox.session

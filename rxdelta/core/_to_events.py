@@ -77,7 +77,8 @@ def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[
         return [start, grows_by(block)(index, block.text, choice=choice), *finish]
     unparsed = block.open or (block.type == "tool_call" and block.status == "incomplete")
     finish = [] if unparsed and not ended else [BlockFinish(index, choice=choice)]
-    return [BlockStart(index, block_to_wire(block), choice=choice), *finish, *_news(block)]
+    # The news come before the finish: who reads block by block takes a call that has none to be over there.
+    return [BlockStart(index, block_to_wire(block), choice=choice), *_news(block), *finish]
 
 
 def _news(call: ToolCall) -> list[Event]:

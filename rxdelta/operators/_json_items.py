@@ -177,6 +177,6 @@ class _Array:
                 self._ended = True
                 return
             self._reader = PartialJson(max_depth=self._depth)
-            self._reader.feed(f"{self._way_here}[0{',' if stretch.endswith(',') else ''}")
+            self._reader.feed(f'{self._way_here}[""{"," if stretch.endswith(",") else ""}')
         elif stretch.endswith("]"):
             self._ended = self._reader.is_final(self._path)

@@ -83,9 +83,8 @@ class Branch(Observable[T]):
         return Disposable(partial(self._leave, observer))
 
     def _catch_up(self, observer: abc.ObserverBase[T]) -> None:
-        for value in self._so_far():
-            self._tell(observer, partial(observer.on_next, value))
-        if self._split is None:
+        told = all(self._tell(observer, partial(observer.on_next, value)) for value in self._so_far())
+        if told and self._split is None:
             self._tell_end(observer)
 
     def _emit(self, value: T) -> None:
@@ -106,11 +105,14 @@ class Branch(Observable[T]):
             observer, observer.on_completed if failure is None else partial(observer.on_error, failure)
         )
 
-    def _tell(self, observer: abc.ObserverBase[T], notify: Callable[[], None]) -> None:
+    def _tell(self, observer: abc.ObserverBase[T], notify: Callable[[], None]) -> bool:
+        """Whether it could be told."""
         try:
             notify()
         except Exception as error:
             self._drop(observer, error)
+            return False
+        return True
 
     def _drop(self, observer: abc.ObserverBase[T], error: Exception) -> None:
         self._leave(observer)

@@ -41,7 +41,7 @@ def names(*given: rd.Event) -> list[str]:
         ([ev.BlockStart(0, CHUNK), ev.ToolUpdate("c", "executing")], ["MessageStart", "BlockStart", "ToolUpdate"]),
         ([ev.BlockStart(0, CHUNK), ev.MessageFinish("stop")], ["MessageStart", "BlockStart", "BlockFinish", "MessageFinish"]),
         ([ev.BlockStart(0, CHUNK), ev.ToolUpdate("c", "failed"), ev.ToolCallDelta(0, "x"), ev.BlockFinish(0)],
-         ["MessageStart", "BlockStart", "BlockFinish", "ToolUpdate"]),
+         ["MessageStart", "BlockStart", "ToolUpdate", "BlockFinish"]),
         ([ev.BlockStart(0, TEXT), ev.MessageInterrupted("user")], ["MessageStart", "BlockStart", "BlockFinish", "MessageInterrupted"]),
         ([ev.AttemptReset(1)], ["AttemptReset", "MessageStart"]),
         ([ev.AttemptReset(0, usage=rd.TokenUsage(1))], ["AttemptReset", "MessageStart"]),

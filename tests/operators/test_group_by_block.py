@@ -947,3 +947,21 @@ def test_after_any_events_the_blocks_are_those_of_the_fold(events: list[Any]) ->
             mine = {index: block for (at, index), block in newest.items() if at == choice}
             assert mine == {block.key: block for block in fold.snapshot.blocks}
             assert all(mine[block.key].open is block.open for block in fold.snapshot.blocks)
+
+
+def test_a_call_that_a_late_reader_is_told_of_goes_on_after_its_finish() -> None:
+    """`to_events` tells that it runs before it tells that its block has ended."""
+    fold = rd.Fold()
+    call = {"type": "tool_call", "id": "c", "name": "f", "args": {}}
+    for event in [
+        rd.events.BlockStart(0, call),
+        rd.events.ToolUpdate("c", "executing"),
+        rd.events.BlockFinish(0),
+    ]:
+        fold.step(event)
+    later = rd.events.ToolUpdate("c", "completed")
+    seen: list[Any] = []
+    rx.from_iterable([*rd.to_events(fold.snapshot), later]).pipe(rd.per_block(lambda block: block)).subscribe(
+        seen.append
+    )
+    assert seen[-1].execution_status() == "completed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -112,6 +113,20 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
     assert source.observers == []
 
 
+def test_choices_that_nobody_can_reach_are_not_kept() -> None:
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(thing, rd.ChoiceStream) for thing in gc.get_objects())
+
+    source = Subject[Any]()
+    outer = source.pipe(rd.group_by_choice()).subscribe(lambda one: one.subscribe())
+    push(source, "M")
+    before = alive()
+    outer.dispose()
+    push(source, "NH")
+    assert alive() == before
+
+
 def test_disposing_inside_on_next_where_a_choice_begins() -> None:
     source, subscription = Subject[Any](), SerialDisposable()
     subscription.disposable = source.pipe(rd.group_by_choice()).subscribe(lambda _: subscription.dispose())
@@ -204,6 +219,25 @@ def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFi
         "a subscriber of choice 0",
         "a subscriber of choice 1",
     ]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_51_one_that_raises_while_it_catches_up_is_told_nothing_more(
+    ended: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, streams, got = Subject[Any](), list[rd.ChoiceStream](), list[Any]()
+    source.pipe(rd.group_by_choice()).subscribe(streams.append)
+    push(source, "MSaF")
+    if ended:
+        source.on_completed()
+
+    def fail(event: Any) -> None:
+        got.append(event)
+        raise BOOM
+
+    streams[0].subscribe(fail, got.append, lambda: got.append("|"))
+    push(source, "E")
+    assert len(got) == len(caplog.records) == 1
 
 
 def test_limits() -> None:

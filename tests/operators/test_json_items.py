@@ -103,6 +103,8 @@ def test_the_items_of(text: str, path: Any, expected: list[Any], size: int) -> N
         pytest.param("[1] 2", [1], 4, id="21: behind the end"),
         pytest.param('[1, "\n"]', [1], 5, id="29: a control character"),
         pytest.param("[1, NaN]", [1], 4, id="25: no number"),
+        pytest.param("[null5]", [None], 5, id="a digit behind a word"),
+        pytest.param('["a"e5]', ["a"], 4, id="a letter behind a string"),
         pytest.param("[[1], [2, x]]", [[1]], 10, id="within an item"),
         pytest.param("oops", [], 0, id="no JSON"),
         pytest.param('```\n["a", x', ["a"], 10, id="in a fence"),
@@ -233,7 +235,7 @@ def test_an_item_costs_the_same_however_long_the_array_is(monkeypatch: pytest.Mo
     text = json.dumps({"list": [{"n": n} for n in range(3000)]})
     assert len(of(text, "list", size=7)) == 3000
     assert longest == 2
-    assert read <= len(text) + 3000 * len('{"list":[0,')
+    assert read <= len(text) + 3000 * len('{"list":["",')
 
 
 characters = st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/`,]}\n\x00é😀')

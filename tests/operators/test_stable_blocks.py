@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex import operators as ops
@@ -265,6 +265,8 @@ def test_10_000_blocks() -> None:
 
 # For any text and any cutting.
 
+steady = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+
 INDENTS = ["", " ", "  ", "   ", "    ", "     ", "\t", " \t", "      "]
 MARKERS = ["> ", ">", "- ", "* ", "+   ", "1. ", "2) ", "10. ", "-", ">> ", "- - ", "> - "]
 CONTENTS = [
@@ -323,6 +325,7 @@ def documents(line: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 ANY = documents(lines(INDENTS, MARKERS, CONTENTS + BARS)) | st.text("ab \t\n\r>-*#`~=|:<!1.)\\é", max_size=80)
 
 
+@steady
 @given(text=ANY, data=st.data())
 def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(0, len(text)), max_size=12).map(sorted))
@@ -337,6 +340,7 @@ def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: 
     assert splitter.value.sealed == cut(text) == cut(text, 1)
 
 
+@steady
 @given(text=ANY, more=ANY)
 def test_what_is_sealed_stays_whatever_comes(text: str, more: str) -> None:
     splitter = rd.MarkdownSplitter()
@@ -360,6 +364,7 @@ JUDGED = documents(ORDINARY | ORDINARY | DEEPER | TABLES).filter(
 )
 
 
+@steady
 @given(text=JUDGED)
 @example("- a\n\n- b\n\n\nc\n")
 @example("> - ```\n>   a\n>\n> - b\nc\n\n---\n")
@@ -369,6 +374,7 @@ def test_rendering_the_blocks_is_rendering_the_whole(text: str) -> None:
     assert "".join(judge.render(block) for block in cut(text)) == judge.render(text)
 
 
+@steady
 @given(text=JUDGED.filter(lambda text: ">" not in text or "    " not in text.expandtabs(4)))
 def test_no_block_could_have_been_cut_further(text: str) -> None:
     markdown_it = pytest.importorskip("markdown_it")
@@ -662,6 +668,7 @@ def test_a_reply(wire_format: str) -> None:
     assert got == [md("Let me "), md("Let me look."), md("Let me look.", "")]
 
 
+@steady
 @given(texts=st.lists(ANY, max_size=3), data=st.data())
 def test_the_text_is_that_of_the_snapshot_and_its_parts_are_cut_one_by_one(
     texts: list[str], data: st.DataObject

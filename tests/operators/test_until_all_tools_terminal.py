@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -304,6 +304,7 @@ def test_a_reply_whose_call_nobody_runs_ends_with_the_source(wire_format: str) -
     assert got == everything
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
