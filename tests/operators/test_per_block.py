@@ -422,7 +422,7 @@ def test_3_a_live_stream_for_each_block_of_a_recording() -> None:
     newest = {block.key: block for block in drawn}
     assert list(newest.values()) == list(whole.blocks)
     assert all(not block.open for block in newest.values())
-    assert 8 <= len(drawn) <= 40  # the first and the last of each, and what fifty milliseconds let through
+    assert len(drawn) >= 8  # of each of the four the first and the last
 
 
 def test_3_live_and_paced_by_itself_and_left_in_the_middle() -> None:
@@ -435,7 +435,8 @@ def test_3_live_and_paced_by_itself_and_left_in_the_middle() -> None:
             async for block in blocks:
                 if isinstance(block, rd.ToolCall):
                     break
-        await asyncio.sleep(0.005)
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     run_loop(main)
 
