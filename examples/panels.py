@@ -53,7 +53,7 @@ class BlockPanel(VerticalGroup):
 
     async def draw(self, block: rd.ContentPart | rd.ToolCall) -> None:
         if isinstance(block, rd.ToolCall):
-            status = "failed" if block.error else block.execution_status()
+            status = block.execution_status()
             self.border_title, self.border_subtitle = block.display_text or block.name, status
             self.set_classes(f"tool_call {status}")
             self.query_one(Static).update(card(block))

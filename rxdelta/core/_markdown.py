@@ -171,9 +171,8 @@ _LONE_TAG = re.compile(
 
 _NOTHING, _PARAGRAPH, _TABLE, _FENCED, _INDENTED, _RAW = range(6)
 _QUOTE = 0
-_DEEPEST = (
-    32  # containers within each other; what is deeper is read as text, so that a line costs what it is long
-)
+# Containers within each other. What is deeper is read as text, so that a line costs what it is long.
+_DEEPEST = 32
 
 
 class _Structure:

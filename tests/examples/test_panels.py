@@ -57,7 +57,7 @@ class Reply:
 
     def texts(self) -> list[str]:
         bodies = [panel.children[0] for panel in self.app.query(panels.BlockPanel) if panel.children]
-        return [body.source if isinstance(body, Markdown) else str(body.content) for body in bodies]
+        return [body.source if isinstance(body, Markdown) else str(body.visual) for body in bodies]
 
     def frames(self) -> list[tuple[Any, Any]]:
         return [(panel.border_title, panel.border_subtitle) for panel in self.app.query(panels.BlockPanel)]
@@ -127,16 +127,13 @@ def test_each_block_has_its_panel_and_a_call_shows_how_far_it_is() -> None:
 
 def test_a_call_that_must_not_be_run_has_failed() -> None:
     async def test(reply: Reply, until: Any) -> None:
-        reply.send(
-            ev.MessageStart(),
-            call(0, "c1"),
-            ev.ToolCallDelta(0, '{"city": "Li'),
-            ev.MessageFinish("length"),
-            None,
-        )
+        reply.send(ev.MessageStart(), call(0, "c1"), ev.ToolCallDelta(0, '["Lisbon"]'), ev.BlockFinish(0))
         await until(lambda: [end for _, end in reply.frames()] == ["failed"])
+        reply.send(call(1, "c2"), ev.ToolCallDelta(1, '{"city": "Os'), ev.MessageFinish("length"), None)
+        await until(lambda: [end for _, end in reply.frames()] == ["failed", "failed"])
         await reply.app.workers.wait_for_complete()
-        assert "token limit" in reply.texts()[0]
+        assert "object" in reply.texts()[0]
+        assert "token limit" in reply.texts()[1]
         assert reply.answers == {}
 
     drive(test)
@@ -153,6 +150,10 @@ def test_what_has_come_stays_when_the_stream_breaks() -> None:
         await until(lambda: [end for _, end in reply.frames()] == [None, "StreamInterrupted"])
         await reply.app.workers.wait_for_complete()
         assert reply.texts() == ["Do", "ne"]
+        assert [sorted(panel.classes) for panel in reply.app.query(panels.BlockPanel)] == [
+            ["text"],
+            ["failed", "text"],
+        ]
         assert [notice.message for notice in reply.app._notifications] == ["the cable is out"]
 
     drive(test)
@@ -166,6 +167,7 @@ def test_q_ends_it_and_closes_the_request() -> None:
             while reply.frames() == []:
                 await pilot.pause()
             await pilot.press("q")
+            assert reply.app.return_code == 0
         assert not reply.app.is_running
         while not reply.closed:
             await asyncio.sleep(0)

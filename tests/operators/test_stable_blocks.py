@@ -58,7 +58,8 @@ CUTS = {
     "a paragraph is ended by an item": "a\n¦- b",
     "but not by an empty one, nor by another number than 1": "a\n2. b\n*\nc\n¦1. d",
     "an item that begins with two blank lines is empty": "-\n\n¦  a\n",
-    "with one it isn't": "-\n  a\n\n  b\n",
+    "and one column is too little": "-\n¦ a",
+    "with one blank line it isn't": "-\n  a\n\n  b\n",
     "and the list goes on": "-\n\n- a\n",
     "numbers of ten digits are text": "1234567890. a\n¦- b",
     "text after an item must be indented far enough": "1. a\n\n   b\n\n¦  c",
@@ -68,6 +69,9 @@ CUTS = {
     "a quote goes on lazily": "> a\nb\n¦# c",
     "but has no line under it": "> a\n¦---\n¦b",
     "and not when its text has ended": "> # a\n¦b",
+    "one blank belongs to the mark": ">    a\nb\n\n¦c",
+    "the others to what follows": ">     a\n¦b",
+    "a mark behind four blanks is none": "> # a\n¦    > b\n",
     "a list in a quote": "> - a\nb\n> c\n\n¦  d",
     "a quote in a list": "- > a\nb\n\n  > c\n\n¦d",
     "fences": "```py\na\n\n# b\n```\n¦c\n",
@@ -93,7 +97,7 @@ CUTS = {
     "a lone tag, too": "a|b\n-|-\n<b>\n# c\n".replace("# c", "¦# c"),
     "a row of delimiters needs as many columns": "a\\|b\n-|-\n---\n¦c",
     "and a head that isn't indented": "a\n    b|c\n-|-\n===\n¦d",
-    "nor goes on lazily": "> a\nb|c\n> -|-\n> ===\n¦d",
+    "nor goes on lazily": "> a\nb|c\n> -|-\nd\n\n¦e",
     "a table in a quote doesn't go on lazily": "> a|b\n> -|-\n¦c",
     "html": "<div>\na\n\n¦b\n\n¦</div>\n\n¦c",
     "html ends a paragraph": "a\n¦<DIV\n\n¦b",
@@ -174,7 +178,8 @@ def test_values_do_not_change_and_behave_like_values() -> None:
 
 
 def test_half_a_surrogate_pair_can_be_encoded() -> None:
-    assert rd.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n").sealed == ("😀 \ufffd\n\n",)
+    sealed = rd.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n# a\n").sealed
+    assert sealed == ("😀 \ufffd\n\n", "# a\n")
 
 
 # What it costs: counted, not timed.

@@ -55,6 +55,7 @@ MARKS: dict[str, Any] = {
     "M": reply(OPEN, call("c2", "executing"), status="length"),
     "N": reply(call(), status="length"),
     "I": reply(call(arguments="{", status="complete"), status="interrupted"),
+    "J": reply(call(status="incomplete"), status="length"),
     "s": reply(call(type="server_tool_call")),
     "?": ev.TextDelta(0, "Hi"),
 }
@@ -78,6 +79,7 @@ MARKS: dict[str, Any] = {
         pytest.param("-b-M-L---", "-b-M-(L|)", id="an open call that was cut is never run"),
         pytest.param("-b-N-d---", "-b-N-(d|)", id="a whole call is, though the message was cut"),
         pytest.param("-b-I-----", "-b-(I|)", id="nor is one whose arguments are no object"),
+        pytest.param("-b-J-----", "-b-(J|)", id="nor is one that was still open"),
         pytest.param("-b-o-d---", "-b-o-(d|)", id="an open call of a complete message is"),
         pytest.param("-m-a-d---", "-(m|)", id="only the first such snapshot"),
         pytest.param("m--------", "(m|)", id="at once"),
@@ -187,6 +189,19 @@ def test_52_an_observer_may_emit_inside_on_next(more: str) -> None:
     source.on_next(MARKS["e"])
     assert got == [MARKS["q"], MARKS["d"], "|"]
     assert source.observers == []
+
+
+def test_52_a_source_that_completes_inside_on_next_completes_it_thereafter() -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def draw(snapshot: Any) -> None:
+        source.on_completed()
+        got.append(snapshot)
+
+    source.pipe(rd.until_all_tools_terminal()).subscribe(draw, on_completed=lambda: got.append("|"))
+    source.on_next(MARKS["d"])
+    assert got == [MARKS["d"], "|"]
 
 
 @pytest.mark.parametrize("mark", ["q", "d"])
