@@ -49,7 +49,7 @@ class Model(BaseModel):
     title: str
     steps: list[Walk] = []
     spot: Spot2 | None = None
-    by_name: dict[str, Spot2] = Field(default_factory=dict)
+    by_name: dict[str, Annotated[Spot2, "noted"]] = Field(default_factory=dict)
 
 
 class Spot2(BaseModel):
@@ -69,6 +69,7 @@ class Everything:
     either: Union[Step, Spot]  # noqa: UP007
     or_text: Step | str
     or_many: Step | list[Step]
+    either_many: list[Step] | list[Spot]
     by_name: Mapping[str, Spot]
     noted: Annotated[Sequence[Annotated[Spot, "wet"]], "all"]
     model: Spot2
@@ -146,6 +147,7 @@ def test_what_has_come_is_built_all_the_way_in() -> None:
             "either": {"what": "e"},
             "or_text": {"what": "o"},
             "or_many": [{"what": "n"}],
+            "either_many": [{"what": "e"}],
             "by_name": {"x": {"name": "X"}},
             "noted": [{"name": "N"}],
             "model": {"spotName": "P"},
@@ -159,6 +161,7 @@ def test_what_has_come_is_built_all_the_way_in() -> None:
     assert (made.maybe, made.or_text, made.or_many) == (Step("m"), Step("o"), [Step("n")])
     assert made.either == {"what": "e"}  # of two classes neither is ours to choose
     assert isinstance(made.either, FrozenDict)
+    assert made.either_many == [{"what": "e"}]
     assert (made.by_name, made.noted) == ({"x": Spot("X")}, [Spot("N")])
     assert made.model == Spot2(spotName="P")
     assert made.box == Box(3, Box(4))
@@ -308,6 +311,7 @@ def test_what_the_constructor_refuses_is_refused(cls: type, value: Any) -> None:
 def test_a_dataclass_within_a_model_and_a_model_within_a_dataclass() -> None:
     value = {"title": "T", "steps": [{"to": "w"}], "by_name": {"a": {"name": "A"}}}
     assert partial(Model, value) == whole(Model, value)
+    assert isinstance(partial(Model, value).by_name["a"], Spot2)
     assert whole(Model, value).steps == [Walk("w")]
 
     @dataclasses.dataclass
@@ -342,14 +346,15 @@ def test_what_is_closed_is_built_once() -> None:
     reader = rd.PartialJson()
     memo: Any = {}
     seen: list[Any] = []
-    for character in '{"steps": [{"what": "a"}, {"what": "b"}], "title": "x"}':
+    for character in '{"steps": [{"what": "a"}, {"what": "b"}], "maybe": {"what": "m"}, "title": "x"}':
         reader.feed(character)
         made, memo = into.partial(reader.value, memo)
         if len(getattr(made, "steps", ())) == 2:
             seen.append(made)
     assert len({id(made.steps[0]) for made in seen}) == 1
     assert len({id(made) for made in seen}) > 10
-    assert len(memo) <= 6
+    assert len({id(made.maybe) for made in seen if hasattr(made, "title")}) == 1
+    assert len(memo) <= 8
     assert [step.what for step in seen[-1].steps] == ["a", "b"]
 
 
