@@ -100,7 +100,9 @@ NOT_CLOSED = "not valid JSON: Expecting value at character 6"
         pytest.param([start(), args('{"b": 2'), so_far('{"a": 1}')], [{}, {"a": 1}], id="replaced"),
         pytest.param([start(), args('{"b": 2}'), so_far("")], [{"b": 2}, None], id="blanked"),
         pytest.param(
-            [start(), args('{"b": 2}'), so_far('{"a": 1}'), args(" ")], [{"b": 2}, {"a": 1}], id="and is told once"
+            [start(), args('{"b": 2}'), so_far('{"a": 1}'), args(" ")],
+            [{"b": 2}, {"a": 1}],
+            id="and is told once",
         ),
         pytest.param(
             [start(), args("x"), so_far('{"a": 1}'), FINISH], [(None, "..."), {"a": 1}, DONE], id="mended"
