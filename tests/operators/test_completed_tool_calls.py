@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.marbles import marbles, run
@@ -230,6 +230,7 @@ events = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(events=events, end=st.sampled_from(["stop", "length", None]))
 def test_each_is_what_the_fold_gives_at_that_moment(events: list[Any], end: str | None) -> None:
     last: list[Any] = [] if end is None else [ev.MessageFinish(end)]

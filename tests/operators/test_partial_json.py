@@ -107,6 +107,9 @@ def test_a_value_whenever_what_can_be_seen_changed() -> None:
         pytest.param(
             [start(), says("[1]"), start(type="reasoning")], [[1], None], id="begun again as reasoning"
         ),
+        pytest.param(
+            [start(), says("[1]"), FINISH, start(type="reasoning")], [[1], None], id="after its end too"
+        ),
         pytest.param([start(type="reasoning"), says("[1]"), ev.ReasoningDelta(0, "[1]")], [], id="reasoning"),
     ],
 )

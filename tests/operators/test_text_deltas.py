@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.marbles import marbles, run
@@ -168,6 +168,7 @@ steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(told=st.lists(st.tuples(st.integers(0, 2), words), max_size=20), finished=st.sets(st.integers(0, 2)))
 def test_at_every_moment_the_pieces_of_a_block_are_its_text(
     told: list[tuple[int, str]], finished: set[int]
@@ -188,6 +189,7 @@ def test_at_every_moment_the_pieces_of_a_block_are_its_text(
         assert sum(map(len, together)) == len(snapshot.text)
 
 
+@settings(deadline=None)
 @given(steps=steps)
 def test_whatever_comes_gives_text_that_can_be_written(steps: list[tuple[str, int, Any]]) -> None:
     events: list[Any] = []

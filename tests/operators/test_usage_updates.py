@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
 from support.marbles import marbles, run
@@ -87,6 +87,7 @@ events = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(events=events)
 def test_it_is_what_the_snapshots_say(events: list[Any]) -> None:
     first = next((n for n, event in enumerate(events) if isinstance(event, ev.MessageFinish)), len(events))
