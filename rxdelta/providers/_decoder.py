@@ -9,9 +9,23 @@ import attrs
 
 from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, TokenUsage, freeze
 
-__all__ = ["Decoder", "Fields", "as_mapping", "usage_of"]
+__all__ = [
+    "NOTHING",
+    "Decoder",
+    "Fields",
+    "as_mapping",
+    "due",
+    "kept",
+    "others",
+    "remember",
+    "usage_of",
+    "word",
+]
 
 Chunk = Mapping[str, Any]
+
+NOTHING: tuple[object, ...] = (None, "", [], {})
+"""The values that say nothing."""
 
 
 class Decoder(Protocol):
@@ -33,7 +47,7 @@ class Decoder(Protocol):
 
 def as_mapping(chunk: object, wire_format: str) -> Chunk:
     """The chunk as a mapping: a dict as it is, an SDK's (pydantic) object with the fields that were sent."""
-    if isinstance(chunk, Mapping):
+    if type(chunk) is dict or isinstance(chunk, Mapping):
         return chunk  # pyright: ignore[reportUnknownVariableType]
     dump = getattr(chunk, "model_dump", None)
     if callable(dump) and not isinstance(chunk, type):
@@ -59,7 +73,7 @@ class Fields:
 
     def mapping(self, value: object, path: str) -> Chunk:
         """An object; the empty one for `None`."""
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             return value  # pyright: ignore[reportUnknownVariableType]
         if value is None:
             return {}
@@ -81,6 +95,13 @@ class Fields:
             return ""
         raise self.fail(path, "a string", value)
 
+    def text_of(self, source: Mapping[str, Any], name: str, path: str) -> str:
+        """The string that an object has under a name. `path` is the object's own."""
+        value = source.get(name)
+        if type(value) is str:
+            return value
+        return self.text(value, f"{path}.{name}" if path else name)
+
     def index(self, value: object, path: str) -> int:
         """A block's or choice's index. A bool, a float, a string and a negative number are mistakes."""
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -97,3 +118,38 @@ def usage_of(raw: Mapping[str, Any], input_tokens: object, output_tokens: object
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def word(value: object) -> str | None:
+    """A string that says something, where anything else is as good as nothing."""
+    return value if isinstance(value, str) and value else None
+
+
+def kept(source: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that nobody can change."""
+    return {name: freeze(value, lenient=True) for name, value in source.items()}
+
+
+def others(source: Mapping[str, Any], read: frozenset[str]) -> dict[str, Any]:
+    """What an object says beyond the fields that are read."""
+    if read.issuperset(source):
+        return {}
+    return kept({name: value for name, value in source.items() if name not in read and value not in NOTHING})
+
+
+def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
+    """Of each field the last value that says something; of an object within, its fields each for themselves."""
+    for name, value in found.items():
+        before = known.get(name)
+        if value in NOTHING or value == before:
+            continue
+        now = freeze(value, lenient=True)
+        if isinstance(before, Mapping) and isinstance(now, Mapping):
+            now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
+        if now is not None:
+            known[name] = now
+
+
+def due(size: int, told: int) -> bool:
+    """Whether what can only be told whole has grown by an eighth, so that all tellings stay linear."""
+    return size > told and size * 8 >= told * 9

@@ -54,7 +54,17 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.providers._decoder import Fields, as_mapping, usage_of
+from rxdelta.providers._decoder import (
+    NOTHING,
+    Fields,
+    as_mapping,
+    due,
+    kept,
+    others,
+    remember,
+    usage_of,
+    word,
+)
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
 
@@ -144,7 +154,7 @@ class OpenAIChatDecoder:
         ended = False
         for place, found in enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
-            choice = _mapping(found, path)
+            choice = _READ.mapping(found, path)
             state = self._choice(out, choice, path)
             state.read(out, choice, path)
             if error is None:  # what breaks off is not finished, whatever it says
@@ -158,7 +168,7 @@ class OpenAIChatDecoder:
             self._finish_together(out)
         self._usage_runs |= usage_came
         if foreign:
-            out.append(events.ProviderEvent("openai", _word(chunk.get("object")) or "chunk", _kept(chunk)))
+            out.append(events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk)))
         if error is not None:
             self._break_off(out, error)
         self._out = []
@@ -189,9 +199,9 @@ class OpenAIChatDecoder:
     def _read_envelope(self, chunk: Json, of_the_message: bool) -> bool:
         """Take what is said of the whole message. True for a chunk that is none of it, to be passed on."""
         if self._id is None:
-            self._id = _word(chunk.get("id"))
+            self._id = word(chunk.get("id"))
         if self._model is None:
-            self._model = _word(chunk.get("model"))
+            self._model = word(chunk.get("model"))
         if "created" not in self._extras and chunk.get("created") and type(chunk["created"]) in (int, float):
             self._extras["created"] = chunk["created"]
         if _ENVELOPE.issuperset(chunk):
@@ -199,11 +209,11 @@ class OpenAIChatDecoder:
         extras = {name: value for name, value in chunk.items() if name not in _ENVELOPE}
         if not of_the_message and "prompt_filter_results" not in chunk:
             foreign = [value for name, value in extras.items() if name not in _PLAIN_CHUNK]
-            if any(value not in _NOTHING for value in foreign):
+            if any(value not in NOTHING for value in foreign):
                 return True
         if "x_groq" in extras:
             extras["x_groq"] = {name: value for name, value in _groq(chunk).items() if name not in _GROQ}
-        _remember(self._extras, extras)
+        remember(self._extras, extras)
         return False
 
     def _show_usage(self, out: Out) -> bool:
@@ -222,12 +232,12 @@ class OpenAIChatDecoder:
                 state.finish(out, self._model, self._extras)
 
     def _break_off(self, out: Out, error: Json) -> None:
-        message, code = _word(error.get("message")), error.get("code")
-        more = any(value not in _NOTHING for name, value in error.items() if name not in _ERROR)
+        message, code = word(error.get("message")), error.get("code")
+        more = any(value not in NOTHING for name, value in error.items() if name not in _ERROR)
         if more or message is None:  # such as Groq's `failed_generation`
-            out.append(events.ProviderEvent("openai", "error", _kept(error)))
-        code = str(code) if type(code) is int else _word(code)
-        out.append(events.StreamError(message or "unknown error", _word(error.get("type")), code))
+            out.append(events.ProviderEvent("openai", "error", kept(error)))
+        code = str(code) if type(code) is int else word(code)
+        out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
         self._end()
 
     def _end(self) -> None:
@@ -318,9 +328,9 @@ class _Choice:
     def read(self, out: Out, choice: Json, path: str) -> None:
         name = "delta" if "delta" in choice else "message"
         path = f"{path}.{name}"
-        delta = _mapping(choice.get(name), path)
+        delta = _READ.mapping(choice.get(name), path)
         if self.finished:
-            self._late |= any(value not in _NOTHING for field, value in delta.items() if field != "role")
+            self._late |= any(value not in NOTHING for field, value in delta.items() if field != "role")
             return
         self.read_reasoning(out, delta, path)
         for field, read in _FIELDS.items():
@@ -328,9 +338,9 @@ class _Choice:
             if value is not None:
                 read(self, out, value, f"{path}.{field}")
         if not _DELTA.issuperset(delta):
-            _remember(self._extras, {name: delta[name] for name in delta if name not in _DELTA})
+            remember(self._extras, {name: delta[name] for name in delta if name not in _DELTA})
         if not _CHOICE.issuperset(choice):
-            _remember(self._extras, {name: choice[name] for name in choice if name not in _CHOICE})
+            remember(self._extras, {name: choice[name] for name in choice if name not in _CHOICE})
         for name in _APPENDED:
             if choice.get(name) is not None:
                 self._append(name, choice[name])
@@ -341,7 +351,7 @@ class _Choice:
             at = f"{path}.reasoning_details"
             for place, entry in enumerate(_READ.items(delta["reasoning_details"], at)):
                 told |= self.read_detail(out, entry, f"{at}[{place}]")
-        text = _text(delta, "reasoning_content", path) or _text(delta, "reasoning", path)
+        text = _READ.text_of(delta, "reasoning_content", path) or _READ.text_of(delta, "reasoning", path)
         if text and not told:
             self._write(out, "reasoning", text)
 
@@ -351,12 +361,12 @@ class _Choice:
         What follows a signature is another reasoning if the entry has another `index`.
         """
         entry = _READ.mapping(found, path)
-        fields = _rest(entry, _DETAIL)
-        if _word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
+        fields = others(entry, _DETAIL)
+        if word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
             fields["provider_type"] = entry["type"]
-        index, data = entry.get("index"), _text(entry, "data", path)
-        text = _text(entry, "text", path) or _text(entry, "summary", path)
-        signature = _text(entry, "signature", path)
+        index, data = entry.get("index"), _READ.text_of(entry, "data", path)
+        text = _READ.text_of(entry, "text", path) or _READ.text_of(entry, "summary", path)
+        signature = _READ.text_of(entry, "signature", path)
         if data:
             self._whole(out, {**fields, "type": "reasoning", "redacted": True, "data": data})
         if signature:
@@ -401,15 +411,15 @@ class _Choice:
     def read_part(self, out: Out, found: object, path: str) -> None:
         """A part of a content that is a list."""
         part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, path)
-        kind = _word(part.get("type"))
+        kind = word(part.get("type"))
         if kind == "text":
-            text = _text(part, "text", path)
+            text = _READ.text_of(part, "text", path)
             if text:
                 self._write(out, "text", text)
             self.read_annotations(out, part.get("annotations"), f"{path}.annotations")
         elif kind in ("thinking", "reasoning"):
             self.read_thinking(out, part.get(kind, part.get("text")), f"{path}.{kind}")
-            if _text(part, "signature", path):
+            if _READ.text_of(part, "signature", path):
                 self._describe(out, {"signature": part["signature"]})
         elif kind == "refusal":
             self.read_refusal(out, part.get("refusal"), f"{path}.refusal")
@@ -424,13 +434,13 @@ class _Choice:
             part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, at)
             if part.get("type") != "text":
                 self._pass_on(out, part)
-            elif text := _text(part, "text", at):
+            elif text := _READ.text_of(part, "text", at):
                 self._write(out, "reasoning", text)
 
     def _pass_on(self, out: Out, part: Json) -> None:
         """A block of a type that isn't ours. What calls itself a call here is none that we could read."""
         self._end_prose(out)
-        self._whole(out, {"type": "non_standard", "value": _kept(part)})
+        self._whole(out, {"type": "non_standard", "value": kept(part)})
 
     def read_annotations(self, out: Out, found: object, path: str) -> None:
         """Citations of the text being written; where there is none they are kept for the finish."""
@@ -440,7 +450,7 @@ class _Choice:
                 self._citations.append(_citation(annotation))
             else:
                 self._append("annotations", [annotation])
-        if _due(len(self._citations), self._cited):
+        if due(len(self._citations), self._cited):
             self._tell_citations(out)
 
     def _tell_citations(self, out: Out) -> None:
@@ -456,7 +466,7 @@ class _Choice:
     def read_tool_calls(self, out: Out, entries: object, path: str) -> None:
         for place, entry in enumerate(_READ.items(entries, path)):
             at = f"{path}[{place}]"
-            fragment = _mapping(entry, at)
+            fragment = _READ.mapping(entry, at)
             index = fragment.get("index")
             if index is not None:
                 index = _READ.index(index, f"{at}.index")
@@ -495,8 +505,11 @@ class _Choice:
     def read_fragment(self, out: Out, entry: Json, index: int | None, path: str) -> None:
         custom = entry.get("type") == "custom" or entry.get("custom") is not None
         kind, said = ("custom", "input") if custom else ("function", "arguments")
-        function = _mapping(entry.get(kind), f"{path}.{kind}")
-        call_id, name = _id(_text(entry, "id", path)), _text(function, "name", f"{path}.{kind}")
+        function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
+        call_id, name = (
+            _id(_READ.text_of(entry, "id", path)),
+            _READ.text_of(function, "name", f"{path}.{kind}"),
+        )
         arguments = _arguments(function.get(said), f"{path}.{kind}.{said}")
         fields = _call_fields(entry, function)
         if call_id in self._calls.ended:
@@ -578,16 +591,16 @@ class _Choice:
             key = (
                 index
                 if type(index) is int
-                else _word(entry.get("id")) or _word(entry.get("arguments")) or place
+                else word(entry.get("id")) or word(entry.get("arguments")) or place
             )
-            fields = _rest(entry, _EXECUTED)
-            name = _word(entry.get("name")) or _word(entry.get("type"))
+            fields = others(entry, _EXECUTED)
+            name = word(entry.get("name")) or word(entry.get("type"))
             if key not in self._tools and name is None:
                 self._pass_on(out, entry)
                 continue
             if key not in self._tools:
                 self._end_prose(out)
-                call_id = _id(_word(entry.get("id")) or "") or self._made_up_id()
+                call_id = _id(word(entry.get("id")) or "") or self._made_up_id()
                 self._tools[key] = call_id, False
                 call = {"id": call_id, "name": name, "args": freeze(entry.get("arguments"), lenient=True)}
                 self._whole(out, {**fields, "type": "server_tool_call", **call})
@@ -604,8 +617,8 @@ class _Choice:
 
     def read_image(self, out: Out, entry: Json, path: str) -> None:
         found, at = entry.get("image_url"), f"{path}.image_url"
-        url = found if isinstance(found, str) else _text(_READ.mapping(found, at), "url", at)
-        fields = _rest(entry, _IMAGE)
+        url = found if isinstance(found, str) else _READ.text_of(_READ.mapping(found, at), "url", at)
+        fields = others(entry, _IMAGE)
         head, comma, data = url.partition(",")
         self._end_prose(out)
         if not url:
@@ -618,8 +631,8 @@ class _Choice:
 
     def read_audio(self, out: Out, found: object, path: str) -> None:
         entry = _READ.mapping(found, path)
-        fields = _rest(entry, _AUDIO)
-        data, transcript = _text(entry, "data", path), _text(entry, "transcript", path)
+        fields = others(entry, _AUDIO)
+        data, transcript = _READ.text_of(entry, "data", path), _READ.text_of(entry, "transcript", path)
         if not (fields or data or transcript):
             return
         audio = self._audio
@@ -635,7 +648,7 @@ class _Choice:
         if transcript:
             audio.transcript.append(transcript)
             audio.length += len(transcript)
-            if _due(audio.length, audio.told):
+            if due(audio.length, audio.told):
                 self._tell_transcript(out, audio)
 
     def _tell_transcript(self, out: Out, audio: _Audio) -> None:
@@ -649,17 +662,17 @@ class _Choice:
         found = freeze(found, lenient=True)
         known = self._lists.setdefault(name, {})
         for key, items in (found if isinstance(found, Mapping) else {"": found}).items():
-            if items not in _NOTHING:
+            if items not in NOTHING:
                 known.setdefault(key, []).extend(items if isinstance(items, (list, tuple)) else [items])
 
     # The end.
 
     def read_finish_reason(self, out: Out, choice: Json, path: str) -> bool:
         """Whether this chunk has the first one. Neither null nor another that follows takes it back."""
-        word = _text(choice, "finish_reason", path)
-        if not word or self.reason is not None:
+        said = _READ.text_of(choice, "finish_reason", path)
+        if not said or self.reason is not None:
             return False
-        self._word, self.reason = word, _REASONS.get(word.lower(), "stop")
+        self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
         self._end_blocks(out)
         return True
 
@@ -784,25 +797,8 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     if kind in ("chat.completion.chunk", *_LAST_OBJECTS):
         return True
     if isinstance(choices, (list, tuple)):
-        return "prompt_filter_results" in chunk and kind in _NOTHING
+        return "prompt_filter_results" in chunk and kind in NOTHING
     return "type" not in chunk and isinstance(chunk.get("error"), Mapping)
-
-
-def _mapping(value: Any, path: str) -> Json:
-    """`Fields.mapping`, with a short way for what is nearly always there."""
-    return value if type(value) is dict else _READ.mapping(value, path)
-
-
-def _text(source: Json, name: str, path: str) -> str:
-    value = source.get(name)
-    if value is None:
-        return ""
-    return value if type(value) is str else _READ.text(value, f"{path}.{name}")
-
-
-def _word(value: object) -> str | None:
-    """A string that says something, where anything else is as good as nothing."""
-    return value if isinstance(value, str) and value else None
 
 
 def _id(value: str) -> str | None:
@@ -827,52 +823,20 @@ def _groq(chunk: Json) -> Json:
     return found if found is not None and isinstance(found, Mapping) else {}
 
 
-def _kept(source: Json) -> dict[str, Any]:
-    """A copy that nobody can change."""
-    return {name: freeze(value, lenient=True) for name, value in source.items()}
-
-
-def _rest(source: Json, read: frozenset[str]) -> dict[str, Any]:
-    """What an object says beyond the fields that are read."""
-    if read.issuperset(source):
-        return {}
-    return _kept(
-        {name: value for name, value in source.items() if name not in read and value not in _NOTHING}
-    )
-
-
-def _remember(known: dict[str, Any], found: Json) -> None:
-    """The last value that says something; an object's fields each for themselves."""
-    for name, value in found.items():
-        before = known.get(name)
-        if value in _NOTHING or value == before:
-            continue
-        now = freeze(value, lenient=True)
-        if isinstance(before, Mapping) and isinstance(now, Mapping):
-            now = {**before, **now}
-        if now is not None:
-            known[name] = now
-
-
-def _due(size: int, told: int) -> bool:
-    """Whether what can only be told whole has grown by an eighth, so that all tellings stay linear."""
-    return size > told and size * 8 >= told * 9
-
-
 def _citation(annotation: Json) -> Json:
     kind = annotation.get("type")
     inner = annotation.get(kind) if isinstance(kind, str) else None
     said: Json = inner if isinstance(inner, Mapping) else annotation
     found = {name: said.get(name) for name in ("title", "url", "start_index", "end_index")}
     found["cited_text"] = said.get("cited_text", said.get("content"))
-    return _kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
+    return kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
 
 
 def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
     """What a call has beyond the format, such as Gemini's `extra_content` with the thought's signature."""
-    fields = _rest(entry, _FRAGMENT)
-    fields |= _rest(function, _FUNCTION)
-    if _word(entry.get("type")) not in (None, "function", "custom"):
+    fields = others(entry, _FRAGMENT)
+    fields |= others(function, _FUNCTION)
+    if word(entry.get("type")) not in (None, "function", "custom"):
         fields["provider_type"] = entry["type"]
     return fields
 
@@ -917,7 +881,6 @@ _CUT: Mapping[str, str] = {
     "insufficient_system_resource": "broken off by the provider",
 }
 _LAST_OBJECTS = ("chat.completion", "chat.completion.done")
-_NOTHING: tuple[object, ...] = (None, "", [], {})
 _APPENDED = ("logprobs", "token_ids")
 
 # What is read, or is nothing: ids of single tokens, padding against eavesdroppers, a copy of the text.
