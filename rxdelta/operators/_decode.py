@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
 
-from rxdelta.core import Event, InvalidValueError, ProviderError
+from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
-from rxdelta.providers import Decoder, decoder
+from rxdelta.providers import Cumulative, Decoder, decoder_factory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 __all__ = ["decode"]
 
 
 def decode(
-    wire_format: str | Callable[..., Decoder], **options: Any
+    wire_format: str | Callable[..., Decoder],
+    *,
+    cumulative: Cumulative = False,
+    reasoning_tags: bool | str | Iterable[str] = False,
+    **options: Any,
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """The events of a provider's stream.
 
@@ -32,11 +35,15 @@ def decode(
     Args:
         wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own. Every
             subscription has a decoder of its own.
+        cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` to find
+            out. It is told once then.
+        reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
+            `True` for the usual ones.
         options: What the format's decoder, or your function, takes.
 
     Raises:
         UnknownWireFormatError: At once, if there is no such format.
-        InvalidValueError: At once, if it is neither a name nor a function.
+        InvalidValueError: At once, if it is neither a name nor a function, or an option makes no sense.
 
     Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the place in the chunk;
     `LimitExceededError`.
@@ -49,15 +56,7 @@ def decode(
         >>> events.pipe(rd.scan_deltas(), rd.to_message()).run().text
         'Hi'
     """
-    if isinstance(wire_format, str):
-        make: Callable[[], Decoder] = partial(decoder, wire_format, **options)
-        make()  # a misspelt name fails here, where it was written
-    elif callable(wire_format):
-        make = partial(wire_format, **options)
-    else:
-        raise InvalidValueError.of(
-            [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
-        )
+    make = decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)
 
     def apply(source: Observable[Any]) -> Observable[Event]:
         def subscribe(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rxdelta.core import MalformedChunkError, UnknownWireFormatError
+from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
 from rxdelta.providers import _anthropic_messages, _openai_chat
+from rxdelta.providers._cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.providers._decoder import Decoder, as_mapping
+from rxdelta.providers._reasoning_tags import ReasoningTagsDecoder, tag_names
 
-__all__ = ["FORMATS", "decoder", "detect"]
+__all__ = ["FORMATS", "decoder", "decoder_factory", "detect"]
 
 _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]], bool]]] = {
     "anthropic-messages": (_anthropic_messages.AnthropicMessagesDecoder, _anthropic_messages.recognises),
@@ -20,15 +22,27 @@ FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The names that `decode` takes."""
 
 
-def decoder(wire_format: str, **options: Any) -> Decoder:
+def decoder(
+    wire_format: str | Callable[..., Decoder],
+    *,
+    cumulative: Cumulative = False,
+    reasoning_tags: bool | str | Iterable[str] = False,
+    **options: Any,
+) -> Decoder:
     """A new decoder for one stream of this format.
 
     Args:
-        wire_format: One of `rxdelta.providers.FORMATS`.
-        options: What the format's own decoder takes.
+        wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own.
+        cumulative: `True` for a gateway whose every delta repeats the whole text so far, which the format
+            doesn't intend; `"auto"` to find out from the first two or three deltas. What is repeated is told
+            once. It is off unless asked for, because a model may be repeating itself.
+        reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
+            `True` for `think` and `thinking`. The blocks are then numbered as they appear.
+        options: What the format's own decoder, or your function, takes.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
+        InvalidValueError: An option makes no sense.
 
     Example:
         >>> import rxdelta as rd
@@ -37,12 +51,52 @@ def decoder(wire_format: str, **options: Any) -> Decoder:
         >>> [event.event for event in events]
         ['message-start', 'content-block-start', 'content-block-delta']
     """
-    known = _FORMATS.get(wire_format)
-    if known is None:
-        raise UnknownWireFormatError(
-            f"no wire format is called {wire_format!r}; there are {', '.join(FORMATS)}"
-        )
-    return known[0](**options)
+    return decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)()
+
+
+def decoder_factory(
+    wire_format: str | Callable[..., Decoder],
+    *,
+    cumulative: Cumulative = False,
+    reasoning_tags: bool | str | Iterable[str] = False,
+    **options: Any,
+) -> Callable[[], Decoder]:
+    """A function that makes such decoders, one for each stream. What is wrong is raised here, not by that.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> make = rd.providers.decoder_factory("openai-chat", reasoning_tags="think")
+        >>> make() is make()
+        False
+    """
+    check_cumulative(cumulative)
+    tags = tag_names(reasoning_tags)
+    maker = _maker(wire_format)
+
+    def make() -> Decoder:
+        made = maker(**options)
+        if cumulative:
+            made = CumulativeDecoder(made, guess=cumulative == "auto")
+        return ReasoningTagsDecoder(made, tags) if tags else made
+
+    if isinstance(wire_format, str):
+        make()  # an option that the format doesn't know
+    return make
+
+
+def _maker(wire_format: str | Callable[..., Decoder]) -> Callable[..., Decoder]:
+    if isinstance(wire_format, str):
+        known = _FORMATS.get(wire_format)
+        if known is None:
+            raise UnknownWireFormatError(
+                f"no wire format is called {wire_format!r}; there are {', '.join(FORMATS)}"
+            )
+        return known[0]
+    if callable(wire_format):
+        return wire_format
+    raise InvalidValueError.of(
+        [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
+    )
 
 
 def detect(chunk: object) -> str:
