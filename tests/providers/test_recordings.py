@@ -15,13 +15,13 @@ from support.shared import recordings
 
 import rxdelta as rd
 
-FORMATS = ("anthropic-messages", "openai-chat")
+FORMATS = ("anthropic-messages", "openai-chat", "bedrock-converse")
 CASES = [
     pytest.param(wire_format, *case.values, id=f"{wire_format}/{case.id}", marks=case.marks)
     for wire_format in FORMATS
     for case in recordings(wire_format)
 ]
-BLOCK_PROTOCOLS = ("anthropic-messages",)
+BLOCK_PROTOCOLS = ("anthropic-messages", "bedrock-converse")
 
 
 def fold(source: rx.Observable[Any], wire_format: str, choice: int = 0) -> list[rd.MessageDelta]:

@@ -15,21 +15,39 @@ def expected_of(expectation: Told) -> Told:
     blocks = expectation["blocks"]
     return {
         "text": expectation["text"],
-        "reasoning": "".join(block["text"] for block in blocks if block["type"] == "thinking"),
+        "reasoning": "".join(_reasoning(block) for block in blocks),
         "signatures": [block["signature"] for block in blocks if block.get("signature")],
         "redacted": [_digest(block["data"]) for block in blocks if block.get("redacted")]
         + [block["raw"]["data_sha"] for block in blocks if "data_sha" in block.get("raw", ())],
         "refusal": "".join(block["text"] for block in blocks if block["type"] == "refusal"),
         "tool_calls": [_call(block) for block in blocks if block["type"] == "tool_call"],
         "server_tool_calls": [_call(block) for block in blocks if block["type"] == "server_tool_call"],
-        "citations": [citation for block in blocks for citation in block.get("citations", ())],
+        "citations": [citation for block in blocks for citation in block.get("citations", ())]
+        + _cohere_citations(expectation),
         "others": [
             block["raw"]
             for block in blocks
             if block["type"] == "other" and "tool_result" in block["provider_type"]
-        ],
+        ]
+        + [_bedrock_result(**block["raw"]) for block in blocks if block.get("provider_type") == "toolResult"],
         "finish_reason": expectation["finish_reason"],
     }
+
+
+def _reasoning(block: Told) -> str:
+    """Cohere's plan for its calls, which the reference keeps apart, is reasoning to us."""
+    text: str = block["text"] if block["type"] == "thinking" else ""
+    return str(block["raw"]) if block.get("provider_type") == "tool_plan" else text
+
+
+def _cohere_citations(expectation: Told) -> list[Any]:
+    """The reference gives those that number their citations to the message, not to a block."""
+    return [found for found in expectation.get("citations", ()) if "sources" in found]
+
+
+def _bedrock_result(start: Told, deltas: list[Told]) -> Told:
+    content = [item for delta in deltas for item in delta["toolResult"]]
+    return {"type": start["type"], "tool_use_id": start["toolUseId"], "content": content}
 
 
 def _call(block: Told) -> tuple[Any, ...]:
@@ -62,7 +80,7 @@ def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
         "server_tool_calls": [_told_call(call) for call in calls if call.type == "server_tool_call"],
         "citations": [rd.thaw(citation.raw) for part in parts for citation in part.citations],
         "others": [
-            _other(part) for part in parts if part.options.get("provider_type", "").endswith("_tool_result")
+            _other(part) for part in parts if part.options.get("provider_type", "").endswith("_result")
         ],
         "finish_reason": reply.provider_finish_reason,
     }

@@ -12,8 +12,57 @@ Chunk = dict[str, Any]
 
 def single_characters(wire_format: str, chunks: list[Chunk]) -> list[Chunk]:
     """Every text and argument fragment cut into single characters, a chunk each."""
-    split = {"anthropic-messages": _anthropic, "openai-chat": _openai}[wire_format]
+    split = {
+        "anthropic-messages": _anthropic,
+        "openai-chat": _openai,
+        "bedrock-converse": _bedrock,
+        "cohere": _cohere,
+        "ollama": _ollama,
+    }[wire_format]
     return [piece for chunk in chunks for piece in split(chunk)]
+
+
+def _bedrock(chunk: Chunk) -> Iterator[Chunk]:
+    event = chunk.get("contentBlockDelta") or {}
+    for outer, inner in (("text", None), ("reasoningContent", "text"), ("toolUse", "input")):
+        found = (event.get("delta") or {}).get(outer)
+        piece = found if inner is None else (found or {}).get(inner)
+        if isinstance(piece, str) and len(piece) > 1:
+            for character in piece:
+                cut = character if inner is None else {inner: character}
+                yield {"contentBlockDelta": {**event, "delta": {outer: cut}}}
+            return
+    yield chunk
+
+
+def _cohere(chunk: Chunk) -> Iterator[Chunk]:
+    for path in (["content", "text"], ["content", "thinking"], ["tool_plan"], _COHERE_ARGUMENTS):
+        last = copy.deepcopy(chunk)
+        found: Any = (last.get("delta") or {}).get("message") if chunk["type"].endswith("-delta") else None
+        for name in path[:-1]:
+            found = (found or {}).get(name)
+        if found and len(found.get(path[-1]) or "") > 1:
+            for character in found[path[-1]]:
+                found[path[-1]] = character
+                yield copy.deepcopy(last)
+            return
+    yield chunk
+
+
+_COHERE_ARGUMENTS = ["tool_calls", "function", "arguments"]
+
+
+def _ollama(chunk: Chunk) -> Iterator[Chunk]:
+    last = copy.deepcopy(chunk)
+    message = last["message"] if "message" in last else last
+    bare = {name: chunk[name] for name in ("model", "created_at") if name in chunk}
+    for field in ("thinking", "content", "response"):
+        if len(message.get(field) or "") > 1 and not last.get("logprobs"):
+            *pieces, message[field] = message[field]
+            for character in pieces:
+                piece = {field: character}
+                yield {**bare, **({"message": piece} if "message" in last else piece), "done": False}
+    yield last
 
 
 def _anthropic(chunk: Chunk) -> Iterator[Chunk]:
