@@ -71,6 +71,7 @@ from rxdelta.operators import (
     usage_updates,
     validate,
 )
+from rxdelta.requests import REQUEST_FORMATS, to_request
 
 __all__ = [
     "BlockFold",
@@ -100,6 +101,7 @@ __all__ = [
     "PartialJson",
     "ProtocolError",
     "ProviderError",
+    "REQUEST_FORMATS",
     "RxDeltaError",
     "StableMarkdown",
     "StallTimeoutError",
@@ -143,6 +145,7 @@ __all__ = [
     "to_async_iterable",
     "to_events",
     "to_message",
+    "to_request",
     "until_all_tools_terminal",
     "usage_updates",
     "validate",

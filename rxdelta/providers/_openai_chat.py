@@ -351,9 +351,12 @@ class _Choice:
             at = f"{path}.reasoning_details"
             for place, entry in enumerate(_READ.items(delta["reasoning_details"], at)):
                 told |= self.read_detail(out, entry, f"{at}[{place}]")
-        text = _READ.text_of(delta, "reasoning_content", path) or _READ.text_of(delta, "reasoning", path)
-        if text and not told:
-            self._write(out, "reasoning", text)
+        for field in _REASONING:
+            text = _READ.text_of(delta, field, path)
+            if text:
+                if not told:  # under which name the vendor wants it back
+                    self._write(out, "reasoning", text, {"sent_as": field})
+                break
 
     def read_detail(self, out: Out, found: object, path: str) -> bool:
         """One entry of `reasoning_details`; whether it had text.
@@ -435,7 +438,7 @@ class _Choice:
             if part.get("type") != "text":
                 self._pass_on(out, part)
             elif text := _READ.text_of(part, "text", at):
-                self._write(out, "reasoning", text)
+                self._write(out, "reasoning", text, {"sent_as": "thinking"})
 
     def _pass_on(self, out: Out, part: Json) -> None:
         """A block of a type that isn't ours. What calls itself a call here is none that we could read."""
@@ -836,7 +839,7 @@ def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
     """What a call has beyond the format, such as Gemini's `extra_content` with the thought's signature."""
     fields = others(entry, _FRAGMENT)
     fields |= others(function, _FUNCTION)
-    if word(entry.get("type")) not in (None, "function", "custom"):
+    if word(entry.get("type")) not in (None, "function"):
         fields["provider_type"] = entry["type"]
     return fields
 
@@ -882,6 +885,7 @@ _CUT: Mapping[str, str] = {
 }
 _LAST_OBJECTS = ("chat.completion", "chat.completion.done")
 _APPENDED = ("logprobs", "token_ids")
+_REASONING = ("reasoning_content", "reasoning")
 
 # What is read, or is nothing: ids of single tokens, padding against eavesdroppers, a copy of the text.
 _ENVELOPE = frozenset(

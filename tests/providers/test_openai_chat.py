@@ -222,7 +222,7 @@ def test_content_may_be_a_list_of_parts() -> None:
         ("refusal", "no"), ("unsupported", None), ("text", "."),
     ]  # fmt: skip
     reasoning, passed_on = message.merged_content[2], message.merged_content[6]
-    assert reasoning.options == {"signature": "s"}
+    assert reasoning.options == {"sent_as": "thinking", "signature": "s"}
     assert passed_on.options == parts[-1]
     assert message.tool_calls == ()
 

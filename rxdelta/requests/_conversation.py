@@ -1,0 +1,177 @@
+"""What every format starts from: a conversation as turns, each with what it says and what its tools gave back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from rxdelta.core import ContentPart, InvalidValueError, Message, ToolCall, ToolResult, thaw
+
+__all__ = [
+    "Native",
+    "Said",
+    "Turn",
+    "arguments_of",
+    "conversation",
+    "refuse",
+    "result_text",
+    "text_of",
+]
+
+Native: TypeAlias = Mapping[str, Any]
+"""An item that is already in the provider's own form; it passes through as it is."""
+
+Said: TypeAlias = Message | ToolResult | str | Mapping[str, Any]
+"""What a conversation is made of."""
+
+
+@attrs.frozen
+class Turn:
+    """One side's say.
+
+    Attributes:
+        role: `system`, `user` or `assistant`.
+        blocks: What was said, in order. Of an assistant only what may go back into a request.
+        results: What the tools gave back, in the order of the calls, those of other turns behind them.
+        message: The whole message; `None` for a text or results alone.
+    """
+
+    role: str
+    blocks: tuple[ContentPart | ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    message: Message | None = None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that a result may name: those meant for the client, valid or not."""
+        return tuple(
+            block for block in self.blocks if isinstance(block, ToolCall) and block.type != "server_tool_call"
+        )
+
+    @property
+    def parts(self) -> tuple[ContentPart, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ContentPart))
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text or "" for part in self.parts if part.type == "text")
+
+
+def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
+    """The messages as turns. Results that come behind their message are put to its calls.
+
+    Raises:
+        InvalidValueError: An item is none of what a conversation is made of.
+    """
+    items: list[Any] = [messages] if _is_one(messages) else [*messages]
+    turns: list[Turn | Native] = []
+    for place, item in enumerate(items):
+        if isinstance(item, str):
+            turns.append(Turn("user", (ContentPart("text", item),)))
+        elif isinstance(item, ToolResult):
+            _answer(turns, (item,))
+        elif isinstance(item, Message):
+            if item.role == "tool":
+                _answer(turns, _results_in(item, place))
+            else:
+                turns.append(_turn(item, reasoning=reasoning))
+        elif isinstance(item, Mapping):
+            turns.append(item)  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            wanted = "must be a Message, a ToolResult, a string, or an object in the provider's own form"
+            raise InvalidValueError.of([(f"messages[{place}]", item, wanted)])
+    return turns
+
+
+def _is_one(messages: Any) -> bool:
+    return isinstance(messages, (Message, ToolResult, str, Mapping)) or not isinstance(messages, Iterable)
+
+
+def _turn(message: Message, *, reasoning: bool) -> Turn:
+    results: list[ToolResult] = []
+    blocks: list[ContentPart | ToolCall] = []
+    for block in message.blocks:
+        if isinstance(block, ContentPart):
+            if reasoning or block.type != "reasoning":
+                blocks.append(block if reasoning else _unsigned(block, "options"))
+            continue
+        blocks.append(block if reasoning else _unsigned(block, "metadata"))
+        if block.type == "server_tool_call":
+            continue
+        if block.result is not None:
+            results.append(attrs.evolve(block.result, call_id=block.call_id))
+        elif block.type == "invalid_tool_call":
+            results.append(ToolResult(block.call_id, f"This call could not be read: {block.error}", True))
+    return Turn(message.role, tuple(blocks), tuple(results), message)
+
+
+def _unsigned(block: Any, held: str) -> Any:
+    """Without the signature that only the model which gave it can read."""
+    fields = getattr(block, held)
+    if "signature" not in fields:
+        return block
+    return attrs.evolve(block, **{held: {name: fields[name] for name in fields if name != "signature"}})
+
+
+def _answer(turns: list[Turn | Native], results: tuple[ToolResult, ...]) -> None:
+    """Put results to the turn whose calls they answer, else behind everything. The later one counts."""
+    for result in results:
+        for place in range(len(turns) - 1, -1, -1):
+            turn = turns[place]
+            if isinstance(turn, Turn) and any(call.call_id == result.call_id for call in turn.calls):
+                known = {one.call_id: one for one in turn.results} | {result.call_id: result}
+                order = [call.call_id for call in turn.calls]
+                turns[place] = attrs.evolve(
+                    turn, results=tuple(known[call_id] for call_id in order if call_id in known)
+                )
+                break
+        else:
+            last = turns[-1] if turns else None
+            if isinstance(last, Turn) and last.role == "tool":
+                turns[-1] = attrs.evolve(last, results=(*last.results, result))
+            else:
+                turns.append(Turn("tool", results=(result,)))
+
+
+def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:
+    """The results that a message of role `tool` holds: its calls' own, or its text for the call it names."""
+    results = [
+        attrs.evolve(block.result, call_id=block.call_id)
+        for block in message.blocks
+        if isinstance(block, ToolCall) and block.result is not None
+    ]
+    call_id = message.metadata.get("tool_call_id")
+    texts = [block.text or "" for block in message.blocks if isinstance(block, ContentPart)]
+    if isinstance(call_id, str):
+        results.append(ToolResult(call_id, "".join(texts), message.metadata.get("is_error") is True))
+    elif texts or not results:
+        wanted = "of role tool must hold calls with results, or name its call as metadata['tool_call_id']"
+        raise InvalidValueError.of([(f"messages[{place}]", message, wanted)])
+    return tuple(results)
+
+
+def text_of(value: Any) -> str:
+    """A JSON value as a text for a model: a string as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
+
+
+def result_text(result: ToolResult) -> str:
+    return "" if result.content is None else text_of(result.content)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments for a provider that takes nothing but an object. An invalid call's text is kept in one."""
+    arguments = thaw(call.arguments)
+    if isinstance(arguments, dict):
+        return arguments  # pyright: ignore[reportUnknownVariableType]
+    return {"invalid_arguments": arguments} if arguments else {}
+
+
+def refuse(wire_format: str, block: ContentPart | ToolCall, role: str) -> InvalidValueError:
+    """A person's content that the format has no place for: leaving it out would change what was asked."""
+    return InvalidValueError.of(
+        [("messages", block, f"holds {block.type} from the {role}, which {wire_format} has no place for")]
+    )

@@ -1,0 +1,144 @@
+"""A conversation as `messages` of OpenAI chat completions, and of the vendors that speak it.
+
+    message   = system | user | assistant | tool
+    assistant = content? refusal? tool_calls? audio? reasoning?
+
+An assistant's message has one content and one list of calls, so their order among one another isn't kept; the
+provider doesn't tell it either. Reasoning goes back under the name that it came by: `reasoning_details`, whose entries
+are signed or encrypted, `reasoning` or `reasoning_content`. OpenAI itself gives none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, thaw
+from rxdelta.requests._conversation import Native, Turn, refuse, result_text, text_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "openai-chat"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            messages.append(_assistant(turn))
+        elif turn.role != "tool":
+            messages.append({"role": turn.role, "content": _content(turn)})
+        messages += [
+            {"role": "tool", "tool_call_id": result.call_id, "content": result_text(result)}
+            for result in turn.results
+        ]
+    return {"messages": messages}
+
+
+def _content(turn: Turn) -> str | list[Json]:
+    """What a person says. A text alone is a string, which every vendor takes."""
+    if all(part.type == "text" for part in turn.parts):
+        return turn.text
+    return [_part(part, turn.role) for part in turn.parts]
+
+
+def _part(part: ContentPart, role: str) -> Json:
+    options: Json = thaw(part.options)
+    url = options.get("url")
+    if part.type == "text":
+        return {"type": "text", "text": part.text or ""}
+    if part.type == "image_url" or (part.type == "image" and url):
+        detail = {"detail": options["detail"]} if "detail" in options else {}
+        return {"type": "image_url", "image_url": {"url": url or part.text, **detail}}
+    if part.type == "image" and part.text:
+        mime_type = options.get("mime_type") or "image/png"
+        return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{part.text}"}}
+    if part.type == "audio" and part.text:
+        mime_type = options.get("mime_type") or "audio/wav"
+        name = {"audio/mpeg": "mp3", "audio/x-wav": "wav"}.get(mime_type, mime_type.partition("/")[2])
+        return {"type": "input_audio", "input_audio": {"data": part.text, "format": name}}
+    if part.type == "file" and "file_id" in options:
+        return {"type": "file", "file": {"file_id": options["file_id"]}}
+    if part.type == "file" and part.text:
+        mime_type = options.get("mime_type") or "application/pdf"
+        name = options.get("filename") or "file"
+        return {
+            "type": "file",
+            "file": {"filename": name, "file_data": f"data:{mime_type};base64,{part.text}"},
+        }
+    if part.type == "unsupported":
+        return options
+    raise refuse(_FORMAT, part, role)
+
+
+def _assistant(turn: Turn) -> Json:
+    thoughts = [part for part in turn.parts if part.type == "reasoning"]
+    content: str | list[Json] | None = turn.text or None
+    message: Json = {"role": "assistant", "content": content}
+    if any(part.options.get("sent_as") == "thinking" for part in thoughts):
+        message["content"] = [_thinking(part) for part in turn.parts if part.type in ("reasoning", "text")]
+    else:
+        message |= _reasoning(thoughts)
+    refusal = "".join(part.text or "" for part in turn.parts if part.type == "refusal")
+    if refusal:
+        message["refusal"] = refusal
+    for part in turn.parts:
+        if part.type == "audio" and "id" in part.options:  # by which the provider still has it
+            message["audio"] = {"id": part.options["id"]}
+    calls = [_call(call) for call in turn.calls]
+    if calls:
+        message["tool_calls"] = calls
+    elif not message["content"] and not refusal and "audio" not in message:
+        message["content"] = ""  # one of the four has to be there
+    return message
+
+
+def _thinking(part: ContentPart) -> Json:
+    """Mistral's way."""
+    said = {"type": "text", "text": part.text or ""}
+    signed = {name: part.options[name] for name in ("signature",) if name in part.options}
+    return said if part.type == "text" else {"type": "thinking", "thinking": [said], **signed}
+
+
+def _reasoning(parts: Sequence[ContentPart]) -> Json:
+    if any([*part.options] != ["sent_as"] for part in parts):
+        return {"reasoning_details": [_detail(part) for part in parts]}
+    found: Json = {}
+    for part in parts:
+        name = part.options["sent_as"]
+        found[name] = found.get(name, "") + (part.text or "")
+    return found
+
+
+def _detail(part: ContentPart) -> Json:
+    options = thaw(part.options)
+    kind = options.pop("provider_type", None)
+    options.pop("sent_as", None)
+    if options.pop("redacted", False):
+        return {"type": kind or "reasoning.encrypted", **options}
+    if kind == "reasoning.summary":
+        return {"type": kind, "summary": part.text, **options}
+    return {"type": kind or "reasoning.text", "text": part.text, **options}
+
+
+def _call(call: ToolCall) -> Json:
+    metadata = thaw(call.metadata)
+    arguments = "{}" if call.arguments is None else text_of(call.arguments)
+    if call.metadata.get("provider_type") == "custom":
+        given = call.arguments
+        text = given.get("input", "") if isinstance(given, Mapping) else given or ""
+        return {"type": "custom", "id": call.call_id, "custom": {"name": call.name, "input": text}}
+    if call.type == "invalid_tool_call":
+        arguments = json.dumps({"invalid_arguments": call.arguments or ""})
+    extra = {name: metadata[name] for name in _BACK if name in metadata}
+    function = {"name": call.name or "invalid", "arguments": arguments}
+    return {"id": call.call_id, "type": "function", "function": function, **extra}
+
+
+_BACK = ("extra_content",)
+"""What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""

@@ -1,0 +1,259 @@
+"""`to_request`: a conversation of any origin as a provider's next request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import rxdelta as rd
+
+
+def call(call_id: str, name: str = "f", arguments: Any = None, **more: Any) -> rd.ToolCall:
+    given = {} if arguments is None else arguments
+    return rd.ToolCall(call_id=call_id, name=name, arguments=given, status="complete", **more)
+
+
+def invalid(call_id: str, text: str) -> rd.ToolCall:
+    return rd.ToolCall(call_id=call_id, name="f", arguments=text, type="invalid_tool_call", error="cut off")
+
+
+def reply(*blocks: Any, **more: Any) -> rd.Message:
+    return rd.Message(blocks=blocks, **more)
+
+
+def user(*blocks: Any) -> rd.Message:
+    return rd.Message(role="user", blocks=blocks)
+
+
+def text(said: str) -> rd.ContentPart:
+    return rd.ContentPart("text", said)
+
+
+def chat(*messages: Any, **more: Any) -> list[Any]:
+    written: list[Any] = rd.to_request(messages, "openai-chat", **more)["messages"]
+    return written
+
+
+def anthropic(*messages: Any, **more: Any) -> dict[str, Any]:
+    return rd.to_request(messages, "anthropic-messages", **more)
+
+
+def test_a_conversation_in_either_provider_s_words() -> None:
+    said = [
+        rd.Message(role="system", blocks=[text("Be brief.")]),
+        "2 + 2?",
+        reply(text("Let me see."), call("a", "add", {"x": 2})),
+        rd.ToolResult("a", {"sum": 4}),
+        reply(text("4")),
+        "Thanks!",
+    ]
+    assert chat(*said) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "2 + 2?"},
+        {
+            "role": "assistant",
+            "content": "Let me see.",
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"x": 2}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": '{"sum": 4}'},
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "Thanks!"},
+    ]
+    assert anthropic(*said) == {
+        "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "Let me see."},
+                    {"type": "tool_use", "id": "a", "name": "add", "input": {"x": 2}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "content": '{"sum": 4}'}],
+            },
+            {"role": "assistant", "content": [{"type": "text", "text": "4"}]},
+            {"role": "user", "content": [{"type": "text", "text": "Thanks!"}]},
+        ],
+    }
+
+
+def test_results_come_along_with_their_calls_in_the_calls_order() -> None:
+    message = reply(
+        call("a", result=rd.ToolResult("a", 1)), call("b"), call("c", result=rd.ToolResult("c", 3))
+    )
+    written = chat(message, rd.ToolResult("b", "two"))
+    assert [(one["tool_call_id"], one["content"]) for one in written[1:]] == [
+        ("a", "1"), ("b", "two"), ("c", "3"),
+    ]  # fmt: skip
+
+
+def test_of_two_results_for_a_call_the_later_counts() -> None:
+    message = reply(call("a", result=rd.ToolResult("a", "first")))
+    assert [one["content"] for one in chat(message, rd.ToolResult("a", "second"))[1:]] == ["second"]
+
+
+def test_results_find_their_message_also_behind_another_one() -> None:
+    written = chat(reply(call("a")), "Hurry!", rd.ToolResult("a", "done"))
+    assert [one["role"] for one in written] == ["assistant", "tool", "user"]
+
+
+def test_a_result_for_what_stands_there_in_the_provider_s_own_form_goes_behind_it() -> None:
+    own = {"role": "assistant", "content": None, "tool_calls": [{"id": "z"}]}
+    written = chat(own, rd.ToolResult("z", "x"), rd.ToolResult("y", "w"))
+    assert written == [
+        own,
+        {"role": "tool", "tool_call_id": "z", "content": "x"},
+        {"role": "tool", "tool_call_id": "y", "content": "w"},
+    ]
+    assert len(anthropic(own, rd.ToolResult("z", "x"), rd.ToolResult("y", "w"))["messages"]) == 2
+
+
+def test_messages_of_role_tool_are_results() -> None:
+    named = rd.Message(role="tool", blocks=[text("4")], metadata={"tool_call_id": "a"})
+    held = rd.Message(role="tool", blocks=[call("b", result=rd.ToolResult("b", "5", is_error=True))])
+    written = anthropic(reply(call("a"), call("b")), named, held)["messages"][1]["content"]
+    assert written == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "4"},
+        {"type": "tool_result", "tool_use_id": "b", "content": "5", "is_error": True},
+    ]
+    with pytest.raises(rd.InvalidValueError, match="tool_call_id"):
+        chat(rd.Message(role="tool", blocks=[text("4")]))
+
+
+def test_an_invalid_call_goes_back_with_its_text_and_what_was_wrong() -> None:
+    written = chat(reply(invalid("a", '{"x": ')))
+    assert json.loads(written[0]["tool_calls"][0]["function"]["arguments"]) == {"invalid_arguments": '{"x": '}
+    assert (written[1]["tool_call_id"], "cut off" in written[1]["content"]) == ("a", True)
+    used, answer = anthropic(reply(invalid("a", '{"x": ')))["messages"]
+    assert used["content"][0]["input"] == {"invalid_arguments": '{"x": '}
+    assert answer["content"][0]["is_error"] is True
+    (result,) = chat(reply(invalid("a", "x")), rd.ToolResult("a", "Try again."))[1:]
+    assert result["content"] == "Try again."
+
+
+def test_reasoning_goes_back_signed_or_encrypted_and_stays_out_where_another_model_takes_over() -> None:
+    message = reply(
+        rd.ContentPart("reasoning", "Hm.", {"signature": "s"}),
+        rd.ContentPart("reasoning", "", {"redacted": True, "data": "xyz"}),
+        rd.ContentPart("reasoning", "of another provider"),
+        text("Hi"),
+    )
+    assert anthropic(message)["messages"][0]["content"] == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "xyz"},
+        {"type": "text", "text": "Hi"},
+    ]
+    assert anthropic(message, reasoning=False)["messages"][0]["content"] == [{"type": "text", "text": "Hi"}]
+
+
+@pytest.mark.parametrize(
+    ("part", "written"),
+    [
+        (rd.ContentPart("image", "QUJD", {"mime_type": "image/jpeg"}),
+         {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,QUJD"}}),
+        (rd.ContentPart("image_url", "https://x/y.png", {"detail": "low"}),
+         {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}}),
+        (rd.ContentPart("image", None, {"url": "https://x/y.png"}),
+         {"type": "image_url", "image_url": {"url": "https://x/y.png"}}),
+        (rd.ContentPart("audio", "QUJD", {"mime_type": "audio/mpeg"}),
+         {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "mp3"}}),
+        (rd.ContentPart("file", None, {"file_id": "f1"}), {"type": "file", "file": {"file_id": "f1"}}),
+        (rd.ContentPart("file", "QUJD", {"filename": "a.pdf"}),
+         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"}}),
+        (rd.ContentPart("unsupported", None, {"type": "new", "x": 1}), {"type": "new", "x": 1}),
+    ],
+)  # fmt: skip
+def test_media_in_openai_s_words(part: rd.ContentPart, written: Any) -> None:
+    assert chat(user(text("See:"), part))[0]["content"] == [{"type": "text", "text": "See:"}, written]
+
+
+@pytest.mark.parametrize(
+    ("part", "written"),
+    [
+        (rd.ContentPart("image", "QUJD", {"mime_type": "image/jpeg"}),
+         {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "QUJD"}}),
+        (rd.ContentPart("image_url", "https://x/y.png"),
+         {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}),
+        (rd.ContentPart("file_url", "https://x/y.pdf", {"title": "Y"}),
+         {"type": "document", "source": {"type": "url", "url": "https://x/y.pdf"}, "title": "Y"}),
+        (rd.ContentPart("file", "QUJD"),
+         {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"}}),
+        (rd.ContentPart("file", None, {"file_id": "f1"}),
+         {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
+    ],
+)  # fmt: skip
+def test_media_in_anthropic_s_words(part: rd.ContentPart, written: Any) -> None:
+    assert anthropic(user(part))["messages"][0]["content"] == [written]
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "part"),
+    [
+        ("openai-chat", rd.ContentPart("video", "QUJD")),
+        ("anthropic-messages", rd.ContentPart("audio", "QUJD")),
+    ],
+)
+def test_what_a_person_says_and_the_format_cannot_is_refused(wire_format: str, part: rd.ContentPart) -> None:
+    with pytest.raises(rd.InvalidValueError, match=f"{part.type} from the user, which {wire_format}"):
+        rd.to_request([user(part)], wire_format)
+
+
+def test_an_id_that_anthropic_refuses_is_made_one_it_takes_on_both_sides() -> None:
+    written = anthropic(reply(call("functions.f:0", result=rd.ToolResult(None, "x"))))["messages"]
+    assert written[0]["content"][0]["id"] == written[1]["content"][0]["tool_use_id"] == "functions_f_0"
+
+
+def test_a_reply_without_anything_that_can_be_said_is_left_out_where_it_would_be_refused() -> None:
+    assert anthropic(reply())["messages"] == []
+    assert chat(reply()) == [{"role": "assistant", "content": ""}]
+
+
+def test_one_message_needs_no_list() -> None:
+    assert rd.to_request(reply(text("Hi")), "openai-chat") == {
+        "messages": [{"role": "assistant", "content": "Hi"}]
+    }
+    assert rd.to_request("Hi", "openai-chat") == {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def test_custom_calls_go_back_as_text() -> None:
+    made = call("a", "sql", {"input": "select 1"}, metadata={"provider_type": "custom"})
+    assert chat(reply(made))[0]["tool_calls"] == [
+        {"type": "custom", "id": "a", "custom": {"name": "sql", "input": "select 1"}}
+    ]
+
+
+def test_openrouter_s_details_and_another_vendor_s_field_go_back_as_they_came() -> None:
+    signed = rd.ContentPart("reasoning", "Hm.", {"signature": "s", "format": "x", "sent_as": "reasoning"})
+    hidden = rd.ContentPart("reasoning", "", {"redacted": True, "data": "abc", "id": "r"})
+    assert chat(reply(signed, hidden, text("Hi")))[0]["reasoning_details"] == [
+        {"type": "reasoning.text", "text": "Hm.", "signature": "s", "format": "x"},
+        {"type": "reasoning.encrypted", "data": "abc", "id": "r"},
+    ]
+    plain = [rd.ContentPart("reasoning", said, {"sent_as": "reasoning_content"}) for said in ("a", "b")]
+    assert chat(reply(*plain, text("Hi")))[0]["reasoning_content"] == "ab"
+
+
+@pytest.mark.parametrize("wrong", [3, None, [3], [None], [["nested"]]])
+def test_what_no_conversation_is_made_of_is_refused(wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"messages\[0\]"):
+        rd.to_request(wrong, "openai-chat")
+
+
+def test_an_unknown_format_lists_those_there_are() -> None:
+    with pytest.raises(rd.UnknownWireFormatError, match="openai-chat"):
+        rd.to_request([], "morse")
+
+
+def test_the_messages_are_plain_json_of_their_own() -> None:
+    own = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
+    (written,) = chat(own)
+    assert written == own
+    written["content"].append("more")
+    assert len(own["content"]) == 1
