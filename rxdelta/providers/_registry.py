@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
-from rxdelta.providers import _anthropic_messages, _bedrock_converse, _gemini, _openai_chat
+from rxdelta.providers import _anthropic_messages, _bedrock_converse, _cohere, _gemini, _ollama, _openai_chat
 from rxdelta.providers._cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.providers._decoder import Decoder, as_mapping
 from rxdelta.providers._reasoning_tags import ReasoningTagsDecoder, tag_names
@@ -17,6 +17,8 @@ _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]
     "anthropic-messages": (_anthropic_messages.AnthropicMessagesDecoder, _anthropic_messages.recognises),
     "bedrock-converse": (_bedrock_converse.BedrockConverseDecoder, _bedrock_converse.recognises),
     "gemini": (_gemini.GeminiDecoder, _gemini.recognises),
+    "cohere": (_cohere.CohereDecoder, _cohere.recognises),
+    "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
     "openai-chat": (_openai_chat.OpenAIChatDecoder, _openai_chat.recognises),
 }
 

@@ -15,7 +15,7 @@ from support.shared import recordings
 
 import rxdelta as rd
 
-FORMATS = ("anthropic-messages", "openai-chat", "bedrock-converse")
+FORMATS = ("anthropic-messages", "openai-chat", "bedrock-converse", "cohere", "ollama")
 CASES = [
     pytest.param(wire_format, *case.values, id=f"{wire_format}/{case.id}", marks=case.marks)
     for wire_format in FORMATS

@@ -54,7 +54,7 @@ _COHERE_ARGUMENTS = ["tool_calls", "function", "arguments"]
 
 def _ollama(chunk: Chunk) -> Iterator[Chunk]:
     last = copy.deepcopy(chunk)
-    message = last["message"] if "message" in last else last
+    message = last.get("message", last)
     bare = {name: chunk[name] for name in ("model", "created_at") if name in chunk}
     for field in ("thinking", "content", "response"):
         if len(message.get(field) or "") > 1 and not last.get("logprobs"):
