@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
-from rxdelta.providers import _anthropic_messages, _bedrock_converse, _cohere, _gemini, _ollama, _openai_chat
+from rxdelta.providers import (
+    _anthropic_messages,
+    _bedrock_converse,
+    _cohere,
+    _gemini,
+    _ollama,
+    _openai_chat,
+    _openai_responses,
+)
 from rxdelta.providers._cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.providers._decoder import Decoder, as_mapping
 from rxdelta.providers._reasoning_tags import ReasoningTagsDecoder, tag_names
@@ -19,6 +27,7 @@ _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]
     "gemini": (_gemini.GeminiDecoder, _gemini.recognises),
     "cohere": (_cohere.CohereDecoder, _cohere.recognises),
     "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
+    "openai-responses": (_openai_responses.OpenAIResponsesDecoder, _openai_responses.recognises),
     "openai-chat": (_openai_chat.OpenAIChatDecoder, _openai_chat.recognises),
 }
 

@@ -20,7 +20,9 @@ def expected_of(expectation: Told) -> Told:
         "redacted": [_digest(block["data"]) for block in blocks if block.get("redacted")]
         + [block["raw"]["data_sha"] for block in blocks if "data_sha" in block.get("raw", ())],
         "refusal": "".join(block["text"] for block in blocks if block["type"] == "refusal"),
-        "tool_calls": [_call(block) for block in blocks if block["type"] == "tool_call"],
+        "tool_calls": [
+            _call(block) for block in blocks if block["type"] == "tool_call" or _responses_call(block)
+        ],
         "server_tool_calls": [_call(block) for block in blocks if block["type"] == "server_tool_call"],
         "citations": [citation for block in blocks for citation in block.get("citations", ())]
         + _cohere_citations(expectation),
@@ -30,12 +32,17 @@ def expected_of(expectation: Told) -> Told:
             if block["type"] == "other" and "tool_result" in block["provider_type"]
         ]
         + [_bedrock_result(**block["raw"]) for block in blocks if block.get("provider_type") == "toolResult"],
-        "finish_reason": expectation["finish_reason"],
+        "finish_reason": None if expectation["finish_reason"] == "failed" else expectation["finish_reason"],
     }
 
 
 def _reasoning(block: Told) -> str:
-    """Cohere's plan for its calls, which the reference keeps apart, is reasoning to us."""
+    """Cohere's plan for its calls, which the reference keeps apart, is reasoning to us.
+
+    The parts of a Responses summary are joined with a blank line, where the reference has nothing.
+    """
+    if block.get("summary_parts"):
+        return "\n\n".join(block["summary_parts"])
     text: str = block["text"] if block["type"] == "thinking" else ""
     return str(block["raw"]) if block.get("provider_type") == "tool_plan" else text
 
@@ -50,8 +57,20 @@ def _bedrock_result(start: Told, deltas: list[Told]) -> Told:
     return {"type": start["type"], "tool_use_id": start["toolUseId"], "content": content}
 
 
+def _responses_call(block: Told) -> bool:
+    """The reference takes only functions for calls; these too are for the client to run."""
+    environment = block.get("raw", {}).get("environment") or {"type": "local"}
+    local = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+    return block.get("provider_type") in local and environment["type"] == "local"
+
+
 def _call(block: Told) -> tuple[Any, ...]:
     raw = block.get("raw_arguments")
+    if block.get("custom"):
+        return (block["id"], block["name"], {"input": raw})
+    if _responses_call(block):
+        arguments = {n: block["raw"][n] for n in ("action", "operation") if n in block["raw"]}
+        return (block["raw"]["call_id"], block["provider_type"].removesuffix("_call"), arguments)
     arguments = block["arguments"]
     if arguments is None:  # an OpenAI-like dialect has null for none, and anyone for what cannot be parsed
         arguments = raw or {}

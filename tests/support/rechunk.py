@@ -15,6 +15,7 @@ def single_characters(wire_format: str, chunks: list[Chunk]) -> list[Chunk]:
     split = {
         "anthropic-messages": _anthropic,
         "openai-chat": _openai,
+        "openai-responses": _responses,
         "bedrock-converse": _bedrock,
         "cohere": _cohere,
         "ollama": _ollama,
@@ -118,6 +119,15 @@ def _openai(chunk: Chunk) -> Iterator[Chunk]:
             yield end if usage is None else {**end, "usage": usage}
         return
     yield last
+
+
+def _responses(chunk: Chunk) -> Iterator[Chunk]:
+    piece = chunk.get("delta")
+    if isinstance(piece, str) and len(piece) > 1 and not chunk.get("logprobs"):
+        for character in piece:
+            yield {**chunk, "delta": character}
+        return
+    yield chunk
 
 
 def as_sse(chunks: list[Chunk]) -> bytes:
