@@ -11,6 +11,8 @@ from rxdelta.providers import (
     _bedrock_converse,
     _cohere,
     _gemini,
+    _gemini_interactions,
+    _langchain,
     _ollama,
     _openai_chat,
     _openai_responses,
@@ -25,9 +27,14 @@ _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]
     "anthropic-messages": (_anthropic_messages.AnthropicMessagesDecoder, _anthropic_messages.recognises),
     "bedrock-converse": (_bedrock_converse.BedrockConverseDecoder, _bedrock_converse.recognises),
     "gemini": (_gemini.GeminiDecoder, _gemini.recognises),
+    "gemini-interactions": (
+        _gemini_interactions.GeminiInteractionsDecoder,
+        _gemini_interactions.recognises,
+    ),
     "cohere": (_cohere.CohereDecoder, _cohere.recognises),
-    "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
+    "langchain": (_langchain.LangChainDecoder, _langchain.recognises),
     "openai-responses": (_openai_responses.OpenAIResponsesDecoder, _openai_responses.recognises),
+    "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
     "openai-chat": (_openai_chat.OpenAIChatDecoder, _openai_chat.recognises),
 }
 
