@@ -105,7 +105,8 @@ class AnthropicMessagesDecoder:
         message = self._message
         if message.ended:
             return self._next_message(kind, fields)
-        return _ON_EVENT.get(kind, _Message.unknown)(message, fields)
+        decoded = _ON_EVENT.get(kind, _Message.unknown)(message, fields)
+        return [*message.left_over(), *decoded] if message.begun else decoded
 
     def close(self) -> Sequence[Event]:
         """End of input: finishes the message if `stop_reason` has come, only `message_stop` having been lost.
@@ -119,7 +120,7 @@ class AnthropicMessagesDecoder:
         message = self._message
         decoded = () if message.ended or message.stop_reason is None else message.finish()
         message.ended = True
-        return decoded
+        return [*message.left_over(), *decoded]
 
     def _next_message(self, kind: str, fields: Chunk) -> Sequence[Event]:
         """After the end only another message means something: a conversation. The same one again doesn't."""
@@ -139,6 +140,7 @@ class _Message:
     def __init__(self) -> None:
         self.started = self.ended = False
         self.unheralded = False  # started without its message_start
+        self.begun: list[Event] = []  # what a malformed start held before its fault comes out with the next
         self.id: str | None = None
         self.stop_reason: str | None = None
         self.usage: Content = {}
@@ -166,23 +168,31 @@ class _Message:
         usage = _F.mapping(message.get("usage"), f"{path}usage")
         stop_reason = _F.text(message.get("stop_reason"), f"{path}stop_reason") or None
         content = _F.items(message.get("content"), f"{path}content")
-        begun: list[Event] = []
+        begun = self.begun
         if self.started and not self.unheralded:
             if message_id == self.id:
                 return ()
             self._splice()
         else:
-            self.started, self.unheralded, self.id = True, False, message_id
+            late, self.started, self.unheralded, self.id = self.started, True, False, message_id
             self.stop_reason = self.stop_reason or stop_reason
-            self._add_usage(usage)
             self.metadata |= {name: message[name] for name in _OF_THE_FINISH if message.get(name) is not None}
-            begun.append(
-                events.MessageStart(message_id, model, self._usage(), _others(message, *_OF_A_MESSAGE))
-            )
+            changed = self._add_usage(usage)
+            said = _others(message, *_OF_A_MESSAGE)
+            if not late:
+                begun.append(events.MessageStart(message_id, model, self._usage(), said))
+            else:  # the start has been told, so that the finish has to tell what it was to say
+                self.metadata |= said | _others({"id": message_id, "model": model})
+                begun += [] if changed is None else [events.UsageUpdate(changed)]
         for place, block in enumerate(content):
             where = f"{path}content[{place}]"
             begun += self._start_block(place, _F.mapping(block, where), where)
             begun += self._stop_block(place)
+        self.begun = []
+        return begun
+
+    def left_over(self) -> Sequence[Event]:
+        begun, self.begun = self.begun, []
         return begun
 
     def _begin_unheralded(self) -> Sequence[Event]:

@@ -384,9 +384,32 @@ def test_a_stream_whose_beginning_was_lost_still_begins_with_a_start() -> None:
     )
     assert violations(decoded) == []
     assert decoded[:2] == [MessageStart(), BlockStart(2, {"type": "text", "text": ""})]
-    late = decode(block_start(0, "text", text="a"), message_start(), block_start(0, "text", text="b"))
-    assert [event for event in late if isinstance(event, MessageStart)][1].id == "msg_1"
-    assert fold(late).text == "ab"
+
+
+def test_a_message_start_that_comes_late_is_told_by_what_may_still_be_told() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 1}
+    late = decode(
+        block_start(0, "text", text="a"),
+        message_start(usage=usage),
+        block_start(0, "text", text="b"),
+        message_delta("end_turn"),
+        STOP,
+    )
+    assert violations(late) == []
+    snapshot = fold(late)
+    assert (snapshot.text, snapshot.model, snapshot.metadata["id"]) == ("ab", "claude-x", "msg_1")
+    assert snapshot.usage is not None
+    assert snapshot.usage.input_tokens == 3
+
+
+def test_what_stood_before_the_fault_in_a_start_is_not_lost() -> None:
+    decoder = AnthropicMessagesDecoder()
+    start = message_start(content=[{"type": "text", "text": "a"}, None, 3], stop_reason="end_turn")
+    with pytest.raises(MalformedChunkError, match=r"content\[1\]"):
+        decoder.decode(start)
+    decoded = [*decoder.decode({"type": "ping"}), *decoder.close()]
+    assert violations(decoded) == []
+    assert fold(decoded).text == "a"
 
 
 def test_a_body_that_was_not_streamed_becomes_the_same_message() -> None:
@@ -869,7 +892,7 @@ def test_close_finishes_a_message_only_if_its_stop_reason_has_come() -> None:
     decoder = AnthropicMessagesDecoder()
     decoder.decode(message_delta("end_turn"))
     assert len(decoder.close()) == 1
-    assert decoder.close() == ()
+    assert not decoder.close()
     assert decoder.decode(STOP) == ()
 
 
