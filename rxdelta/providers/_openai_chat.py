@@ -66,7 +66,7 @@ from rxdelta.providers._decoder import (
     word,
 )
 
-__all__ = ["OpenAIChatDecoder", "recognises"]
+__all__ = ["Choice", "OpenAIChatDecoder", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
@@ -86,6 +86,11 @@ class OpenAIChatDecoder:
         ['message-finish']
     """
 
+    @property
+    def _choice_type(self) -> type[Choice]:
+        """What reads a choice: a dialect in a file of its own has its own."""
+        return Choice
+
     def __init__(self) -> None:
         self._id: str | None = None
         self._model: str | None = None
@@ -94,7 +99,7 @@ class OpenAIChatDecoder:
         self._usage_runs = (
             False  # usage was sent before, so the finish reason's own chunk needn't have the last
         )
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Choice] = {}
         self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self._over = False
 
@@ -174,12 +179,12 @@ class OpenAIChatDecoder:
         self._out = []
         return out
 
-    def _choice(self, out: Out, choice: Json, path: str) -> _Choice:
+    def _choice(self, out: Out, choice: Json, path: str) -> Choice:
         index = choice.get("index")
         number = 0 if index is None else _READ.index(index, f"{path}.index")
         state = self._choices.get(number)
         if state is None:
-            state = self._choices[number] = _Choice(number, self._id, self._model, self._usage)
+            state = self._choices[number] = self._choice_type(number, self._id, self._model, self._usage)
             out.append(events.MessageStart(self._id, self._model, self._usage, self._extras, choice=number))
         return state
 
@@ -245,7 +250,7 @@ class OpenAIChatDecoder:
         self._choices = {}
 
 
-class _Choice:
+class Choice:
     """One of the alternative replies: which of its blocks are open, and what waits for its finish."""
 
     def __init__(
@@ -856,15 +861,15 @@ def _error_of(chunk: Json) -> Json | None:
     return {"message": error} if isinstance(error, str) else {"error": error}
 
 
-_FIELDS: Mapping[str, Callable[[_Choice, Out, Any, str], None]] = {
-    "content": _Choice.read_content,
-    "annotations": _Choice.read_annotations,
-    "refusal": _Choice.read_refusal,
-    "tool_calls": _Choice.read_tool_calls,
-    "function_call": _Choice.read_function_call,
-    "executed_tools": _Choice.read_executed_tools,
-    "images": _Choice.read_images,
-    "audio": _Choice.read_audio,
+_FIELDS: Mapping[str, Callable[[Choice, Out, Any, str], None]] = {
+    "content": Choice.read_content,
+    "annotations": Choice.read_annotations,
+    "refusal": Choice.read_refusal,
+    "tool_calls": Choice.read_tool_calls,
+    "function_call": Choice.read_function_call,
+    "executed_tools": Choice.read_executed_tools,
+    "images": Choice.read_images,
+    "audio": Choice.read_audio,
 }
 """What a delta says after its reasoning, in the order in which it is read."""
 

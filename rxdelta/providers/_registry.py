@@ -13,8 +13,10 @@ from rxdelta.providers import (
     _gemini,
     _gemini_interactions,
     _langchain,
+    _mistral,
     _ollama,
     _openai_chat,
+    _openai_completions,
     _openai_responses,
 )
 from rxdelta.providers._cumulative import Cumulative, CumulativeDecoder, check_cumulative
@@ -35,6 +37,8 @@ _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]
     "langchain": (_langchain.LangChainDecoder, _langchain.recognises),
     "openai-responses": (_openai_responses.OpenAIResponsesDecoder, _openai_responses.recognises),
     "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
+    "mistral": (_mistral.MistralDecoder, _mistral.recognises),  # before openai-chat, of which it is a dialect
+    "openai-completions": (_openai_completions.OpenAICompletionsDecoder, _openai_completions.recognises),
     "openai-chat": (_openai_chat.OpenAIChatDecoder, _openai_chat.recognises),
 }
 

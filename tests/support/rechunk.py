@@ -19,6 +19,10 @@ def single_characters(wire_format: str, chunks: list[Chunk]) -> list[Chunk]:
         "bedrock-converse": _bedrock,
         "cohere": _cohere,
         "ollama": _ollama,
+        "mistral": _mistral,
+        "openai-completions": _completions,
+        "gemini": _gemini,
+        "gemini-interactions": _interactions,
     }[wire_format]
     return [piece for chunk in chunks for piece in split(chunk)]
 
@@ -128,6 +132,79 @@ def _responses(chunk: Chunk) -> Iterator[Chunk]:
             yield {**chunk, "delta": character}
         return
     yield chunk
+
+
+def _gemini(chunk: Chunk) -> Iterator[Chunk]:
+    """Texts, and strings of streamed arguments."""
+    candidates = chunk.get("candidates") or []
+    parts = candidates[0].get("content", {}).get("parts", []) if len(candidates) == 1 else []
+    if len(parts) != 1:
+        yield chunk
+        return
+    candidate, part = candidates[0], parts[0]
+    bare = {name: chunk[name] for name in ("modelVersion", "responseId", "createTime") if name in chunk}
+
+    def piece(of: Chunk) -> Chunk:
+        content = {**candidate["content"], "parts": [of]}
+        index = {"index": candidate["index"]} if "index" in candidate else {}
+        return {**bare, "candidates": [{**index, "content": content}]}
+
+    last = copy.deepcopy(chunk)
+    end = last["candidates"][0]["content"]["parts"][0]
+    if len(part.get("text", "")) > 1:
+        for character in part["text"][:-1]:
+            yield piece({"text": character, **({"thought": True} if part.get("thought") else {})})
+        end["text"] = part["text"][-1]
+    arguments = part.get("functionCall", {}).get("partialArgs", [])
+    if len(arguments) == 1 and len(arguments[0].get("stringValue", "")) > 1:
+        for character in arguments[0]["stringValue"][:-1]:
+            argument = {**arguments[0], "stringValue": character, "willContinue": True}
+            yield piece({"functionCall": {"partialArgs": [argument], "willContinue": True}})
+        end["functionCall"]["partialArgs"][0]["stringValue"] = arguments[0]["stringValue"][-1]
+    yield last
+
+
+def _interactions(chunk: Chunk) -> Iterator[Chunk]:
+    delta = chunk.get("delta") or {}
+    content = delta.get("content") or {}
+    for field in ("text", "arguments"):
+        for of, whole in ((delta, delta.get(field)), (content, content.get(field))):
+            if isinstance(whole, str) and len(whole) > 1:
+                for character in whole:
+                    new = {**of, field: character}
+                    yield {**chunk, "delta": new if of is delta else {**delta, "content": new}}
+                return
+    yield chunk
+
+
+def _mistral(chunk: Chunk) -> Iterator[Chunk]:
+    content = chunk["choices"][0]["delta"].get("content")
+    if not isinstance(content, list):
+        yield from _openai(chunk)
+        return
+    last = copy.deepcopy(chunk)
+    last["choices"][0]["delta"]["content"] = []
+    for part in content:
+        texts = part["thinking"] if part["type"] == "thinking" else [part]
+        for character in "".join(text["text"] for text in texts):
+            piece = {"type": "text", "text": character}
+            cut = piece if part["type"] == "text" else {**part, "thinking": [piece]}
+            choice = {"index": 0, "delta": {"content": [cut]}, "finish_reason": None}
+            yield {**{name: chunk[name] for name in ("id", "model", "created")}, "choices": [choice]}
+    yield last
+
+
+def _completions(chunk: Chunk) -> Iterator[Chunk]:
+    choices = chunk.get("choices") or []
+    if len(choices) != 1 or len(choices[0]["text"]) < 2:
+        yield chunk
+        return
+    last = copy.deepcopy(chunk)
+    *pieces, last["choices"][0]["text"] = choices[0]["text"]
+    for character in pieces:
+        piece = {"index": choices[0]["index"], "text": character, "finish_reason": None}
+        yield {**{name: chunk[name] for name in ("id", "model", "created")}, "choices": [piece]}
+    yield last
 
 
 def as_sse(chunks: list[Chunk]) -> bytes:

@@ -1,0 +1,212 @@
+"""The merge rules of LangChain's message chunks, case by case: decoded, folded, and told in its words again.
+
+`langchain_deviations.json` lists each case that differs on purpose, with the letter of the reason (docs/design.md)
+and what ours gives instead. A deviation that no longer deviates fails too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.shared import parity
+
+import rxdelta as rd
+
+DEVIATIONS: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("langchain_deviations.json").read_text("utf-8")
+)
+WHOLE = {"arguments", "args", "metadata", "options", "raw", "extras", "fields", "value"}
+EMPTYISH = {"tool_calls", "merged_content", "options", "citations", "metadata"}
+FINISHES = (rd.events.BlockFinish, rd.events.MessageFinish)
+LAST = {"content": "", "chunk_position": "last"}
+
+
+def same(expected: Any, got: Any, key: str | None = None) -> bool:
+    """The comparison that the parity set prescribes: a subset, but for the fields compared whole."""
+    if key in EMPTYISH and not expected and not got:
+        return True
+    if expected is None:
+        return got is None
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return expected is got
+    if isinstance(expected, dict):
+        if not isinstance(got, dict):
+            return False
+        if key in WHOLE and {k for k in got if got[k] is not None} != {
+            k for k in expected if expected[k] is not None
+        }:
+            return False
+        return all(same(value, got.get(name), name) for name, value in expected.items())
+    if isinstance(expected, list):
+        return (
+            isinstance(got, list)
+            and len(expected) == len(got)
+            and all(same(a, b) for a, b in zip(expected, got, strict=True))
+        )
+    return type(expected) is type(got) and bool(expected == got)
+
+
+def decoded(chunks: Sequence[Any]) -> list[rd.events.Event]:
+    decoder = rd.providers.decoder("langchain")
+    return [event for chunk in chunks for event in decoder.decode(chunk)]
+
+
+def folded(events: Sequence[rd.events.Event]) -> rd.MessageDelta:
+    fold = rd.Fold(choice=0)
+    for event in events:
+        fold.step(event)
+    return fold.snapshot
+
+
+class Projection:
+    """A stream as LangChain has it after its last chunk.
+
+    It parses calls after each fragment, so they are looked at as they are while open, unless the stream has
+    ended. What the decoder only tells with the finish is read from the same stream with an end.
+    """
+
+    def __init__(self, chunks: Sequence[Any]) -> None:
+        self.contents = [chunk.get("content", "") for chunk in chunks]
+        events = decoded(chunks)
+        self.chunk_position = (
+            "last" if any(isinstance(event, rd.events.MessageFinish) for event in events) else None
+        )
+        self.live = folded([event for event in events if not isinstance(event, FINISHES)])
+        self.final = folded(events)
+        self.ended = folded(decoded([*chunks, LAST]))
+        self.starts = {event.index: event for event in events if isinstance(event, rd.events.BlockStart)}
+        self.pieces = {event.index for event in events if isinstance(event, rd.events.ToolCallDelta)}
+
+    def message(self) -> dict[str, Any]:
+        calls = [block for block in self.live.blocks if self.space(block) == "call"]
+        parsed = [self.parsed(call) for call in calls if isinstance(call, rd.ToolCall)]
+        metadata = rd.thaw(self.ended.metadata)
+        kwargs = metadata.pop("additional_kwargs", {}) | self.kwargs()
+        known = {"model_name": self.ended.model, "finish_reason": self.ended.provider_finish_reason}
+        usage = self.ended.usage
+        return {
+            "content": self.content(),
+            "tool_call_chunks": [self.chunk(call) for call in calls if isinstance(call, rd.ToolCall)],
+            "tool_calls": [call for call in parsed if isinstance(call["args"], dict)],
+            "invalid_tool_calls": [call for call in parsed if not isinstance(call["args"], dict)],
+            "id": metadata.pop("message_id", self.ended.id),
+            "chunk_position": self.chunk_position,
+            "additional_kwargs": kwargs,
+            "response_metadata": metadata | {name: value for name, value in known.items() if value},
+            "usage_metadata": None if usage is None else rd.thaw(usage.raw),
+        }
+
+    def space(self, block: rd.ContentPart | rd.ToolCall) -> str:
+        return str(block.key).partition(":")[0]
+
+    def index(self, block: rd.ContentPart | rd.ToolCall) -> dict[str, Any]:
+        at = str(block.key).partition(":")[2].partition("~")[0]
+        return {} if not at else {"index": int(at) if at.lstrip("-").isdecimal() else at}
+
+    def call_id(self, call: rd.ToolCall) -> str | None:
+        return None if call.metadata.get("synthetic_id") else call.call_id
+
+    def arguments(self, call: rd.ToolCall) -> Any:
+        """LangChain tells no arguments from empty ones, which a fold does not."""
+        came = call.key in self.pieces
+        return ("" if came else None) if call.arguments is None else rd.thaw(call.arguments)
+
+    def chunk(self, call: rd.ToolCall) -> dict[str, Any]:
+        index = self.index(call).get("index")
+        return {"name": call.name, "args": self.arguments(call), "id": self.call_id(call), "index": index}
+
+    def parsed(self, call: rd.ToolCall) -> dict[str, Any]:
+        if self.chunk_position == "last":
+            final = next(block for block in self.final.blocks if block.key == call.key)
+            assert isinstance(final, rd.ToolCall)
+            value = final.arguments if final.type == "tool_call" else None
+        else:
+            value = call.arguments_so_far if call.arguments else {}
+        known = {"name": call.name or "", "id": self.call_id(call)}
+        if rd.thaw(value) is not None and isinstance(rd.thaw(value), dict):
+            return {**known, "args": rd.thaw(value)}
+        return {**known, "name": call.name, "args": self.arguments(call), "error": None}
+
+    def content(self) -> Any:
+        """A string, unless there are parts of a list."""
+        items: list[Any] = []
+        for block in self.live.blocks:
+            space = self.space(block)
+            if space in ("text", "item"):
+                assert isinstance(block, rd.ContentPart)
+                if space == "text" and items and isinstance(items[-1], str):
+                    items[-1] += block.text or ""
+                else:
+                    items.append(block.text or "")
+            elif space == "part":
+                items.append(self.part(block) | self.index(block))
+        if not any(isinstance(content, list) for content in self.contents):
+            return "".join(items)
+        if self.contents[0] == "" and not (items and isinstance(items[0], str)):
+            items.insert(0, "")  # it says nothing, so that there is no block of it
+        return items
+
+    def part(self, block: rd.ContentPart | rd.ToolCall) -> dict[str, Any]:
+        if isinstance(block, rd.ToolCall):
+            metadata = {name: value for name, value in block.metadata.items() if name != "synthetic_id"}
+            return {
+                "type": f"{block.type}_chunk",
+                "name": block.name,
+                "args": self.arguments(block),
+                "id": self.call_id(block),
+                **rd.thaw(metadata),
+            }
+        if block.type == "unsupported":
+            whole = rd.thaw(block.options)
+            start = self.starts[block.key].content["value"]
+            return whole if "type" in start else {"type": "non_standard", "value": whole}
+        wire = rd.block_to_wire(block)
+        citations = [rd.thaw(citation.raw) for citation in block.citations]
+        wire.pop("citations", None)
+        return wire | ({"annotations": citations} if citations else {})
+
+    def kwargs(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for block in self.live.blocks:
+            if self.space(block) == "kwargs":
+                name = str(block.key).split(":")[1]
+                if isinstance(block, rd.ToolCall):
+                    found[name] = {"name": block.name, "arguments": self.arguments(block)}
+                elif block.type != "audio":
+                    found[name] = found.get(name, "") + (block.text or "")
+        return found
+
+
+def merge_lists(given: dict[str, Any]) -> dict[str, Any]:
+    """Any list of parts is a content, and contents are merged as lists are."""
+    chunks = [{"content": given[side]} for side in ("left", "right") if given[side] is not None]
+    return {"merged": Projection(chunks).content()}
+
+
+def project(case: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if case["op"] == "merge_lists":
+            return merge_lists(case["input"])
+        return Projection(case["input"]["chunks"]).message()
+    except rd.RxDeltaError as error:
+        return {"error": str(error)}
+
+
+@pytest.mark.parametrize("case", parity("tool_call_chunks.json"))
+def test_merging_chunks(case: dict[str, Any]) -> None:
+    got, expected = project(case), case["expect"]
+    if "error" in expected:
+        said = expected["error"].get("contains", "") in str(got.get("error", ""))
+        got, expected = {"error": "error" in got and said, "said": got}, {"error": True}
+    deviation = DEVIATIONS.get(case["id"])
+    if deviation is None:
+        assert same(expected, got), f"{case['about']}\nexpected {expected}\ngot      {got}"
+        return
+    assert not same(expected, got), (
+        f"{case['id']} is listed as a deviation ({deviation['letter']}) but doesn't deviate"
+    )
+    assert same(deviation["ours"], got), f"{case['about']}\nours     {deviation['ours']}\ngot      {got}"
