@@ -25,13 +25,19 @@ def expected_of(expectation: Told) -> Told:
         ],
         "server_tool_calls": [_call(block) for block in blocks if block["type"] == "server_tool_call"],
         "citations": [citation for block in blocks for citation in block.get("citations", ())]
-        + _cohere_citations(expectation),
+        + _cohere_citations(expectation)
+        + _gemini_citations(expectation),
         "others": [
             block["raw"]
             for block in blocks
             if block["type"] == "other" and "tool_result" in block["provider_type"]
         ]
-        + [_bedrock_result(**block["raw"]) for block in blocks if block.get("provider_type") == "toolResult"],
+        + [_bedrock_result(**block["raw"]) for block in blocks if block.get("provider_type") == "toolResult"]
+        + [
+            {block["provider_type"]: block["raw"]}
+            for block in blocks
+            if block.get("provider_type") in _GEMINI_PARTS
+        ],
         "finish_reason": None if expectation["finish_reason"] == "failed" else expectation["finish_reason"],
     }
 
@@ -50,6 +56,22 @@ def _reasoning(block: Told) -> str:
 def _cohere_citations(expectation: Told) -> list[Any]:
     """The reference gives those that number their citations to the message, not to a block."""
     return [found for found in expectation.get("citations", ()) if "sources" in found]
+
+
+def _gemini_citations(expectation: Told) -> list[Any]:
+    """Gemini's are of the candidate, not of a block; what the text rests on is a citation to us, too."""
+    found = [
+        citation
+        for metadata in expectation.get("citations", ())
+        for name in ("citations", "citationSources")
+        for citation in metadata.get(name, ())
+    ]
+    grounding = expectation.get("grounding") or {}
+    return found + [
+        {**support, "groundingChunk": grounding["groundingChunks"][index]}
+        for support in grounding.get("groundingSupports", ())
+        for index in support.get("groundingChunkIndices", ())
+    ]
 
 
 def _bedrock_result(start: Told, deltas: list[Told]) -> Told:
@@ -89,9 +111,12 @@ def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
         "text": reply.text,
         "reasoning": reply.reasoning,
         "signatures": [
-            part.options["signature"]
-            for part in parts
-            if part.type == "reasoning" and isinstance(part.options.get("signature"), str)
+            fields["signature"]
+            for fields in (
+                block.options if isinstance(block, rd.ContentPart) else block.metadata
+                for block in reply.blocks
+            )
+            if isinstance(fields.get("signature"), str)
         ],
         "redacted": [_digest(part.options["data"]) for part in parts if part.options.get("redacted")],
         "refusal": "".join(part.text or "" for part in parts if part.type == "refusal"),
@@ -100,14 +125,36 @@ def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
         "citations": [rd.thaw(citation.raw) for part in parts for citation in part.citations],
         "others": [
             _other(part) for part in parts if part.options.get("provider_type", "").endswith("_result")
-        ],
+        ]
+        + [part for block in reply.blocks for part in _gemini_part(block)],
         "finish_reason": reply.provider_finish_reason,
     }
 
 
 def _told_call(call: rd.ToolCall) -> tuple[Any, ...]:
     arguments = call.arguments_so_far if call.open and call.is_final() else call.arguments
-    return (call.call_id, call.name, {} if arguments in (None, "") else rd.thaw(arguments))
+    call_id = None if call.metadata.get("synthetic_id") is True else call.call_id
+    return (call_id, call.name, {} if arguments in (None, "") else rd.thaw(arguments))
+
+
+_GEMINI_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+
+
+def _gemini_part(block: rd.ContentPart | rd.ToolCall) -> list[Told]:
+    """The provider's own part again: nothing of it may be lost."""
+    if isinstance(block, rd.ToolCall):
+        kind, call_id = block.metadata.get("provider_type"), _told_call(block)[0]
+        fields = rd.thaw(block.arguments)
+        if kind == "toolCall":
+            fields = {"toolType": block.name} | ({"args": fields} if fields else {})
+    else:
+        kind, call_id = block.options.get("provider_type"), block.options.get("tool_call_id")
+        fields = rd.thaw(block.options.get("output")) or {}
+        if kind == "toolResponse":
+            fields = {"toolType": block.options["toolType"]} | ({"response": fields} if fields else {})
+    if kind not in _GEMINI_PARTS:
+        return []
+    return [{kind: fields | ({"id": call_id} if call_id else {})}]
 
 
 def _other(part: rd.ContentPart) -> Told:
