@@ -123,12 +123,10 @@ class BedrockConverseDecoder:
         fault = _fault(chunk)
         known = [name for name in _EVENTS if chunk.get(name) is not None]
         siblings = {name: value for name, value in chunk.items() if name not in _NOT_SIBLINGS}
-        if fault is not None:
-            siblings.pop(fault[0], None)
         if known or (siblings and all(name.startswith("amazon-bedrock-") for name in siblings)):
             remember(message.metadata, _readable(siblings))
         elif fault is None:
-            message.foreign = True
+            message.foreign = bool(siblings)
         for name in known:
             _EVENTS[name](message, out, _READ.mapping(chunk[name], name))
         if message.foreign:

@@ -94,7 +94,12 @@ class CohereDecoder:
             [StreamError(message='Oops', type='ERROR', code=None, choice=0)]
         """
         event = None if self._out else self._message.plain(chunk)
-        return self._decode(as_mapping(chunk, _FORMAT)) if event is None else (event,)
+        if event is not None:
+            return (event,)
+        fields = as_mapping(chunk, _FORMAT)
+        if "type" not in fields and isinstance(named := getattr(chunk, "type", None), str):
+            fields = {**fields, "type": named}  # to the SDK's objects it is a default, unless it was sent
+        return self._decode(fields)
 
     def close(self) -> Sequence[Event]:
         """End of input. Nothing to finish: what has no `message-end` was cut off."""
