@@ -1,0 +1,150 @@
+"""What the pacing operators share: a timer, an end that comes last, and one thread that emits at a time."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import InvalidValueError
+from rxdelta.core.events import EVENT_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+__all__ = ["Paced", "dropped", "no_event"]
+
+T = TypeVar("T")
+
+
+class Paced(Generic[T]):
+    """One subscription's state. Under the lock nobody's code is called but the scheduler's.
+
+    What goes out is serialised, whatever threads the source and the timer are on, and no caller waits for another's
+    observer: who finds it busy leaves what there is to emit, and the one that emits will see it.
+    """
+
+    _everything: abc.DisposableBase
+
+    def __init__(self, observer: abc.ObserverBase[T]) -> None:
+        self._observer = observer
+        self._lock = RLock()
+        self._end: Callable[[], None] | None = None  # comes after what is held
+        self._emitting = False
+        self._stopped = False
+        self._timer = SerialDisposable()
+
+    def connect(
+        self, source: Observable[T], inherited: abc.SchedulerBase | None, owned: abc.DisposableBase
+    ) -> abc.DisposableBase:
+        upstream = SingleAssignmentDisposable()
+        self._everything = CompositeDisposable(Disposable(self._stop), self._timer, upstream, owned)
+        upstream.disposable = source.subscribe(
+            self.on_next, self.on_error, self.on_completed, scheduler=inherited
+        )
+        return self._everything
+
+    def on_next(self, value: T, /) -> None:
+        raise NotImplementedError
+
+    def on_error(self, error: Exception) -> None:
+        self._finish(partial(self._observer.on_error, error))
+
+    def on_completed(self) -> None:
+        self._finish(self._observer.on_completed)
+
+    def _finish(self, end: Callable[[], None]) -> None:
+        with self._lock:
+            self._end = self._end or end
+        self._emit()
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget what is held: the subscription was disposed."""
+
+    def _next(self) -> T:
+        """Take the next value that is due, under the lock; `LookupError` if none is."""
+        raise NotImplementedError
+
+    def _start_timer(self, time: abc.SchedulerBase, seconds: float) -> None:
+        timer = SingleAssignmentDisposable()
+        self._timer.disposable = timer
+        timer.disposable = time.schedule_relative(seconds, self._fire)
+
+    def _fire(self, *_: Any) -> None:
+        """The timer's action. An observer that raises here has nobody else who would stop the source."""
+        with self._lock:
+            self._ripen()
+        try:
+            self._emit()
+        except BaseException:
+            self._everything.dispose()
+            raise
+
+    def _ripen(self) -> None:
+        """What the passing of time makes due, under the lock."""
+
+    def _emit(self) -> None:
+        """Emit what is due. One thread does it at a time, and finds what others have left meanwhile."""
+        with self._lock:
+            if self._emitting:
+                return
+            self._emitting = True
+        try:
+            while (notify := self._due()) is not None:
+                notify()
+        except BaseException:
+            self._emitting = False
+            raise
+
+    def _due(self) -> Callable[[], None] | None:
+        """The next thing to do; where there is none, whoever comes next may look."""
+        with self._lock:
+            if not self._stopped:
+                try:
+                    return partial(self._observer.on_next, self._next())
+                except LookupError:
+                    if self._end is not None and self._drained():
+                        self._stopped = True
+                        return self._end
+            self._emitting = False
+            return None
+
+    def _drained(self) -> bool:
+        """Whether nothing stands before the end any more."""
+        return True
+
+
+def dropped(operator: str, value: object) -> InvalidValueError | None:
+    """What is wrong with an operator's letting go of the value in favour of a newer one."""
+    if type(value) not in EVENT_TYPES:
+        return None
+    return InvalidValueError(
+        f"{operator} would drop a {type(value).__name__}, which the next event does not contain; "
+        "put scan_deltas() in front of it, or pace the events with compact_deltas()",
+        field="value",
+        value=value,
+    )
+
+
+def no_event(value: object) -> InvalidValueError | None:
+    """What is wrong with a value where events are paced."""
+    if type(value) in EVENT_TYPES:
+        return None
+    wanted = (
+        "must be an event; chunks go through decode() first, and snapshots are paced by throttle_latest()"
+    )
+    return InvalidValueError.of([("event", value, wanted)])
