@@ -208,3 +208,220 @@ def test_bad_input_53_two_threads_that_push_lose_nothing_at_the_end() -> None:
 def test_bad_input_57_a_period_that_is_none_is_refused_when_the_pipeline_is_built(seconds: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="seconds"):
         rd.throttle_latest(seconds)
+
+
+# What providers and gateways do with ids, finish reasons, usage and several choices.
+
+
+def calls(*fragments: dict[str, Any]) -> list[tuple[Any, Any, Any]]:
+    """(id, name, arguments) of the calls made of fragments that come one by one."""
+    reply = fold(chat(*({"tool_calls": [one]} for one in fragments), reason="tool_calls"))
+    return [(call.call_id, call.name, rd.thaw(call.arguments)) for call in reply.tool_calls]
+
+
+def test_bad_input_15_an_id_repeated_with_every_fragment_counts_once() -> None:
+    made = calls(
+        fragment(0, '{"a"', id="x", name="f"), fragment(0, ": 1", id="x", name="f"), fragment(0, "}", id="x")
+    )
+    assert made == [("x", "f", {"a": 1})]
+
+
+def test_bad_input_16_another_id_at_the_same_index_is_another_call() -> None:
+    made = calls(fragment(0, '{"a": 1}', id="x", name="f"), fragment(0, '{"b": 2}', id="y", name="g"))
+    assert made == [("x", "f", {"a": 1}), ("y", "g", {"b": 2})]
+
+
+def test_bad_input_17_one_id_at_two_indexes_loses_no_arguments() -> None:
+    made = calls(fragment(0, '{"a": 1}', id="x", name="f"), fragment(1, '{"b": 2}', id="x", name="g"))
+    assert [arguments for *_, arguments in made] == [{"a": 1}, {"b": 2}]
+
+
+def test_bad_input_18_a_name_in_pieces_is_joined_and_a_repeated_one_is_not() -> None:
+    assert calls(fragment(0, None, id="x", name="get_"), fragment(0, "{}", name="tides")) == [
+        ("x", "get_tides", {})
+    ]
+    assert calls(fragment(0, None, id="x", name="f"), fragment(0, "{}", name="f")) == [("x", "f", {})]
+
+
+def test_bad_input_20_parallel_calls_that_all_have_the_index_0_are_told_apart_by_id() -> None:
+    together = [fragment(0, '{"n": 1}', id="x", name="f"), fragment(0, '{"n": 2}', id="y", name="f")]
+    reply = fold(chat({"tool_calls": together}, {"tool_calls": [fragment(0, None, id="z", name="f")]}))
+    assert [call.call_id for call in reply.tool_calls] == ["x", "y", "z"]
+
+
+DONE = b"data: [DONE]\n\n"
+PIECE = b'data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
+LAST = b'data: {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ([PIECE, LAST, DONE], "complete"),
+        ([PIECE, LAST], "complete"),
+        ([PIECE, LAST, DONE, DONE], "complete"),
+        ([PIECE, DONE], "incomplete"),
+        ([PIECE], "incomplete"),
+    ],
+)
+def test_bad_input_34_done_may_be_missing_or_sent_twice_but_says_nothing_of_the_message(
+    body: list[bytes], status: str
+) -> None:
+    source = rx.from_iterable(body).pipe(rd.parse_sse(), rd.decode("openai-chat"), rd.scan_deltas())
+    assert (source.run().text, source.run().status) == ("a", status)
+
+
+ERRORS: dict[str, tuple[list[Any], tuple[Any, Any, Any]]] = {
+    "openai-chat": (
+        [
+            *chat({"content": "a"}, reason=None),
+            {"error": {"message": "no", "type": "server_error", "code": 500}},
+        ],
+        ("no", "server_error", "500"),
+    ),
+    "anthropic-messages": (
+        [
+            {"type": "message_start", "message": {"id": "m"}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}},
+            {"type": "error", "error": {"type": "overloaded_error", "message": "no"}},
+        ],
+        ("no", "overloaded_error", None),
+    ),
+    "openai-responses": (
+        [
+            {
+                "type": "response.created",
+                "response": {"id": "r", "object": "response", "status": "in_progress"},
+            },
+            {
+                "type": "response.output_text.delta",
+                "item_id": "i",
+                "output_index": 0,
+                "content_index": 0,
+                "delta": "a",
+            },
+            {"type": "error", "code": "server_error", "message": "no", "param": None},
+        ],
+        ("no", None, "server_error"),
+    ),
+    "gemini": (
+        [
+            {"candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}}]},
+            {"error": {"code": 503, "message": "no", "status": "UNAVAILABLE"}},
+        ],
+        ("no", "UNAVAILABLE", "503"),
+    ),
+    "bedrock-converse": (
+        [
+            {"messageStart": {"role": "assistant"}},
+            {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "a"}}},
+            {"throttlingException": {"message": "no"}},
+        ],
+        ("no", "throttlingException", None),
+    ),
+    "ollama": (
+        [
+            {"model": "m", "message": {"role": "assistant", "content": "a"}, "done": False},
+            {"error": "no"},
+        ],
+        ("no", None, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("wire_format", ERRORS)
+def test_bad_input_35_an_error_in_a_stream_that_began_well_keeps_what_was_said(wire_format: str) -> None:
+    chunks, said = ERRORS[wire_format]
+    errors: list[Any] = []
+    rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(on_error=errors.append)
+    (error,) = errors
+    assert isinstance(error, rd.ProviderError)
+    assert (error.message, error.type, error.code) == said
+    assert error.snapshot is not None
+    assert (error.snapshot.text, error.snapshot.status) == ("a", "incomplete")
+
+
+def test_bad_input_42_interleaved_choices_are_kept_apart_and_end_each_for_itself() -> None:
+    def piece(index: int, text: str, reason: str | None = None) -> Any:
+        return {"id": "c", "choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}
+
+    chunks = [piece(0, "a"), piece(1, "x"), piece(0, "b", "stop"), piece(1, "y"), piece(1, "z", "length")]
+    for choice, expected in ((0, ("ab", "complete")), (1, ("xyz", "length"))):
+        source = rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(choice=choice))
+        assert (source.run().text, source.run().status) == expected
+
+
+def test_bad_input_43_usage_that_comes_alone_after_the_finish_is_counted() -> None:
+    usage = {"id": "c", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+    found = fold([*chat({"content": "a"}), usage]).usage
+    assert found is not None
+    assert (found.input_tokens, found.output_tokens) == (3, 4)
+
+
+@pytest.mark.parametrize("wrong", [None, -1, 2.5, "7", True, [], {}])
+def test_bad_input_44_a_count_that_is_none_is_unknown_and_not_0(wrong: Any) -> None:
+    found = fold(chat({"content": "a"}, usage={"prompt_tokens": 3, "completion_tokens": wrong})).usage
+    assert found is not None
+    assert (found.input_tokens, found.output_tokens, found.total()) == (3, None, 3)
+
+
+def test_bad_input_44_a_running_usage_that_falls_is_the_provider_s_to_say_and_never_summed() -> None:
+    running = [
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": "a"}}], "usage": {"prompt_tokens": n}}
+        for n in (9, 5)
+    ]
+    end = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    found = fold([*running, end]).usage
+    assert found is not None
+    assert found.input_tokens == 5
+
+
+def test_bad_input_45_of_two_finish_reasons_the_first_counts_and_the_other_is_passed_on() -> None:
+    second = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]}
+    events: list[Any] = []
+    rx.from_iterable([*chat({"content": "a"}, reason="length"), second]).pipe(
+        rd.decode("openai-chat")
+    ).subscribe(events.append)
+    finish = next(event for event in events if isinstance(event, ev.MessageFinish))
+    assert finish.reason == "length"
+    (passed_on,) = [event for event in events if isinstance(event, ev.ProviderEvent)]
+    assert passed_on.payload["choices"][0]["finish_reason"] == "content_filter"
+
+
+def test_bad_input_46_the_calls_decide_between_stop_and_tool_use_and_the_word_stays() -> None:
+    without = fold(chat({"content": "a"}, reason="tool_calls"))
+    assert (without.finish_reason, without.provider_finish_reason) == ("stop", "tool_calls")
+    beside = fold(chat({"tool_calls": [fragment(0, "{}", id="x", name="f")]}, reason="stop"))
+    assert (beside.finish_reason, beside.provider_finish_reason) == ("tool_use", "stop")
+
+
+def test_bad_input_47_a_second_message_in_a_stream_is_not_mixed_into_the_first() -> None:
+    errors: list[Any] = []
+    first = [ev.MessageStart("m"), ev.BlockStart(0, {"type": "text", "text": "a"}), ev.BlockFinish(0)]
+    second = [ev.MessageStart("n"), ev.BlockStart(0, {"type": "text", "text": "b"}), ev.BlockFinish(0)]
+    end = ev.MessageFinish("stop")
+    conversation = [*first, end, *second, end]
+    rx.from_iterable(conversation).pipe(rd.scan_deltas()).subscribe(on_error=errors.append)
+    assert [type(error) for error in errors] == [rd.ProtocolError]
+    assert errors[0].snapshot.text == "a"
+    messages: list[rd.MessageDelta] = []
+    rx.from_iterable(conversation).pipe(rd.group_by_message()).subscribe(
+        lambda message: message.pipe(rd.scan_deltas()).subscribe(messages.append)
+    )
+    assert [message.text for message in messages if message.status == "complete"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_bad_input_64_base64_split_anywhere_is_joined_as_text(cut: int) -> None:
+    data = "QUJDREVGRw=="
+    pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
+    reply = fold(chat(*({"audio": {"id": "a", "data": piece}} for piece in pieces)))
+    (part,) = reply.blocks
+    assert isinstance(part, rd.ContentPart)
+    assert (part.type, part.text) == ("audio", data)
+
+
+def test_bad_input_64_what_is_no_base64_stays_as_it_came() -> None:
+    (part,) = fold(chat({"audio": {"data": "not base64!"}}, {"audio": {"data": "?"}})).blocks
+    assert isinstance(part, rd.ContentPart)
+    assert part.text == "not base64!?"

@@ -679,6 +679,7 @@ class Choice:
         """Whether this chunk has the first one. Neither null nor another that follows takes it back."""
         said = _READ.text_of(choice, "finish_reason", path)
         if not said or self.reason is not None:
+            self._late |= said not in ("", self._word)
             return False
         self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
         self._end_blocks(out)
@@ -699,7 +700,7 @@ class Choice:
         return not self.finished
 
     def was_late(self) -> bool:
-        """Whether the chunk had something for a call or message that has ended: it is passed on, not lost."""
+        """Whether the chunk contradicts an end, of a call or of the message: it is passed on, not lost."""
         late, self._late = self._late, False
         return late
 
