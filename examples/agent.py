@@ -1,6 +1,7 @@
 """An agent: the model asks for tools, they run in parallel while it still talks, and it gets their results.
 
-Without a key it plays recorded streams. With ANTHROPIC_API_KEY set (and `pip install anthropic`) it is live.
+Without a key it plays recorded streams. It is live with ANTHROPIC_API_KEY set (and `pip install anthropic`) or with
+OPENAI_API_KEY (and `pip install openai`): what differs between providers is one call and the name of its format.
 """
 
 import asyncio
@@ -13,15 +14,19 @@ from rxdelta.testing import sample_chunks
 
 FORECASTS = {"Lisbon": (17, "dry"), "Oslo": (-4, "snow, 10 cm")}
 QUESTION = "Lisbon or Oslo for a weekend of walking?"
+NAME, DESCRIPTION = "get_forecast", "The weather of a city on some days."
 SCHEMA = {
-    "name": "get_forecast",
-    "description": "The weather of a city on some days.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "string"}}},
-        "required": ["city"],
-    },
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "string"}}},
+    "required": ["city"],
 }
+OPENAI = "OPENAI_API_KEY" in os.environ and "ANTHROPIC_API_KEY" not in os.environ
+WIRE_FORMAT = "openai-chat" if OPENAI else "anthropic-messages"
+TOOL = [
+    {"type": "function", "function": {"name": NAME, "description": DESCRIPTION, "parameters": SCHEMA}}
+    if OPENAI
+    else {"name": NAME, "description": DESCRIPTION, "input_schema": SCHEMA}
+]
 
 
 async def get_forecast(city: str, days: list[str] | None = None, **more: Any) -> AsyncIterator[Any]:
@@ -35,26 +40,34 @@ async def get_forecast(city: str, days: list[str] | None = None, **more: Any) ->
 TOOLS = {"get_forecast": get_forecast}
 
 
-async def ask(conversation: list[dict[str, Any]]) -> AsyncIterator[Any]:
+async def ask(conversation: list[str | rd.Message]) -> AsyncIterator[Any]:
     """The chunks of the model's next reply."""
-    if not os.environ.get("ANTHROPIC_API_KEY"):
-        return sample_chunks("weather" if len(conversation) == 1 else "forecast", pause=0.005)
-    from anthropic import AsyncAnthropic
+    request: dict[str, Any] = rd.to_request(conversation, WIRE_FORMAT) | {"tools": TOOL, "stream": True}
+    stream: Any
+    if OPENAI:
+        from openai import AsyncOpenAI
 
-    stream: Any = await AsyncAnthropic().messages.create(
-        model=os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5"),
-        max_tokens=2000,
-        messages=conversation,  # type: ignore[arg-type]
-        tools=[SCHEMA],  # type: ignore[list-item]
-        stream=True,
-    )
-    return stream
+        stream = await AsyncOpenAI().chat.completions.create(
+            model=os.environ.get("OPENAI_MODEL", "gpt-5-mini"), **request
+        )
+    elif "ANTHROPIC_API_KEY" in os.environ:
+        from anthropic import AsyncAnthropic
+
+        stream = await AsyncAnthropic().messages.create(
+            model=os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5"),
+            max_tokens=2000,
+            **request,
+        )
+    else:
+        stream = sample_chunks("weather" if len(conversation) == 1 else "forecast", pause=0.005)
+    chunks: AsyncIterator[Any] = stream
+    return chunks
 
 
-async def reply_to(conversation: list[dict[str, Any]]) -> rd.Message:
+async def reply_to(conversation: list[str | rd.Message]) -> rd.Message:
     """One turn: it is drawn as it grows, and over when the last of its tools has ended."""
     snapshots = rd.from_async_iterable(lambda: ask(conversation)).pipe(
-        rd.decode("anthropic-messages"),
+        rd.decode(WIRE_FORMAT),
         rd.run_tools(TOOLS, max_concurrency=4, timeout=30),
         rd.scan_deltas(),
         rd.until_all_tools_terminal(),
@@ -74,33 +87,13 @@ def line_of(snapshot: rd.MessageDelta) -> str:
     return "  ".join(calls)
 
 
-def as_turn(message: rd.Message) -> list[dict[str, Any]]:
-    """The reply and its tools' results as the next request takes them."""
-    said: list[dict[str, Any]] = []
-    results: list[dict[str, Any]] = []
-    for block in message.blocks:
-        if isinstance(block, rd.ToolCall) and block.result is not None:
-            given = rd.thaw(block.arguments) if block.type == "tool_call" else {}
-            said.append({"type": "tool_use", "id": block.call_id, "name": block.name, "input": given})
-            answer = {"tool_use_id": block.call_id, "content": str(rd.thaw(block.result.content))}
-            results.append({"type": "tool_result", "is_error": block.result.is_error, **answer})
-        elif isinstance(block, rd.ContentPart) and block.type == "reasoning":
-            said.append(
-                {"type": "thinking", "thinking": block.text, "signature": block.options.get("signature", "")}
-            )
-        elif isinstance(block, rd.ContentPart) and block.text:
-            said.append({"type": "text", "text": block.text})
-    turn = [{"role": "assistant", "content": said}]
-    return [*turn, {"role": "user", "content": results}] if results else turn
-
-
 async def main() -> None:
-    conversation: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    conversation: list[str | rd.Message] = [QUESTION]
     print(QUESTION)
     for _ in range(5):
         message = await reply_to(conversation)
         print(message.text)
-        conversation += as_turn(message)
+        conversation.append(message)  # its calls have their results with them
         if message.finish_reason != "tool_use":
             break
 
