@@ -137,11 +137,20 @@ def detect(chunk: object) -> str:
     try:
         fields = as_mapping(chunk, "unknown")
     except MalformedChunkError as error:
-        raise UnknownWireFormatError(f"a chunk is an object, this is {error.found}") from None
+        raise UnknownWireFormatError(
+            f"no known wire format begins so (known: {', '.join(FORMATS)}): a chunk is an object, this is {error.found}"
+        ) from None
     for name, (_, recognises) in _FORMATS.items():
         if recognises(fields):
             return name
-    seen = ", ".join(sorted(map(str, fields))[:20]) or "no fields"
+    seen = ", ".join(_seen(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or "no fields"
     raise UnknownWireFormatError(
         f"no known wire format begins so (known: {', '.join(FORMATS)}; seen: {seen})"
     )
+
+
+def _seen(name: str, value: object) -> str:
+    """A field by its name; where it names the chunk's kind, by that too."""
+    if name in ("type", "object", "event") and isinstance(value, str):
+        return f"{name}={value[:60]!r}"
+    return name

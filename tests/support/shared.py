@@ -33,8 +33,9 @@ def recordings(wire_format: str) -> list[Any]:
 def _recordings(wire_format: str) -> Iterator[Any]:
     for path in sorted((SHARED / "corpus" / "streams" / wire_format).glob("*.jsonl")):
         expected = SHARED / "corpus" / "expected" / wire_format / f"{path.stem}.json"
+        told = json.loads(expected.read_text("utf-8")) if expected.exists() else None
         chunks = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line]
-        yield pytest.param(chunks, json.loads(expected.read_text("utf-8")), id=path.stem)
+        yield pytest.param(chunks, told, id=path.stem)
 
 
 def _absent(path: Path, arguments: int) -> Any:

@@ -1,0 +1,83 @@
+"""Which format is which: by name, and by a first chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.shared import recordings
+
+import rxdelta as rd
+
+OTHERS = ("misc-completions", "openai-assistants", "openai-transcription")
+"""Recorded, and no format of ours: plain completions of old models, an API that is gone, no reply at all."""
+
+
+@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
+def test_a_format_is_known_by_its_name(wire_format: str) -> None:
+    decoder = rd.providers.decoder(wire_format)
+    assert decoder is not rd.providers.decoder(wire_format)
+    assert not decoder.close()
+
+
+def test_the_names_are_those_of_the_design() -> None:
+    assert set(rd.providers.FORMATS) == {
+        "anthropic-messages",
+        "bedrock-converse",
+        "cohere",
+        "gemini",
+        "gemini-interactions",
+        "langchain",
+        "mistral",
+        "ollama",
+        "openai-chat",
+        "openai-completions",
+        "openai-responses",
+    }
+
+
+@pytest.mark.parametrize("name", ["", "openai", "OpenAI-Chat", "morse"])
+def test_an_unknown_name_lists_those_there_are(name: str) -> None:
+    with pytest.raises(rd.UnknownWireFormatError) as caught:
+        rd.providers.decoder(name)
+    for known in rd.providers.FORMATS:
+        assert known in str(caught.value)
+
+
+def test_an_option_that_the_format_does_not_know_is_refused_where_it_was_written() -> None:
+    with pytest.raises(TypeError, match="speed"):
+        rd.decode("openai-chat", speed=2)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "seen"),
+    [
+        ({"generation": "a"}, "seen: generation"),
+        ({}, "seen: no fields"),
+        ({"type": "thread.run.created", "id": "r"}, "seen: id, type='thread.run.created'"),
+        ({1: 2}, "seen: 1"),
+        ([], "this is []"),
+        (None, "this is None"),
+        ("data: x", "this is 'data: x'"),
+        (3, "this is 3"),
+    ],
+)
+def test_what_is_no_known_format_says_what_is_known_and_what_was_seen(chunk: Any, seen: str) -> None:
+    with pytest.raises(rd.UnknownWireFormatError) as caught:
+        rd.providers.detect(chunk)
+    assert seen in str(caught.value)
+    assert "known: anthropic-messages, " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param(case.values[0], id=f"{folder}/{case.id}", marks=case.marks)
+        for folder in OTHERS
+        for case in recordings(folder)
+    ],
+)
+def test_what_is_no_reply_of_ours_is_no_format(chunks: list[Any]) -> None:
+    for chunk in chunks:
+        with pytest.raises(rd.UnknownWireFormatError, match="known: "):
+            rd.providers.detect(chunk)
