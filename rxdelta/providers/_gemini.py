@@ -175,7 +175,7 @@ class GeminiDecoder:
         for state in self._candidates.values():
             state.show_usage(out, self._usage)
         if error is not None:
-            self._finish(out)
+            self._finish(out, broken_off=True)
             self._break_off(out, error)
 
     def _candidate(self, out: Out, number: int) -> _Candidate:
@@ -198,7 +198,7 @@ class GeminiDecoder:
         feedback = _READ.mapping(chunk.get("promptFeedback"), "promptFeedback")
         self._blocked |= feedback.get("blockReason") not in _UNSPECIFIED
         if not _READ_HERE.issuperset(chunk):
-            remember(self._extras, {name: chunk[name] for name in chunk if name not in _READ_HERE})
+            remember(self._extras, _told(chunk, _READ_HERE))
 
     def _read_usage(self, usage: Json) -> None:
         before = dict(self._figures)
@@ -209,10 +209,10 @@ class GeminiDecoder:
                 figures, figures.get("promptTokenCount"), figures.get("candidatesTokenCount")
             )
 
-    def _finish(self, out: Out) -> None:
+    def _finish(self, out: Out, *, broken_off: bool = False) -> None:
         for state in self._candidates.values():
             if state.word is not None or self._blocked:
-                state.finish(out, self._model, self._extras)
+                state.finish(out, self._model, self._extras, broken_off=broken_off)
 
     def _break_off(self, out: Out, error: Json) -> None:
         message, code = word(error.get("message")), error.get("code")
@@ -314,7 +314,7 @@ class _Candidate:
             self.read_part(out, _READ.mapping(part, at), at)
         self.read_citations(out, candidate.get("citationMetadata"), f"{path}.citationMetadata")
         if not _CANDIDATE.issuperset(candidate):
-            remember(self._extras, {name: candidate[name] for name in candidate if name not in _CANDIDATE})
+            remember(self._extras, _told(candidate, _CANDIDATE))
         if candidate.get("logprobsResult") is not None:
             self._append(
                 "logprobsResult", _READ.mapping(candidate["logprobsResult"], f"{path}.logprobsResult")
@@ -474,14 +474,13 @@ class _Candidate:
         elif text is None and call.arguments.is_due():
             self._change(out, call.block, {"args": call.arguments.whole()})
 
-    def _end_call(self, out: Out) -> None:
+    def _end_call(self, out: Out, cut: str | None = None) -> None:
         call, self._call = self._call, None
         if call is None:
             return
         content = None
-        if self.word is not None and self.word != "STOP":  # it must not look as if it could be run
-            wrong = "cut off by the token limit" if self.word == "MAX_TOKENS" else f"broken off: {self.word}"
-            content = {"type": "invalid_tool_call", "error": wrong}
+        if cut is not None:  # it must not look as if it could be run
+            content = {"type": "invalid_tool_call", "error": cut}
         elif call.arguments.in_order:
             text = call.arguments.rest()
             if text:
@@ -567,18 +566,24 @@ class _Candidate:
             return
         self.word = str.__str__(found)
         if not self._call_goes_on:
-            self._end_call(out)
+            self._end_call(out, self._cut())
+
+    def _cut(self) -> str | None:
+        """Why a call that goes on is not whole; by `STOP` it is, though nothing ended it."""
+        if self.word == "STOP":
+            return None
+        return "cut off by the token limit" if self.word == "MAX_TOKENS" else f"broken off ({self.word})"
 
     def show_usage(self, out: Out, usage: TokenUsage | None) -> None:
         if usage is not None and usage is not self._usage:
             self._usage = usage
             out.append(events.UsageUpdate(usage, choice=self._number))
 
-    def finish(self, out: Out, model: str | None, extras: Json) -> None:
+    def finish(self, out: Out, model: str | None, extras: Json, *, broken_off: bool) -> None:
         if self.writes == "text":
             self._citations += _grounding(self._extras.get("groundingMetadata"))
         self._end_writing(out)
-        self._end_call(out)
+        self._end_call(out, "broken off by an error" if broken_off else self._cut())
         reason = "content_filter" if self.word is None else _REASONS.get(self.word, "stop")
         if reason == "stop" and self._has_calls:
             reason = "tool_use"
@@ -835,6 +840,8 @@ def _translated(value: Any, depth: int) -> Any:
         found: dict[str, Any] = {}
         for key, item in value.items():
             name = _camel(str(key))
+            if item is None and name != "nullValue":  # a dump has every field that there is
+                continue
             if name in _THE_USERS:
                 found[name] = item
             elif name in _BASE64 and isinstance(item, str):
@@ -856,6 +863,15 @@ def _translated(value: Any, depth: int) -> Any:
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest) if head else name
+
+
+def _told(fields: Json, read: frozenset[str]) -> Json:
+    """What else an object says; in the objects of it, too, what is empty says nothing."""
+    return {
+        name: others(value, _NONE) if isinstance(value, Mapping) else value
+        for name, value in fields.items()
+        if name not in read
+    }
 
 
 def _id(value: str) -> str | None:
@@ -952,6 +968,7 @@ _READ_HERE = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
 _CANDIDATE = frozenset(["index", "content", "finishReason", "citationMetadata", "logprobsResult"])
 _PART = frozenset(["thought", "thoughtSignature", *_PARTS])
 _CALL = frozenset(["id", "name", "args", "partialArgs", "willContinue"])
+_NONE: frozenset[str] = frozenset()
 _ID = frozenset(["id"])
 _TOOL_CALL = frozenset(["id", "toolType", "args"])
 _TOOL_RESPONSE = frozenset(["id", "response"])
