@@ -167,7 +167,19 @@ class StreamInterrupted(RxDeltaError):
 
 
 class StallTimeoutError(RxDeltaError):
-    """Nothing came for longer than was allowed."""
+    """Nothing came for longer than was allowed.
+
+    Attributes:
+        limit: Which of `"first"`, `"idle"`, `"total"` was reached.
+        seconds: How long that is.
+    """
+
+    def __init__(
+        self, message: str, *, limit: str = "", seconds: float = 0.0, snapshot: MessageDelta | None = None
+    ) -> None:
+        super().__init__(message, snapshot=snapshot)
+        self.limit = limit
+        self.seconds = seconds
 
 
 class EmptyStreamError(RxDeltaError):

@@ -1,0 +1,223 @@
+"""A stream that has gone silent is noticed, and what came is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import InvalidValueError, MessageDelta, StallTimeoutError
+from rxdelta.core.events import (
+    EVENT_TYPES,
+    DataDelta,
+    ProviderEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from rxdelta.operators._clock import check_seconds, clock
+from rxdelta.operators._outlet import Outlet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+__all__ = ["stall_timeout"]
+
+T = TypeVar("T")
+
+_PINGS = ("ping", "keepalive")
+_PIECES: Mapping[type[Any], str] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    DataDelta: "data",
+    ToolCallDelta: "args",
+}
+
+
+def stall_timeout(
+    first: float | None = None,
+    idle: float | None = None,
+    total: float | None = None,
+    *,
+    is_ping: Callable[[Any], bool] | None = None,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Callable[[Observable[T]], Observable[T]]:
+    """The same values, or an error when the source has been silent for too long.
+
+    ::
+
+        source  -a-b------c-|
+        output  -a-b---#   stall_timeout(idle=4)
+
+    Every value is emitted at once, pings too, but a ping is no sign of life: a provider that sends nothing
+    else has stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that hold nothing but
+    comments and blank lines of server-sent events (behind `parse_sse` they never arrive); a `ProviderEvent` of
+    such a name, or an empty delta. What comes exactly when the time is up is in time.
+
+    Stands behind `from_async_iterable`, where it sees every chunk, or behind `decode`. A reader that holds the
+    source up (`overflow="block"`) makes it silent, too. The source is disposed before the error is passed on.
+
+    Completes with the source.
+
+    Args:
+        first: Seconds from the subscription to the first value. By default as `idle`.
+        idle: Seconds from one value to the next.
+        total: Seconds from the subscription to the end.
+        is_ping: What is no sign of life, in place of the above.
+        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
+
+    Raises:
+        InvalidValueError: At once, if no limit is given, or one that isn't a positive number.
+
+    Errors: The source's own. `StallTimeoutError`, which names the limit; the reply so far is its `.snapshot`,
+    from `scan_deltas` behind this, or the last one that has passed. What `is_ping` raised.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> silent = rx.concat(rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hel"})), rx.never())
+        >>> try:
+        ...     silent.pipe(rd.stall_timeout(idle=0.01), rd.scan_deltas()).run()
+        ... except rd.StallTimeoutError as error:
+        ...     print(error.limit, error.snapshot.text)
+        idle Hel
+    """
+    limits = {
+        name: None if seconds is None else check_seconds(name, seconds)
+        for name, seconds in (("first", first), ("idle", idle), ("total", total))
+    }
+    if not any(limits.values()):
+        raise InvalidValueError("stall_timeout needs at least one limit: first, idle or total", field="idle")
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            watch = _Watch(observer, limits, is_ping or _is_ping, time)
+            everything = CompositeDisposable(
+                Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, owned
+            )
+            watch.upstream.disposable = source.subscribe(
+                watch.on_next, watch.outlet.on_error, watch.outlet.on_completed, scheduler=inherited
+            )
+            watch.begin()
+            return everything
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Watch(Generic[T]):
+    """One subscription's state. A value only notes the time; the timer that finds one since begins again."""
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[T],
+        limits: Mapping[str, float | None],
+        is_ping: Callable[[Any], bool],
+        time: abc.SchedulerBase,
+    ) -> None:
+        self._limits = limits
+        self._is_ping = is_ping
+        self._time = time
+        self._began = self._heard = time.now
+        self._any = False  # sign of life
+        self._timed = False  # timers run from when the source has been subscribed
+        self._snapshot: MessageDelta | None = None
+        self.outlet = Outlet(observer)
+        self.upstream = SingleAssignmentDisposable()
+        self.silence, self.total = SerialDisposable(), SerialDisposable()
+
+    def begin(self) -> None:
+        if self.outlet.closed:
+            return
+        self._timed = True
+        self._start_silence()
+        if self._limits["total"] is not None:
+            self._start(self.total, "total", self._began)
+
+    def on_next(self, value: T) -> None:
+        try:
+            ping = self._is_ping(value)
+        except Exception as error:
+            self._end(error)
+            return
+        if not ping:
+            self._heard = self._time.now
+            if isinstance(value, MessageDelta):
+                self._snapshot = value
+            if not self._any:
+                self._any = True
+                if self._timed and not self.outlet.closed:
+                    self._start_silence()
+        self.outlet.on_next(value)
+
+    def _start_silence(self) -> None:
+        limit = "idle" if self._any or self._limits["first"] is None else "first"
+        if self._limits[limit] is None:
+            self.silence.disposable = Disposable()
+        else:
+            self._start(self.silence, limit, self._heard)
+
+    def _start(self, slot: SerialDisposable, limit: str, since: datetime) -> None:
+        """Look when the time is up, counted from `since`."""
+        timer = SingleAssignmentDisposable()
+        slot.disposable = timer
+        left = self._left(limit, since)
+        timer.disposable = self._time.schedule_relative(max(left, 0.0), partial(self._look, slot, limit))
+
+    def _left(self, limit: str, since: datetime) -> float:
+        return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
+
+    def _look(self, slot: SerialDisposable, limit: str, *_: Any) -> None:
+        since = self._heard if limit == "idle" else self._began
+        if self.outlet.closed or (limit == "first" and self._any):
+            return
+        if self._left(limit, since) > 0:
+            self._start(slot, limit, since)
+            return
+        seconds = self._limits[limit] or 0.0
+        self._end(
+            StallTimeoutError(
+                _SAID[limit].format(seconds), limit=limit, seconds=seconds, snapshot=self._snapshot
+            )
+        )
+
+    def _end(self, error: Exception) -> None:
+        self.upstream.dispose()
+        self.outlet.on_error(error)
+
+
+_SAID = {
+    "first": "nothing came within {:g} seconds (first)",
+    "idle": "nothing came for {:g} seconds (idle)",
+    "total": "the stream did not end within {:g} seconds (total)",
+}
+
+
+def _is_ping(value: Any) -> bool:
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind in EVENT_TYPES:
+        if isinstance(value, ProviderEvent):
+            return value.name in _PINGS
+        field = _PIECES.get(kind)
+        return field is not None and not getattr(value, field)
+    if isinstance(value, (bytes, bytearray)):
+        return all(not line.strip() or line.startswith(b":") for line in value.splitlines())
+    if isinstance(value, Mapping):
+        named: Any = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    else:
+        named = getattr(value, "type", None)
+    return isinstance(named, str) and named in _PINGS
