@@ -1,0 +1,390 @@
+"""`until_stopped` in virtual time, and with what asyncio has for signals."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.subject import BehaviorSubject, Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.loops import Stream, turns
+from support.loops import run as run_loop
+from support.marbles import BOOM, marbles
+from support.replies import ANTHROPIC
+
+import rxdelta as rd
+
+ev = rd.events
+MARKS: dict[str, Any] = {
+    "s": ev.BlockStart(0, {"type": "text"}),
+    **{mark: ev.TextDelta(0, mark) for mark in "abc"},
+    "m": ev.MessageFinish("stop"),
+    "X": ev.MessageInterrupted("stopped"),
+    "!": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "signal", "expected", "source_left", "signal_left"),
+    [
+        pytest.param("-s-a-m|", "------------", "-s-a-m|", 6, 6, id="never stopped"),
+        pytest.param("-s-a-m|", "--|         ", "-s-a-m|", 6, 2, id="a signal that just completes"),
+        pytest.param("-s-a-b-m|", "----!       ", "-s-a(X|)", 4, 4, id="stopped"),
+        pytest.param("-s-a-b-m|", "----!!!|    ", "-s-a(X|)", 4, 4, id="once"),
+        pytest.param("-s-a-b-m|", "----(!|)    ", "-s-a(X|)", 4, 4, id="and the signal's end"),
+        pytest.param("-s-a-b-m|", "---!        ", "-s-(X|)", 3, 3, id="in the same instant"),
+        pytest.param("-(sabc)--|", "--!         ", "-s(X|)", 2, 2, id="after a burst"),
+        pytest.param("---------", "----!       ", "----(X|)", 4, 4, id="silence"),
+        pytest.param("-s-a-m---", "-------!    ", "-s-a-m-(X|)", 7, 7, id="a message that has finished"),
+        pytest.param("-s-|", "---!        ", "-s-(X|)", 3, 3, id="at the end"),
+        pytest.param("-s|", "---!        ", "-s|", 2, 2, id="after the end"),
+        pytest.param("-s#", "---!        ", "-s#", 2, 2, id="an error"),
+        pytest.param("|", "----!       ", "|", 0, 0, id="empty"),
+        pytest.param("#", "----!       ", "#", 0, 0, id="only an error"),
+        pytest.param("-s-a-b|", "----#       ", "-s-a#", 4, 4, id="a signal that fails"),
+    ],
+)
+def test_a_signal_in_virtual_time(
+    source: str, signal: str, expected: str, source_left: int, signal_left: int
+) -> None:
+    scheduler = TestScheduler()
+    events = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
+    stop = scheduler.create_cold_observable(marbles(signal, MARKS, start=0))
+    results = scheduler.start(lambda: events.pipe(rd.until_stopped(stop)), disposed=10_000)
+    if expected == "-s(X|)":  # the burst's other values stand in one column
+        expected_messages = [*marbles("-(sabc)", MARKS), *marbles("--(X|)", MARKS)]
+    else:
+        expected_messages = marbles(expected, MARKS)
+    assert results.messages == expected_messages
+    assert events.subscriptions == [ReactiveTest.subscribe(200, 200 + source_left)]
+    assert stop.subscriptions == [ReactiveTest.subscribe(200, 200 + signal_left)]
+
+
+def test_what_was_said_is_kept_and_makes_a_message() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    messages: list[rd.Message] = []
+    source.pipe(rd.until_stopped(stop), rd.scan_deltas(), rd.to_message()).subscribe(messages.append)
+    source.on_next(ev.MessageStart("m1"))
+    source.on_next(MARKS["s"])
+    source.on_next(MARKS["a"])
+    stop.on_next(None)
+    (message,) = messages
+    assert (message.status, message.text, message.metadata) == (
+        "interrupted",
+        "a",
+        {"interrupted": "stopped"},
+    )
+    assert (source.observers, stop.observers) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "reason"),
+    [
+        ({}, None, "stopped"),
+        ({}, True, "stopped"),
+        ({}, "", "stopped"),
+        ({}, "closed the tab", "closed the tab"),
+        ({"reason": "by hand"}, 1, "by hand"),
+        ({"reason": None}, 1, None),
+    ],
+)
+def test_the_reason(options: dict[str, Any], said: object, reason: str | None) -> None:
+    got: list[rd.Event] = []
+    rx.never().pipe(rd.until_stopped(rx.just(said), **options)).subscribe(got.append)
+    assert got == [ev.MessageInterrupted(reason)]
+
+
+def test_a_signal_that_came_before_costs_no_request() -> None:
+    stop = BehaviorSubject(None)
+    asked: list[int] = []
+    got: list[Any] = []
+    source = rx.defer(lambda _: (asked.append(1), rx.never())[1])
+    source.pipe(rd.until_stopped(stop)).subscribe(got.append, on_completed=lambda: got.append("|"))
+    assert (asked, got) == ([], [ev.MessageInterrupted("stopped"), "|"])
+
+
+def test_tools_that_run_are_cancelled_and_their_calls_fail() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    left: list[int] = []
+
+    def look() -> Observable[int]:
+        return rx.create(lambda *_: Disposable(lambda: left.append(1)))
+
+    snapshots: list[rd.MessageDelta] = []
+    pipeline = source.pipe(
+        rd.until_stopped(stop), rd.run_tools({"look": look}), rd.scan_deltas(), rd.until_all_tools_terminal()
+    )
+    pipeline.subscribe(snapshots.append)
+    source.on_next(ev.BlockStart(0, {"type": "tool_call", "id": "c1", "name": "look", "args": {}}))
+    source.on_next(ev.BlockFinish(0))
+    assert snapshots[-1].tool_calls[0].execution_status() == "executing"
+    stop.on_next(None)
+    assert snapshots[-1].status == "interrupted"
+    assert snapshots[-1].tool_calls[0].execution_status() == "failed"
+    assert left == [1]
+
+
+def test_disposal_leaves_both() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    got: list[rd.Event] = []
+    subscription = source.pipe(rd.until_stopped(stop)).subscribe(got.append)
+    subscription.dispose()
+    assert (source.observers, stop.observers) == ([], [])
+    stop.on_next(None)
+    assert got == []
+
+
+def test_the_source_is_left_before_anybody_hears_of_it() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    seen: list[int] = []
+    source.pipe(rd.until_stopped(stop)).subscribe(lambda _: seen.append(len(source.observers)))
+    source.on_next(MARKS["s"])
+    stop.on_next(None)
+    assert seen == [1, 0]
+
+
+def test_the_subscribers_scheduler_goes_upstream_and_to_the_signal() -> None:
+    seen: list[Any] = []
+
+    def subscribe(_: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
+        seen.append(scheduler)
+        return Disposable()
+
+    theirs = TestScheduler()
+    Observable(subscribe).pipe(rd.until_stopped(Observable(subscribe))).subscribe(scheduler=theirs)
+    assert seen == [theirs, theirs]
+
+
+def test_two_subscriptions_know_nothing_of_each_other() -> None:
+    stops, source = [Subject[None](), Subject[None]()], Subject[rd.Event]()
+    each = iter(stops)
+    stopping = source.pipe(rd.until_stopped(rx.defer(lambda _: next(each))))
+    got: list[list[rd.Event]] = [[], []]
+    stopping.subscribe(got[0].append)
+    stopping.subscribe(got[1].append)
+    stops[0].on_next(None)
+    source.on_next(MARKS["s"])
+    assert got == [[MARKS["X"]], [MARKS["s"]]]
+
+
+def test_52_an_observer_may_stop_dispose_and_emit_inside_on_next() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    got: list[Any] = []
+
+    def draw(event: rd.Event) -> None:
+        got.append(event)
+        if event is MARKS["s"]:
+            source.on_next(MARKS["a"])
+            stop.on_next(None)
+            source.on_next(MARKS["b"])
+            assert got == [MARKS["s"]]  # it waits its turn
+
+    source.pipe(rd.until_stopped(stop)).subscribe(draw, on_completed=lambda: got.append("|"))
+    source.on_next(MARKS["s"])
+    assert got == [MARKS["s"], MARKS["a"], MARKS["X"], "|"]
+
+    subscription = SerialDisposable()
+    got.clear()
+    subscription.disposable = source.pipe(rd.until_stopped(stop)).subscribe(
+        lambda event: (got.append(event), subscription.dispose())
+    )
+    source.on_next(MARKS["a"])
+    stop.on_next(None)
+    assert got == [MARKS["a"]]
+
+
+def test_a_synchronous_source_is_stopped_from_within() -> None:
+    stop = Subject[None]()
+    got: list[rd.Event] = []
+
+    def draw(event: rd.Event) -> None:
+        got.append(event)
+        stop.on_next(None)
+
+    rx.from_iterable([MARKS["s"], MARKS["a"]] * 1000).pipe(rd.until_stopped(stop)).subscribe(draw)
+    assert got == [MARKS["s"], MARKS["X"]]
+
+
+def test_53_a_button_on_another_thread_waits_for_no_observer() -> None:
+    stop, source = Subject[None](), Subject[rd.Event]()
+    entered, go_on = threading.Event(), threading.Event()
+    got: list[Any] = []
+
+    def draw(event: rd.Event) -> None:
+        if event is MARKS["a"]:
+            entered.set()
+            assert go_on.wait(10)
+        got.append(event)
+
+    source.pipe(rd.until_stopped(stop)).subscribe(draw, on_completed=lambda: got.append("|"))
+    thread = threading.Thread(target=lambda: source.on_next(MARKS["a"]))
+    thread.start()
+    assert entered.wait(10)
+    stop.on_next(None)  # returns while the other thread is inside draw
+    assert source.observers == []
+    source.on_next(MARKS["b"])
+    assert got == []
+    go_on.set()
+    thread.join()
+    assert got == [MARKS["a"], MARKS["X"], "|"]
+
+
+@pytest.mark.parametrize("signal", [None, 1, "stop", lambda: None, asyncio.Event, threading.Event()])
+def test_what_is_no_signal_is_refused_at_once(signal: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="signal: must be an Observable"):
+        rd.until_stopped(signal)
+
+
+@pytest.mark.parametrize("value", [{"type": "ping"}, rd.MessageDelta()])
+def test_what_is_no_event_is_refused(value: Any) -> None:
+    errors: list[Exception] = []
+    source = Subject[Any]()
+    source.pipe(rd.until_stopped(rx.never())).subscribe(on_error=errors.append)
+    source.on_next(value)
+    assert [type(error) for error in errors] == [rd.InvalidValueError]
+    assert source.observers == []
+
+
+# With asyncio.
+
+
+def test_an_event_stops_and_the_request_is_closed() -> None:
+    stream = Stream(*ANTHROPIC[:4], hold=True)
+
+    async def main() -> rd.Message:
+        button = asyncio.Event()
+        snapshots = rd.from_async_iterable(stream).pipe(
+            rd.decode("anthropic-messages"), rd.until_stopped(button), rd.scan_deltas()
+        )
+        reading = asyncio.create_task(rd.last_value(snapshots.pipe(rd.to_message())))
+        await turns(40)
+        button.set()
+        message = await reading
+        assert stream.closed == 1
+        return message
+
+    message = run_loop(main)
+    assert (message.status, message.text) == ("interrupted", "Let me ")
+
+
+def test_an_event_that_is_set_costs_no_request() -> None:
+    async def main() -> list[rd.Event]:
+        button = asyncio.Event()
+        button.set()
+        stream = Stream({})
+        got = [
+            event
+            async for event in rd.iterate(
+                rd.from_async_iterable(lambda: stream).pipe(rd.until_stopped(button))
+            )
+        ]
+        assert stream.given == 0
+        return got
+
+    assert run_loop(main) == [MARKS["X"]]
+
+
+@pytest.mark.parametrize("kind", ["future", "task", "coroutine"])
+def test_an_awaitable_stops_when_it_ends(kind: str) -> None:
+    async def main() -> list[rd.Event]:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def wait() -> str:
+            return await future
+
+        signal: Any = {
+            "future": lambda: future,
+            "task": lambda: asyncio.create_task(wait()),
+            "coroutine": wait,
+        }[kind]()
+        asyncio.get_running_loop().call_soon(future.set_result, "closed the tab")
+        return [event async for event in rd.iterate(rx.never().pipe(rd.until_stopped(signal)))]
+
+    assert run_loop(main) == [ev.MessageInterrupted("closed the tab")]
+
+
+def test_a_future_goes_on_when_the_source_has_ended_and_a_cancelled_one_stops_nothing() -> None:
+    async def main() -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        assert await rd.last_value(rx.just(MARKS["s"]).pipe(rd.until_stopped(future))) is MARKS["s"]
+        assert not future.done()
+        source, got = Subject[rd.Event](), list[Any]()
+        source.pipe(rd.until_stopped(future)).subscribe(got.append, got.append, lambda: got.append("|"))
+        future.cancel()
+        await turns()
+        source.on_next(MARKS["a"])
+        assert got == [MARKS["a"]]
+
+    run_loop(main)
+
+
+def test_an_awaitable_that_fails_is_an_error() -> None:
+    async def fail() -> None:
+        raise BOOM
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="boom"):
+            await rd.last_value(rx.never().pipe(rd.until_stopped(fail())))
+
+    run_loop(main)
+
+
+def test_a_coroutine_can_be_subscribed_once_and_is_cancelled_with_the_source() -> None:
+    async def main() -> None:
+        signal = asyncio.sleep(1000)
+        stopping = rx.just(MARKS["s"]).pipe(rd.until_stopped(signal))
+        assert await rd.last_value(stopping) is MARKS["s"]
+        await turns()
+        with pytest.raises(rd.InvalidValueError, match="awaited before"):
+            await rd.last_value(stopping)
+
+    run_loop(main)
+
+
+def test_an_awaitable_needs_a_loop() -> None:
+    errors: list[Exception] = []
+
+    async def never() -> None: ...
+
+    for signal in (asyncio.Event(), never()):
+        rx.never().pipe(rd.until_stopped(signal)).subscribe(on_error=errors.append)
+    assert ["asyncio loop" in str(error) for error in errors] == [True, True]
+
+
+def test_58_a_loop_that_is_closed_leaves_no_task_behind() -> None:
+    source = Subject[rd.Event]()
+
+    async def main() -> abc.DisposableBase:
+        return source.pipe(rd.until_stopped(asyncio.Event())).subscribe()
+
+    subscription = asyncio.run(main())
+    subscription.dispose()
+    assert source.observers == []
+
+
+@given(
+    marks=st.lists(st.sampled_from("abc-"), max_size=20),
+    at=st.integers(0, 25),
+    error=st.booleans(),
+)
+def test_all_that_came_before_the_stop_arrives_and_nothing_after(
+    marks: list[str], at: int, error: bool
+) -> None:
+    scheduler = TestScheduler()
+    diagram = "".join(marks) + ("#" if error else "|")
+    events = scheduler.create_cold_observable(marbles(diagram, MARKS, start=0))
+    stop = scheduler.create_cold_observable([ReactiveTest.on_next(at, None)])
+    results = scheduler.start(lambda: events.pipe(rd.until_stopped(stop)), disposed=10_000)
+    before = marbles(diagram[:at], MARKS)
+    # The signal is subscribed first, so what comes in its instant comes too late.
+    stopped = at <= len(marks)
+    assert results.messages == (
+        before + marbles("-" * at + "(X|)", MARKS) if stopped else marbles(diagram, MARKS)
+    )
