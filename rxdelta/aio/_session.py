@@ -1,29 +1,21 @@
-"""How a reader at one end of a pipeline and the pump at the other find each other.
-
-Observables carry neither "slow down" nor "have you closed?". The asyncio forms need both, so while they
-subscribe they leave a session in the context, and every pump that is started by that subscription signs in.
-"""
+"""The reader's side of a session; see `rxdelta.operators._session`."""
 
 from __future__ import annotations
 
 import asyncio
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from rxdelta.operators import current_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rxdelta.operators import Pump
 
 __all__ = ["CLOSE_SECONDS", "Session", "current_session"]
 
 CLOSE_SECONDS = 5.0
 """How long leaving waits for a source to close before it cancels the closing and goes."""
-
-current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
-
-
-class _Pump(Protocol):
-    task: asyncio.Task[None]
-    stopped: bool
 
 
 class Session:
@@ -31,13 +23,13 @@ class Session:
 
     def __init__(self, fail: Callable[[Exception], None]) -> None:
         self._fail = fail
-        self._pumps: set[_Pump] = set()
+        self._pumps: set[Pump] = set()
         self._left = False
         self.room = asyncio.Event()
         """Cleared while the reader is full: pumps wait before their next item."""
         self.room.set()
 
-    def sign_in(self, pump: _Pump) -> None:
+    def sign_in(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
 

@@ -38,7 +38,7 @@ from rxdelta.operators._stray import report
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "begins_another", "refusal"]
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "begins_another", "is_over", "joined", "refusal"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Branch[Any]")
@@ -256,10 +256,10 @@ class EventBranch(Branch[Event]):
         if not self._folds:
             return self._resets
         first, *others = (to_events(fold.snapshot) for fold in self._folds.values())
-        return _joined(first, others) if others else first
+        return joined(first, others) if others else first
 
 
-def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
+def joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
     """The choices one after another, and what speaks of all of them said once: resets first, interruptions last."""
     last = [
         event
