@@ -327,7 +327,8 @@ class LangChainDecoder:
         if block is None:
             self._end_prose(out)
             citations = [_citation(one) for one in read.citations]
-            block = self._begin(out, space, index, read.content, read.grows, part_id)
+            said = at if isinstance(at, str) else ""  # a string that nothing goes by
+            block = self._begin(out, space, index, read.content, read.grows, part_id, said)
             block.kind = kind
             block.citations = list(read.citations)
             if citations:
@@ -388,10 +389,10 @@ class LangChainDecoder:
                 {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
             )
             kind = f"{call.grows}_chunk"
-            content = {**call.fields, "type": kind, "name": name or None, **known}
+            content = {**call.fields, "type": kind, "name": call.entry.get("name"), **known}
             if isinstance(args, str):
                 content["args"] = ""
-            block = self._begin(out, call.space, call.index, content, call.grows, call_id)
+            block = self._begin(out, call.space, call.index, content, call.grows, call_id, call.at)
             block.name = name
             block.error = _READ.text_of(call.entry, "error", path) if call.is_invalid else None
             block.invalid = call.is_invalid
@@ -434,9 +435,10 @@ class LangChainDecoder:
         content: Json,
         grows: str,
         block_id: str | None,
+        at: str = "",
     ) -> _Block:
         place = None if index is None else (space, index)
-        key = f"{space}:{'' if index is None else index}"
+        key = f"{space}:{at if index is None else index}"
         if place is None or place in self._at:
             key += f"~{self._blocks}"
         block = _Block(key, grows, block_id)
@@ -597,7 +599,7 @@ class _Block:
 class _Fragment:
     """What one chunk says of a call."""
 
-    __slots__ = ("entry", "fields", "grows", "index", "is_invalid", "path", "said", "space")
+    __slots__ = ("at", "entry", "fields", "grows", "index", "is_invalid", "path", "said", "space")
 
     def __init__(
         self, space: str, index: Index | None, entry: Json, fields: Json, path: str, said: str
@@ -613,6 +615,7 @@ class _Fragment:
         self.path = path
         self.said = said
         self.grows = "tool_call"
+        self.at = ""
         self.is_invalid = entry.get("type") == "invalid_tool_call"
 
     def is_same(self, part: _Fragment) -> bool:
@@ -816,14 +819,20 @@ def _result(part: Json, kind: str, _: str) -> _Piece:
         "type": "server_tool_result",
         "tool_call_id": call_id if isinstance(call_id, str) else None,
         "output": part.get(said),
-        **({} if standard else {"provider_type": kind}),
+        **({} if standard else {"provider_type": kind, "status": _status(part)}),
     }
     return _Piece("data", "", content)
 
 
+def _status(result: Json) -> str:
+    output = result.get("content")
+    failed = isinstance(output, Mapping) and str(output.get("type")).endswith("_error")
+    return "error" if failed or result.get("is_error") is True else "success"
+
+
 def _other(part: Json, kind: str, _: str) -> _Piece:
     """Any other is kept whole; `index` is where it stands, not what it is."""
-    if kind == "non_standard" and isinstance(part.get("value"), Mapping):
+    if kind == "non_standard" and isinstance(part.get("value"), Mapping) and not _rest(part, "value"):
         return _Piece("other", "", {"type": "non_standard", "value": kept(part["value"])})
     return _Piece(
         "other", "", {"type": "non_standard", "value": kept(_rest(part)) | ({"type": kind} if kind else {})}
@@ -833,19 +842,18 @@ def _other(part: Json, kind: str, _: str) -> _Piece:
 def _fragment_of(part: Json, index: Index | None, path: str) -> _Fragment:
     """A call in the content, of any make, as a fragment of one."""
     kind = _kind(part)
-    said = next(
-        (name for name in ("args", "partial_json", "input", "arguments") if part.get(name) is not None),
-        "args",
-    )
+    # What is whole is named first: a part that has been added up has an empty `input` beside the text.
+    said = next((name for name in _ARGUMENTS if part.get(name) not in NOTHING), "args")
     args = part.get(said)
     if kind == "custom_tool_call" and isinstance(args, str):
         args = {"input": args}
     call_id = part.get("call_id") or part.get("id")
     item = {"item_id": part["id"]} if part.get("call_id") and part.get("id") else {}
     entry = {"type": kind, "id": call_id, "name": part.get("name"), "args": args, "error": part.get("error")}
-    fields = _rest(part, "id", "call_id", "name", "error", said) | item
+    fields = _rest(part, "id", "call_id", "name", "error", *_ARGUMENTS) | item
     call = _Fragment("part", index, entry, fields, path, said)
     call.grows = _CALLS[kind]
+    call.at = part["index"] if isinstance(part.get("index"), str) else ""
     if kind in ("server_tool_use", "mcp_tool_use"):
         call.fields["provider_type"] = kind
     return call
@@ -998,10 +1006,10 @@ def _with_reason(event: events.MessageFinish) -> Event:
     """The finish in our words: Python has no reason of its own, only what the provider wrote into the metadata."""
     said = event.reason or _reason_of(event.metadata)
     reason = None if said is None else _REASONS.get(said.lower())
-    if reason not in ("length", "content_filter") or reason == event.reason:  # of the others the calls decide
-        return event
-    said = event.provider_reason or said
-    return events.MessageFinish(reason, said, event.usage, event.metadata, choice=event.choice)
+    if said is None or (event.reason is not None and reason not in ("length", "content_filter")):
+        return event  # of these the calls decide
+    known = event.provider_reason if reason == event.reason else event.provider_reason or said
+    return events.MessageFinish(reason or said, known, event.usage, event.metadata, choice=event.choice)
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
@@ -1175,6 +1183,7 @@ _SAID_ONCE = frozenset(
     ]
 )
 # Words by which the protocol would read something into a call that the provider didn't say.
+_ARGUMENTS = ("args", "partial_json", "input", "arguments")
 _NOT_A_CALLS_OWN = ("args", "arguments", "input", "call_id", "error", "execution_status")
 _LAST_WINS = ("index", "created", "timestamp")
 _JSON_TYPES: Mapping[type, str] = {str: "a string", int: "a number", dict: "an object", list: "a list"}

@@ -62,6 +62,13 @@ def folded(events: Sequence[rd.events.Event]) -> rd.MessageDelta:
     return fold.snapshot
 
 
+def preview(text: Any) -> Any:
+    """Arguments that are not there yet, unless they can't become one JSON object any more."""
+    reader = rd.PartialJson()
+    reader.feed(text)
+    return rd.thaw(reader.value) if reader.error is None else None
+
+
 class Projection:
     """A stream as LangChain has it after its last chunk.
 
@@ -115,21 +122,28 @@ class Projection:
         came = call.key in self.pieces
         return ("" if came else None) if call.arguments is None else rd.thaw(call.arguments)
 
+    def name(self, call: rd.ToolCall) -> str | None:
+        return self.starts[call.key].content.get("name") if call.name is None else call.name
+
     def chunk(self, call: rd.ToolCall) -> dict[str, Any]:
         index = self.index(call).get("index")
-        return {"name": call.name, "args": self.arguments(call), "id": self.call_id(call), "index": index}
+        return {
+            "name": self.name(call),
+            "args": self.arguments(call),
+            "id": self.call_id(call),
+            "index": index,
+        }
 
     def parsed(self, call: rd.ToolCall) -> dict[str, Any]:
         if self.chunk_position == "last":
             final = next(block for block in self.final.blocks if block.key == call.key)
             assert isinstance(final, rd.ToolCall)
-            value = final.arguments if final.type == "tool_call" else None
+            value = rd.thaw(final.arguments) if final.type == "tool_call" else None
         else:
-            value = call.arguments_so_far if call.arguments else {}
-        known = {"name": call.name or "", "id": self.call_id(call)}
-        if rd.thaw(value) is not None and isinstance(rd.thaw(value), dict):
-            return {**known, "args": rd.thaw(value)}
-        return {**known, "name": call.name, "args": self.arguments(call), "error": None}
+            value = preview(self.arguments(call)) if call.arguments else {}
+        if isinstance(value, dict):
+            return {"name": call.name or "", "id": self.call_id(call), "args": value}
+        return {**self.chunk(call), "error": None}
 
     def content(self) -> Any:
         """A string, unless there are parts of a list."""
@@ -146,7 +160,8 @@ class Projection:
                 items.append(self.part(block) | self.index(block))
         if not any(isinstance(content, list) for content in self.contents):
             return "".join(items)
-        if self.contents[0] == "" and not (items and isinstance(items[0], str)):
+        first = next(place for place, content in enumerate(self.contents) if isinstance(content, list))
+        if first and not "".join(self.contents[:first]):
             items.insert(0, "")  # it says nothing, so that there is no block of it
         return items
 
@@ -155,7 +170,7 @@ class Projection:
             metadata = {name: value for name, value in block.metadata.items() if name != "synthetic_id"}
             return {
                 "type": f"{block.type}_chunk",
-                "name": block.name,
+                "name": self.name(block),
                 "args": self.arguments(block),
                 "id": self.call_id(block),
                 **rd.thaw(metadata),
