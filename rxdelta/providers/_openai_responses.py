@@ -8,24 +8,25 @@
              | <item type>.<status>            searching, generating, completed, …
     end      = response.completed | response.incomplete | response.failed | error
 
-An item has its place, the `output_index`, and that is what tells items apart, for GitHub Copilot gives the same
-item another id in every event. Items interleave (OpenRouter ends its reasoning after the text). Within an item
-`content_index` and `summary_index` tell the parts apart; some begin with 1. Blocks are numbered as they appear.
-A message is a block a part, any other item one block, and one more for the results of a tool that the provider
-ran. They end with `output_item.done`, which has the item whole: what it holds wins over the pieces, since
-pieces get lost, and encrypted content, annotations, log probabilities and the status are right only there. An
-empty text in it says nothing. What is said of an item and has no place of its own is kept beside it, under its
-own name, or as `item_…` where that name means something else here (`item_id` above all).
+An item has its place, the `output_index`, and that is what tells items apart, for GitHub Copilot gives the
+same item another id in every event. Items interleave (OpenRouter ends its reasoning after the text). Within
+an item `content_index` and `summary_index` tell the parts apart; some begin with 1. Blocks are numbered as
+they appear. A message is a block a part, any other item one block, and one more for the results of a tool
+that the provider ran. They end with `output_item.done`, which has the item whole: what it holds wins over the
+pieces, since pieces get lost, and encrypted content, annotations, log probabilities and the status are right
+only there. An empty text in it says nothing. What is said of an item and has no place of its own is kept
+beside it, under its own name, or as `item_…` where that name means something else here (`item_id` above all).
 
 **Reasoning** is a summary, whose parts are joined with a blank line, or the raw chain of thought, or neither:
 even then it is a block, as its id or encrypted content must be sent back.
 
 **Calls**: those that the client must run are `tool_call`s, whoever names them: functions, custom tools,
 `local_shell`, `shell` outside a container, `apply_patch`, `computer`, and `tool_search` where it says so. All
-others have been run by the provider. `call_id` is what a result must name; the provider's own have only an id.
-The arguments are JSON text, or else the item's fields that say what is to be done, and these are written as
-JSON while they stream: `{"input": "SEL…`. xAI sends its own searches as custom calls, of tools that the
-request didn't have.
+others have been run by the provider. `call_id` is what a result must name; some of the provider's own have
+only an id. The arguments are JSON text, or else the item's fields that say what is to be done, and these are
+written as JSON while they stream: `{"input": "SEL…`. xAI sends its own searches as custom calls, of tools
+that the request didn't have. A call that the token limit cut off is invalid; one that ends without arguments
+and without a word on whether it is complete waits for the end, which tells.
 
 What goes beyond it, because of what is really sent:
 
@@ -125,6 +126,7 @@ class _Response:
         self.out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self.started = self.ended = self.failed = False
         self.id: str | None = None
+        self.model: str | None = None
         self.tools: Sequence[Any] = ()  # of the request, as the response repeats them
         self.asked = False  # the client, to run a tool
         self.searched: str | None = None  # the newest tool search, which its results don't name
@@ -199,9 +201,9 @@ class _Response:
         if self.started:
             return
         self.id = real_id(_READ.text(response.get("id"), f"{path}id"))
-        model = _READ.text(response.get("model"), f"{path}model") or None
+        self.model = _READ.text(response.get("model"), f"{path}model") or None
         self.started = True
-        out.append(events.MessageStart(self.id, model, None, _of_the_message(response)))
+        out.append(events.MessageStart(self.id, self.model, None, _of_the_message(response)))
 
     def start(self, out: Out, content: Content) -> int:
         """A new block, of a message that has begun, though its beginning may be lost."""
@@ -227,6 +229,7 @@ class _Response:
         if known is None or known.is_another(item):
             known = self._add(out, place, item, "item")
         if not known.done and not known.waits(item):
+            known.learn(item)
             known.finish(out, item, "item")
             self.growing.pop(place, None)
 
@@ -288,35 +291,36 @@ class _Response:
         output = _READ.items(response.get("output"), f"{path}output")
         details = _READ.mapping(response.get("incomplete_details"), f"{path}incomplete_details")
         usage = _usage(response, f"{path}usage")
-        status = word(response.get("status")) or (said if said in _ENDS else "completed")
-        late = {"response_id": response.get("id")} if self.started and self.id is None else {}
-        model = word(response.get("model"))
-        late |= {"model": model} if self.started and model else {}
+        status = _status(response, said)
+        reason, wrong = "stop", None
+        if status == "incomplete":
+            reason = _REASONS.get(word(details.get("reason")) or "", "stop")
+            wrong = _WRONG.get(reason, _WRONG["incomplete"])
+        late = _of_the_message(response)
+        if self.started and self.id is None and real_id(word(response.get("id"))):
+            late["response_id"] = response["id"]
+        if self.started and self.model is None and word(response.get("model")):
+            late["model"] = response["model"]
         self._begin(out, response, path)
-        self._read_output(out, output, f"{path}output")
-        if status == "failed" or (status not in _ENDS and response.get("error")):
+        self._read_output(out, output, f"{path}output", wrong)
+        if status == "failed":
             self._fail(out, response, usage)
-            return
-        if status not in _ENDS:  # in progress, queued or cancelled: it isn't done
-            self._pass_on_state(out, response, usage)
-            return
-        why = word(details.get("reason"))
-        reason = _REASONS.get(why or "", "stop") if status == "incomplete" else "stop"
-        self._finish_items(out, _WRONG.get(reason, _WRONG["incomplete"]) if status == "incomplete" else None)
-        if reason == "stop" and self.asked:
-            reason = "tool_use"
-        metadata = {**_of_the_message(response), **late}
-        out.append(events.MessageFinish(reason, status, usage, metadata))
-        self.end()
+        elif status not in _ENDS:  # in progress, queued or cancelled: it isn't done
+            self._leave(out, response, status, usage)
+        else:
+            self._finish_items(out, wrong)
+            reason = "tool_use" if reason == "stop" and self.asked else reason
+            out.append(events.MessageFinish(reason, status, usage, late))
+            self.end()
 
-    def _pass_on_state(self, out: Out, response: Json, usage: TokenUsage | None) -> None:
+    def _leave(self, out: Out, response: Json, status: str, usage: TokenUsage | None) -> None:
         if usage is not None:
             out.append(events.UsageUpdate(usage))
         rest = {name: value for name, value in response.items() if name != "output"}
-        out.append(events.ProviderEvent("openai", f"response.{response.get('status')}", kept(rest)))
+        out.append(events.ProviderEvent("openai", f"response.{status}", rest))
         self.end()
 
-    def _read_output(self, out: Out, output: Sequence[Any], path: str) -> None:
+    def _read_output(self, out: Out, output: Sequence[Any], path: str, wrong: str | None) -> None:
         """Finish what is open and add what has never come. Ids and places may differ from those so far."""
         missing = _Unmatched(self._all)
         found = [_READ.mapping(item, f"{path}[{n}]") for n, item in enumerate(output)]
@@ -327,7 +331,10 @@ class _Response:
             if match is None:
                 match = self._add(out, self._newest + 1, item, at)
             if not match.done and not match.waits(item):
-                match.finish(out, item, at)
+                match.learn(item)
+                # Only the last can have been cut, and only if it doesn't say that it is whole.
+                whole = item.get("status") == "completed" or (n + 1 < len(found) and not match.pending)
+                match.finish(out, item, at, None if whole else wrong)
 
     def _finish_items(self, out: Out, wrong: str | None) -> None:
         for item in self._all:
@@ -416,7 +423,7 @@ class _Unmatched:
 
 
 class _Item:
-    """An item of the output: its blocks, and what it takes. This one is kept whole, being none that is known."""
+    """An item of the output: its blocks, and what it takes. This one is none that is known, and kept whole."""
 
     READS: ClassVar[Mapping[str, Callable[[Any, Out, Json], bool]]] = {}
 
@@ -442,6 +449,11 @@ class _Item:
     def waits(self, _item: Json, /) -> bool:
         """Whether only the end tells what this item is worth."""
         return False
+
+    def learn(self, item: Json) -> None:
+        """What names it, where that has been unknown."""
+        self.id = self.id or word(item.get("id"))
+        self.call_id = self.call_id or _id(item.get("call_id"))
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
         self.block = self.response.start(out, {"type": "non_standard", "value": item})
@@ -578,32 +590,21 @@ class _Message(_Item):
             out.append(events.BlockDelta(part.block, {"citations": list(part.citations.values())}))
 
     def finish(self, out: Out, item: Json | None, path: str, _wrong: str | None = None, /) -> None:
-        content: Any = () if item is None else item.get("content")
-        content = [{"type": "output_text", "text": content}] if isinstance(content, str) else content
-        found = [
-            _READ.mapping(part, f"{path}.content[{n}]")
-            for n, part in enumerate(_READ.items(content, f"{path}.content"))
-        ]
         if item is not None:
             self._fields = _rest(item, "type", "role", "content")
+        found = [] if item is None else list(_parts_of(item, path))
         waiting = deque(self._parts[at] for at in sorted(self._parts))
-        for n, part in enumerate(found):
-            at = f"{path}.content[{n}]"
-            kind = _PARTS.get(str(part.get("type")))
-            content = _part_content(kind, part, at) | self._fields
-            text = _READ.text_of(part, _TEXT_OF[kind], at) if kind else ""
+        for part, kind, content in found:
             if waiting and waiting[0].kind == kind:
                 known = waiting.popleft()
             else:
-                known = self._start(out, max(self._parts, default=-1) + 1, part, at)
+                known = self._start(out, max(self._parts, default=-1) + 1, part, path)
             if kind is None:
                 content["value"] = {**part, **self._fields}
-            elif text:
-                content[kind] = text
-            self._finish_part(out, known, content)
+            self._finish_part(out, known, {**self._fields, **content})
         for known in waiting:
             kind = known.kind
-            self._finish_part(out, known, None if kind is None else {"type": kind, **self._fields})
+            self._finish_part(out, known, None if kind is None else {**self._fields, "type": kind})
         self.done = True
 
     def _finish_part(self, out: Out, part: _Part, content: Content | None) -> None:
@@ -678,12 +679,13 @@ class _Reasoning(_Item):
         """The end of a part. Its text counts only if no piece of it has come."""
         growing = self._writes
         part = "summary_index" if kind == "summary" else "content_index"
-        if growing is not None and (growing.part != part or chunk.get(part) in (None, growing.at)):
-            return True
         at = chunk.get(part)
-        if growing is not None and type(at) is int and at < growing.at:
-            return True
-        return self._piece(out, chunk, kind, whole)
+        if growing is None:
+            return self._piece(out, chunk, kind, whole)
+        if growing.part != part:
+            return not whole
+        begun = at is None or (type(at) is int and at <= growing.at)
+        return begun or self._piece(out, chunk, kind, whole)
 
     def summary_text(self, out: Out, chunk: Json) -> bool:
         return self._piece(out, chunk, "summary", _READ.text_of(chunk, "delta", ""))
@@ -744,17 +746,18 @@ class _Tool(_Item):
     """A call of a tool, the client's to run or run by the provider, then with its results behind it."""
 
     def begin(self, out: Out, item: Json, path: str, /) -> None:
-        self._spec = _TOOLS.get(self.type) or _unknown_tool(item)
+        self._said = {name: item.get(name) for name in ("name", "environment", "execution")}
         self._close = ""  # what ends the JSON that is being written
         self._command = -1
         self._operation: Json = _mapping_or_none(item.get("operation")) or {}
         name = _READ.text(item.get("name"), f"{path}.name") or None
-        ours = self._spec.ours(self.response, item)
+        spec, ours = self._read_spec(item)
         if self.type == "tool_search_call":
             self.response.searched = self.call_id or self.id
         content = {
-            **self._fields(item),
+            **self._fields(item, spec),
             "type": "tool_call_chunk" if ours else "server_tool_call_chunk",
+            "id": self.call_id or (None if self.type in _NAMED_BY_CALL_ID else self.id),
             "name": name or _tool_name(self.type),
             "args": "",
         }
@@ -762,19 +765,17 @@ class _Tool(_Item):
         self.block = self.response.start(out, content)
         self._growing = _Growing("", None, self.block, tool_call_delta)
 
-    def _fields(self, item: Json) -> Content:
+    def _read_spec(self, item: Json) -> tuple[_Spec, bool]:
+        """How to read the call, and whether it is the client's."""
+        spec = _TOOLS.get(self.type) or _unknown_tool(item)
+        said = {name: value for name, value in item.items() if value is not None}
+        return spec, spec.ours(self.response, {**self._said, **said})
+
+    def _fields(self, item: Json, spec: _Spec) -> Content:
         """What is said of the call, but not what it is to do."""
-        spec = self._spec
-        fields = _rest(
-            item, "type", "name", "call_id", spec.result, "error", *(spec.payload or ("arguments",))
-        )
-        if self.type != "function_call":
-            fields["provider_type"] = self.type
-        call_id = _id(item.get("call_id")) or self.call_id
-        if call_id is None and self.type not in ("function_call", "custom_tool_call"):
-            call_id = _id(item.get("id")) or self.id
-        fields["id"] = call_id
-        return fields
+        payload = spec.payload or ("arguments",)
+        fields = _rest(item, "type", "name", "call_id", spec.result, spec.result and "error", *payload)
+        return fields if self.type == "function_call" else {**fields, "provider_type": self.type}
 
     # Pieces of its arguments.
 
@@ -785,7 +786,7 @@ class _Tool(_Item):
         if what not in _WRITTEN or step not in ("delta", "done"):
             return super().read(out, kind, chunk)
         raw = what == "arguments"
-        if raw != (self._spec.payload is None):
+        if raw != (_TOOLS.get(self.type, _RAW).payload is None):
             return False
         piece = _READ.text_of(chunk, "delta" if step == "delta" else _WRITTEN[what], "")
         growing = self._growing
@@ -835,65 +836,66 @@ class _Tool(_Item):
 
     def waits(self, item: Json, /) -> bool:
         """A call without arguments is one that needs none, or was cut off before they came."""
-        if self.type != "function_call" or item.get("arguments") not in ("", None) or self._growing.length:
+        if self.type not in _NAMED_BY_CALL_ID or self.pending is not None or self._fed():
             return False
-        if item.get("status") == "completed" or self.pending is not None:
+        if item.get("arguments") or item.get("input") or item.get("status") in ("completed", "incomplete"):
             return False
         self.pending = item
         return True
+
+    def _fed(self) -> bool:
+        return self._growing.length > 0 or self._close != ""
 
     def finish(self, out: Out, item: Json | None, path: str, wrong: str | None = None, /) -> None:
         if item is None:
             self._finish_as_folded(out, wrong)
             return
-        spec = self._spec
-        ours = spec.ours(self.response, item)
+        spec, ours = self._read_spec(item)
         name = _READ.text(item.get("name"), f"{path}.name")
-        args = self._payload(item, path)
-        result = None if spec.result is None else item.get(spec.result)
-        if result is None and spec.result is not None:
-            result = item.get("error")
-        if item.get("status") == "incomplete":
-            wrong = wrong or _WRONG["incomplete"]
-        fields = self._fields(item)
-        content: Content = {**fields, "type": "tool_call" if ours else "server_tool_call"}
+        args = self._payload(item, spec, path)
+        call_id = self.call_id or self.id
+        known = {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
+        content: Content = {**self._fields(item, spec), **known}
+        content["type"] = "tool_call" if ours else "server_tool_call"
         if name:
             content["name"] = name
-        if fields["id"] is None:
-            content |= {"id": self._made_up_id(), "synthetic_id": True}
+        if item.get("status") == "incomplete":
+            wrong = wrong or _WRONG["incomplete"]
         if ours and wrong is not None:
             content |= {"type": "invalid_tool_call", "error": wrong}
             if isinstance(args, Mapping):
-                args = None if self._growing.length else json.dumps(thaw(args), ensure_ascii=False)
+                args = None if self._fed() else json.dumps(thaw(args), ensure_ascii=False)
         elif args is None and self._close:
             out.append(tool_call_delta(self.block, self._close))
         if args is not None:
             content["args"] = args
-        self.response.asked |= ours
-        out.append(events.BlockFinish(self.block, content))
-        self.done = True
-        if result is not None and not ours:
-            self._add_result(out, item, content["id"], result)
+        self._end(out, ours, content)
+        result = None if spec.result is None or ours else item.get(spec.result)
+        failed = item.get("error") if spec.result and not ours else None
+        if result is not None or failed is not None:
+            self._add_result(out, item, content["id"], failed if result is None else result)
 
-    def _payload(self, item: Json, path: str) -> str | Json | None:
+    def _payload(self, item: Json, spec: _Spec, path: str) -> str | Json | None:
         """What the call is to do: JSON text, or the fields of the item. `None` if that's in the pieces."""
-        names = self._spec.payload
-        if names is None:
+        if spec.payload is None:
             found = item.get("arguments")
             if isinstance(found, Mapping):
                 return found
-            return _READ.text(found, f"{path}.arguments") or (None if self._growing.length else "")
-        found = {name: item[name] for name in names if item.get(name) is not None}
+            return _READ.text(found, f"{path}.arguments") or (None if self._fed() else "")
+        found = {name: item[name] for name in spec.payload if item.get(name) is not None}
         empty = all(value in NOTHING for value in found.values())
-        return None if empty and self._growing.length else found
+        return None if empty and self._fed() else found
 
     def _finish_as_folded(self, out: Out, wrong: str | None) -> None:
         content: Content | None = None
-        ours = self._spec.ours(self.response, {"name": None})
+        _, ours = self._read_spec({})
         if wrong is not None and ours:
             content = {"type": "invalid_tool_call", "error": wrong}
         elif self._close:
             out.append(tool_call_delta(self.block, self._close))
+        self._end(out, ours, content)
+
+    def _end(self, out: Out, ours: bool, content: Content | None) -> None:
         self.response.asked |= ours
         out.append(events.BlockFinish(self.block, content))
         self.done = True
@@ -902,7 +904,7 @@ class _Tool(_Item):
         return "-".join(filter(None, ["call", self.response.id, str(self.block)]))
 
     def _add_result(self, out: Out, item: Json, call_id: str, result: object) -> None:
-        failed = item.get("status") == "failed" or item.get("error") not in NOTHING
+        failed = item.get("status") in ("failed", "incomplete") or item.get("error") not in NOTHING
         fields = {"tool_call_id": call_id, "output": result, "provider_type": self.type}
         error = {} if item.get("error") in NOTHING else {"item_error": item["error"]}
         if self.id is not None:
@@ -1068,6 +1070,17 @@ def _rest(item: Json, *read: str | None) -> Content:
     }
 
 
+def _status(response: Json, said: str) -> str:
+    """How it ended, or that it hasn't: as it says, else as its event is called."""
+    status = word(response.get("status"))
+    if said == "failed" or (said in _ENDS and status not in _ENDS):
+        return said
+    if status is None:
+        status = "failed" if response.get("error") else "completed"
+        return said if said == "cancelled" else status
+    return status
+
+
 def _of_the_message(response: Json) -> Content:
     return {name: value for name, value in response.items() if name not in _RESPONSE and value not in NOTHING}
 
@@ -1088,6 +1101,20 @@ def _part_content(kind: str | None, part: Json, path: str) -> Content:
         | ({"citations": citations} if citations else {})
         | ({"logprobs": logprobs} if logprobs else {})
     )
+
+
+def _parts_of(item: Json, path: str) -> Iterator[tuple[Json, str | None, Content]]:
+    """The parts of a message that is whole, in their own words and in ours."""
+    found: Any = item.get("content")
+    if isinstance(found, str):
+        found = [{"type": "output_text", "text": found}]
+    for n, entry in enumerate(_READ.items(found, f"{path}.content")):
+        at = f"{path}.content[{n}]"
+        part = _READ.mapping(entry, at)
+        kind = _PARTS.get(str(part.get("type")))
+        content = _part_content(kind, part, at)
+        text = _READ.text_of(part, _TEXT_OF[kind], at) if kind else ""
+        yield part, kind, content | ({kind: text} if kind and text else {})
 
 
 def _citation(annotation: Json) -> Content:
@@ -1248,6 +1275,8 @@ _TOOLS: Mapping[str, _Spec] = {
     "code_interpreter_call": _Spec(_never, ("code",), "outputs"),
     "program": _Spec(_never, ("code",)),
 }
+_RAW = _Spec(_never)
+_NAMED_BY_CALL_ID = frozenset(["function_call", "custom_tool_call"])
 _NAMED = frozenset(["function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"])
 _FINDS = frozenset(["tool_search", "namespace"])
 _RESULTS: Mapping[str, str] = {"tool_search_output": "tools", "program_output": "result"}
