@@ -99,8 +99,12 @@ class BedrockConverseDecoder:
         out, self._out = self._out, []
         if not self._over and self._message.stopped:
             self._message.finish(out)
-        self._over = True
+        self._end()
         return out
+
+    def _end(self) -> None:
+        self._over = True
+        self._message = _Message()
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
         if self._over:
@@ -143,8 +147,7 @@ class BedrockConverseDecoder:
         said = said or word(error.get("originalMessage")) or "unknown error"
         kind = word(error.get("__type")) or (name if name != "message" else None)
         out.append(events.StreamError(said, kind, str(code) if type(code) is int else word(code)))
-        self._over = True
-        self._message = _Message()
+        self._end()
 
 
 class _Message:

@@ -104,8 +104,12 @@ class CohereDecoder:
     def close(self) -> Sequence[Event]:
         """End of input. Nothing to finish: what has no `message-end` was cut off."""
         out, self._out = self._out, []
-        self._over = True
+        self._end()
         return out
+
+    def _end(self) -> None:
+        self._over = True
+        self._message = _Message()
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
         if self._over:
@@ -131,7 +135,7 @@ class CohereDecoder:
             out.append(events.ProviderEvent(_PROVIDER, kind, kept(chunk)))
         if message.error is not None:
             out.append(message.error)
-            self._over = True
+            self._end()
         self._out = []
         return out
 
@@ -431,7 +435,7 @@ class _Message:
                 wrong = "cut off by the token limit before its arguments came"
             elif cut and block.open:
                 wrong = "cut off by the token limit while its arguments came"
-        block.open, block.start = False, None
+        block.open = False
         del self._open[block.index]
         self._tell(out, block)
         content = {"type": "invalid_tool_call", "error": wrong} if wrong else None
@@ -462,7 +466,7 @@ class _Block:
     def __init__(self, index: int, kind: str) -> None:
         self.index, self.kind = index, kind
         self.id: str | None = None
-        self.start: Json | None = None  # while it is open
+        self.start: Json | None = None  # a content's
         self.open = True
         self.fed = self.has_object = self.abandoned = False
         self.citations: list[Json] = []  # of which the first `told` are known

@@ -100,7 +100,7 @@ class OllamaDecoder:
             return ()
         out, error = self._out, line.get("error")
         if self._finished:
-            self._foreign = error is None
+            error, self._foreign = None, True
         elif not _OURS.isdisjoint(line):
             self._read(out, line)
             if line.get("done") is True and error is None:
@@ -110,7 +110,7 @@ class OllamaDecoder:
         if self._foreign:
             self._foreign = False
             out.append(events.ProviderEvent(_PROVIDER, "progress" if "total" in line else "line", kept(line)))
-        if error is not None and not self._finished:
+        if error is not None:
             self._break_off(out, line, error)
         self._out = []
         return out
@@ -128,7 +128,7 @@ class OllamaDecoder:
         self._read_message(out, line, "")
         if line.get("logprobs") is not None:
             self._logprobs.extend(_READ.items(freeze(line["logprobs"], lenient=True), "logprobs"))
-        self._foreign |= line.get("completed") is not None
+        self._foreign |= line.get("completed") is not None and not line.get("image")
         remember(self._metadata, {name: value for name, value in line.items() if not _has_a_place(name)})
 
     def _read_message(self, out: Out, message: Json, path: str) -> None:
@@ -264,6 +264,6 @@ _OF_A_CALL = frozenset(["id", "type", "function"])
 _OF_A_FUNCTION = frozenset(["name", "arguments", "index"])
 _ERROR = frozenset(["status_code", "status"])
 
-# A line of no more than these is a piece of text.
-_PLAIN = frozenset(["model", "created_at", "message", "response", "done"])
+# A line of no more than these is a piece of text. What is the same in all is read from the others.
+_PLAIN = frozenset(["model", "created_at", "message", "response", "done", "remote_model", "remote_host"])
 _PLAIN_MESSAGE = frozenset(["role", "content"])

@@ -104,6 +104,12 @@ def blocks(*chunks: Chunk) -> list[dict[str, Any]]:
     return found
 
 
+def only_part(decoded: Iterable[Event]) -> rd.ContentPart:
+    (part,) = fold(decoded).blocks
+    assert isinstance(part, rd.ContentPart)
+    return part
+
+
 def calls(snapshot: MessageDelta) -> list[tuple[str, Any, Any]]:
     return [
         (call.type, call.call_id, thaw(call.arguments))
@@ -454,12 +460,10 @@ def test_a_tool_that_nova_runs_is_never_ours_to_run() -> None:
 def test_the_parts_of_a_result_are_joined_and_seen_before_it_has_ended() -> None:
     start = block_start(0, toolResult={"toolUseId": "s"})
     chunks = [start, *(delta(0, toolResult=[{"text": str(n)}]) for n in range(100))]
-    early = fold(in_message(*chunks)).blocks[0].options["output"]
+    early = only_part(in_message(*chunks)).options["output"]
     assert len(early) > 80
     decoded = in_message(*chunks, stop(0))
-    assert [item["text"] for item in fold(decoded).blocks[0].options["output"]] == [
-        str(n) for n in range(100)
-    ]
+    assert [item["text"] for item in only_part(decoded).options["output"]] == [str(n) for n in range(100)]
     assert sum(isinstance(event, BlockDelta) for event in decoded) < 50
 
 
@@ -559,7 +563,7 @@ def test_citations_in_a_text_are_that_text_s() -> None:
 def test_many_citations_are_told_in_steps_and_none_is_lost() -> None:
     decoded = in_message(*[delta(0, citation={**WEB, "title": str(n)}) for n in range(100)], stop(0))
     assert sum(isinstance(event, BlockDelta) for event in decoded) < 50
-    assert [citation.title for citation in fold(decoded).blocks[0].citations] == [str(n) for n in range(100)]
+    assert [citation.title for citation in only_part(decoded).citations] == [str(n) for n in range(100)]
 
 
 # The end.
@@ -622,7 +626,7 @@ def test_a_stop_without_a_reason_is_an_end() -> None:
 
 
 def test_the_model_s_own_fields_the_trace_and_the_tier_are_the_message_s_metadata() -> None:
-    trace = {"guardrail": {"inputAssessment": {"g": {"topicPolicy": {"topics": []}}}}}
+    trace: Chunk = {"guardrail": {"inputAssessment": {"g": {"topicPolicy": {"topics": []}}}}}
     chunks = [
         message_stop(
             "guardrail_intervened", additionalModelResponseFields={"delta": {"stop_sequence": None}}
