@@ -192,7 +192,7 @@ class _Choice:
         self._model = model
         self._usage = usage
         self._extras: dict[str, Any] = {}
-        self._lists: dict[str, Any] = {}
+        self._lists: dict[str, dict[str, Any]] = {}
 
     def read(self, out: Out, choice: Json, path: str) -> bool:
         """Whether there was something for a text that has ended, which is passed on rather than lost."""
@@ -208,14 +208,15 @@ class _Choice:
             out.append(text_delta(0, text, self._number))
         remember(self._extras, {name: value for name, value in choice.items() if name not in _CHOICE})
         for name in _APPENDED:
-            found = freeze(choice.get(name), lenient=True)
-            if is_mapping(found):
-                known = self._lists.setdefault(name, {})
-                for key, items in found.items():
-                    _append(known, key, items)
-            elif found is not None:
-                _append(self._lists, name, found)
+            self._append(name, freeze(choice.get(name), lenient=True))
         return False
+
+    def _append(self, name: str, found: Any) -> None:
+        """A list that goes on with every chunk, or an object of such lists."""
+        for key, items in (found if is_mapping(found) else {"": found}).items():
+            if items not in NOTHING:
+                known = self._lists.setdefault(name, {}).setdefault(key, [])
+                known.extend(items if isinstance(items, (list, tuple)) else [items])
 
     def read_finish_reason(self, out: Out, choice: Json, path: str) -> bool:
         """Whether this chunk has the first one."""
@@ -240,17 +241,9 @@ class _Choice:
     def finish(self, out: Out, model: str | None, extras: Json) -> None:
         self.finished = True
         late = {} if model == self._model else {"model": model}
-        metadata = {**late, **extras, **self._extras, **self._lists}
+        lists = {name: found[""] if [*found] == [""] else found for name, found in self._lists.items()}
+        metadata = {**late, **extras, **self._extras, **lists}
         out.append(events.MessageFinish(self.reason, self._word, self._usage, metadata, choice=self._number))
-
-
-def _append(known: dict[str, Any], name: str, items: Any) -> None:
-    """A list goes on with each chunk; of anything else the last counts."""
-    if not isinstance(items, (list, tuple)):
-        if items not in NOTHING:
-            known[name] = items
-    elif isinstance(known.setdefault(name, []), list):
-        known[name].extend(items)
 
 
 def _error_of(chunk: Json) -> Json | None:

@@ -10,7 +10,6 @@ import json
 import warnings
 from typing import Any
 from unittest import mock
-from unittest import mock
 
 import pytest
 from support.shared import recordings
@@ -302,124 +301,42 @@ def test_the_sdk_s_objects_are_the_same_message(wire_format: str, chunks: list[A
         assert theirs == own
 
 
-def boto3_events(chunks: list[Any]) -> list[Any]:
-    """The chunks as boto3 gives them: without padding, bytes as bytes, and no more than its types know."""
-    session = pytest.importorskip("botocore.session").get_session()
-    parsers = pytest.importorskip("botocore.parsers")
-    service = session.get_service_model("bedrock-runtime")
-    shape = service.operation_model("ConverseStream").output_shape.members["stream"]
-    parser = parsers.EventStreamJSONParser()
-    found = []
+def openai_completions_say(chunks: list[Any]) -> dict[str, Any]:
+    """It has no accumulator: the texts of its objects, one after the other."""
+    types = pytest.importorskip("openai.types")
+    from openai._models import construct_type
+
+    made: list[Any] = [construct_type(type_=types.Completion, value=chunk) for chunk in chunks]
+    choices = [choice for completion in made for choice in completion.choices if choice.index == 0]
+    usages = [completion.usage for completion in made if completion.usage]
+    return {
+        "text": "".join(choice.text for choice in choices),
+        "calls": [],
+        "finish_reason": next((one.finish_reason for one in choices if one.finish_reason), None),
+        "usage": (usages[-1].prompt_tokens, usages[-1].completion_tokens) if usages else None,
+    }
+
+
+def mistral_says(chunks: list[Any]) -> dict[str, Any]:
+    """It has no accumulator: what its objects say, one after the other."""
+    models = pytest.importorskip("mistralai.client.models")
+    said: dict[str, Any] = {"text": "", "calls": [], "finish_reason": None, "usage": None}
     for chunk in chunks:
-        ((name, body),) = [(name, body) for name, body in chunk.items() if not name.startswith("amazon-")]
-        if body.get("start") == {}:
-            continue  # made by hand: boto3 refuses it, and it says nothing
-        headers = {":event-type": name, ":message-type": "event"}
-        response = {"status_code": 200, "headers": headers, "body": json.dumps(body).encode()}
-        found.append(parser.parse(response, shape))
-    return found
-
-
-def bedrock_says(chunks: list[Any]) -> dict[str, Any]:
-    """boto3 folds nothing; this reads its events as its documentation tells."""
-    text, reason, usage = "", None, None
-    calls: dict[int, list[Any]] = {}
-    for event in boto3_events(chunks):
-        if "contentBlockStart" in event:
-            call = event["contentBlockStart"]["start"].get("toolUse")
-            if call and "type" not in call:
-                calls[event["contentBlockStart"]["contentBlockIndex"]] = [call["toolUseId"], call["name"], ""]
-        elif "contentBlockDelta" in event:
-            delta = event["contentBlockDelta"]["delta"]
-            text += delta.get("text", "")
-            index = event["contentBlockDelta"]["contentBlockIndex"]
-            if "toolUse" in delta and index in calls:
-                calls[index][2] += delta["toolUse"]["input"]
-        elif "messageStop" in event:
-            reason = event["messageStop"]["stopReason"]
-        elif "metadata" in event:
-            usage = event["metadata"]["usage"]
-    return {
-        "text": text,
-        "calls": [(call_id, name, json.loads(args or "{}")) for call_id, name, args in calls.values()],
-        "finish_reason": reason,
-        "usage": usage and (usage["inputTokens"], usage["outputTokens"]),
-    }
-
-
-def cohere_events(chunks: list[Any]) -> list[Any]:
-    types = pytest.importorskip("cohere.v2.types.v2chat_stream_response")
-    from cohere.core.unchecked_base_model import construct_type
-
-    return [construct_type(type_=types.V2ChatStreamResponse, object_=chunk) for chunk in chunks]
-
-
-def cohere_says(chunks: list[Any]) -> dict[str, Any]:
-    """The package folds nothing; this reads its events as its documentation tells."""
-    text, reason, usage = "", None, None
-    calls: list[list[Any]] = []
-    for event in cohere_events(chunks):
-        if event.type == "content-delta":
-            text += event.delta.message.content.text or ""
-        elif event.type == "tool-call-start":
-            call = event.delta.message.tool_calls
-            calls.append([call.id, call.function.name, call.function.arguments])
-        elif event.type == "tool-call-delta":
-            calls[event.index][2] += event.delta.message.tool_calls.function.arguments
-        elif event.type == "message-end":
-            reason, usage = event.delta.finish_reason, event.delta.usage.tokens
-    return {
-        "text": text,
-        "calls": [(call_id, name, json.loads(args or "{}")) for call_id, name, args in calls],
-        "finish_reason": reason,
-        "usage": usage and (usage.input_tokens, usage.output_tokens),
-    }
-
-
-def ollama_events(chunks: list[Any]) -> list[Any]:
-    ollama = pytest.importorskip("ollama")
-    kinds = [ollama.ChatResponse if "message" in chunk else ollama.GenerateResponse for chunk in chunks]
-    return [kind(**chunk) for kind, chunk in zip(kinds, chunks)]
-
-
-def ollama_says(chunks: list[Any]) -> dict[str, Any]:
-    """The package folds nothing; this reads its lines as its documentation tells."""
-    lines = ollama_events(chunks)
-    said = [line.message if "message" in line else line for line in lines]
-    calls = [call.function for message in said for call in getattr(message, "tool_calls", None) or ()]
-    return {
-        "text": "".join(
-            getattr(message, "content", None) or message.get("response") or "" for message in said
-        ),
-        "calls": [(mock.ANY, call.name, call.arguments) for call in calls],  # its types know no ids
-        "finish_reason": lines[-1].done_reason,
-        "usage": (lines[-1].prompt_eval_count, lines[-1].eval_count),
-    }
-
-
-EVENTS = {"bedrock-converse": boto3_events, "cohere": cohere_events, "ollama": ollama_events}
-
-
-@pytest.mark.parametrize(
-    ("wire_format", "chunks"),
-    [
-        pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-        for wire_format in EVENTS
-        for case in recordings(wire_format)
-    ],
-)
-def test_the_sdk_s_objects_are_the_same_message(wire_format: str, chunks: list[Any]) -> None:
-    def folded(found: list[Any]) -> rd.MessageDelta:
-        decoder, fold = rd.providers.decoder(wire_format), rd.Fold(choice=0)
-        for event in [*(event for chunk in found for event in decoder.decode(chunk)), *decoder.close()]:
-            fold.step(event)
-        return fold.snapshot
-
-    theirs, own = folded(EVENTS[wire_format](chunks)), folded(chunks)
-    assert theirs.blocks == own.blocks
-    assert (theirs.id, theirs.status, theirs.finish_reason) == (own.id, own.status, own.finish_reason)
-    if wire_format != "bedrock-converse":  # boto3 leaves out what its types don't know
-        assert theirs == own
+        completion = models.CompletionEvent.model_validate({"data": chunk}).data
+        (choice,) = completion.choices
+        content = choice.delta.content or ""
+        parts = (
+            [part.text for part in content if part.type == "text"] if isinstance(content, list) else [content]
+        )
+        said["text"] += "".join(parts)
+        said["calls"] += [
+            (call.id, call.function.name, json.loads(call.function.arguments))
+            for call in choice.delta.tool_calls or ()
+        ]
+        said["finish_reason"] = choice.finish_reason or said["finish_reason"]
+        if completion.usage:
+            said["usage"] = (completion.usage.prompt_tokens, completion.usage.completion_tokens)
+    return said
 
 
 SAYS = {
@@ -430,9 +347,8 @@ SAYS = {
     "bedrock-converse": bedrock_says,
     "cohere": cohere_says,
     "ollama": ollama_says,
-    "bedrock-converse": bedrock_says,
-    "cohere": cohere_says,
-    "ollama": ollama_says,
+    "openai-completions": openai_completions_say,
+    "mistral": mistral_says,
 }
 
 

@@ -6,12 +6,15 @@ and what ours gives instead. A deviation that no longer deviates fails too.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.shared import parity
 
 import rxdelta as rd
@@ -225,3 +228,59 @@ def test_merging_chunks(case: dict[str, Any]) -> None:
         f"{case['id']} is listed as a deviation ({deviation['letter']}) but doesn't deviate"
     )
     assert same(deviation["ours"], got), f"{case['about']}\nours     {deviation['ours']}\ngot      {got}"
+
+
+# And any chunks at all, with LangChain as the judge, where none of the deviations is asked for.
+
+_TEXTS = st.sampled_from(["", "a", "b c"])
+_PARTS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": _TEXTS, "index": st.sampled_from([0, "lc_t"])}),
+    st.fixed_dictionaries(
+        {"type": st.just("reasoning"), "reasoning": _TEXTS, "index": st.sampled_from([1, -1])}
+    ),
+    st.fixed_dictionaries({"type": st.just("made_up"), "v": _TEXTS, "n": st.just(1), "index": st.just(2)}),
+    st.fixed_dictionaries({"type": st.just("text"), "text": _TEXTS}, optional={"index": st.just("other")}),
+    st.fixed_dictionaries(
+        {"type": st.just("text"), "text": _TEXTS, "annotations": st.just([{"u": 1}]), "index": st.just(3)}
+    ),
+)
+_FRAGMENTS = st.fixed_dictionaries(
+    {
+        "name": st.none(),
+        "args": st.sampled_from(["", "{", '"a"', ":[", "]", "}", None]),
+        "id": st.sampled_from(["i", None]),
+        "index": st.sampled_from([0, 1, -1, None]),
+    }
+)
+_USAGES = st.builds(
+    lambda n, m: {"input_tokens": n, "output_tokens": m, "total_tokens": n + m},
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+_CHUNKS = st.fixed_dictionaries(
+    {"content": _TEXTS | st.lists(_PARTS, min_size=1, max_size=1)},
+    optional={
+        "tool_call_chunks": st.lists(_FRAGMENTS, min_size=1, max_size=1),
+        "usage_metadata": _USAGES,
+        "id": st.sampled_from(["msg_1", "msg_2", "lc_run-1", "lc_x"]),
+        "additional_kwargs": st.sampled_from(
+            [{"a": "x"}, {"a": "y", "b": {"n": 1}}, {"reasoning_content": "r"}]
+        ),
+    },
+)
+
+
+@given(st.lists(_CHUNKS, min_size=1, max_size=5))
+@settings(max_examples=200)
+def test_langchain_says_the_same(chunks: list[dict[str, Any]]) -> None:
+    messages = pytest.importorskip("langchain_core.messages")
+    total, *rest = (messages.AIMessageChunk(**copy.deepcopy(chunk)) for chunk in chunks)
+    for one in rest:
+        total += one
+    projection = Projection(chunks)
+    got = projection.message()
+    for name in ("content", "id", "usage_metadata", "additional_kwargs"):
+        assert same(getattr(total, name), got[name], name), f"{name}: {getattr(total, name)} but {got[name]}"
+    fragments = [{key: one[key] for key in ("name", "args", "id", "index")} for one in total.tool_call_chunks]
+    assert same(fragments, got["tool_call_chunks"]), f"{fragments} but {got['tool_call_chunks']}"
+    assert total.text == projection.live.text
