@@ -157,6 +157,7 @@ class _Smoothing(Paced[Event]):
         self._alarm: float | None = None
         self._asked = False  # to look what there is to give out
         self._rung = False  # by the timer
+        self._seen_to = float("-inf")  # deadlines up to then have been seen to, as far as could be
         self._hurried = False  # give out everything
 
     def on_next(self, event: Event) -> None:
@@ -257,7 +258,7 @@ class _Smoothing(Paced[Event]):
         rung, self._rung = self._rung, False
         if not rung:  # something has come; how much should go with it, the next turn will know
             return int(self._next_turn is None), 0, 0
-        now = self._now()
+        now = self._seen_to = self._now()
         must = max((came for due, came in self._deadlines if due - now < _ABOUT_NOW), default=self._left)
         must -= self._left
         if self._next_turn is not None and self._next_turn - now >= _ABOUT_NOW:
@@ -314,7 +315,7 @@ class _Smoothing(Paced[Event]):
 
     def _set_alarm(self, now: float) -> None:
         """One timer: for the next turn, or the next deadline if that is sooner."""
-        times = [due for due, _ in self._deadlines if due - now >= _ABOUT_NOW][:1]
+        times = [due for due, _ in self._deadlines if due - self._seen_to >= _ABOUT_NOW][:1]
         if self._next_turn is not None:
             times.append(self._next_turn)
         if times and min(times) != self._alarm and not self._stopped:
