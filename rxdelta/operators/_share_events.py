@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import DEFAULT_LIMITS, Event, Fold, Limits, MessageDelta, to_events
-from rxdelta.core.events import AttemptReset, MessageStart, ToolUpdate
+from rxdelta.core.events import AttemptReset, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.operators._share import share
 from rxdelta.operators._streams import begins_another, is_over, joined, refusal
 
@@ -99,6 +99,8 @@ class _Story:
             return
         if isinstance(event, AttemptReset):
             self._resets.append(event)
+        elif isinstance(event, MessageInterrupted) and not self._now:
+            self._now[0] = self._begun(0)
         concerned = (
             [*self._told, *self._now.values()] if isinstance(event, ToolUpdate) else [*self._now.values()]
         )
@@ -112,11 +114,15 @@ class _Story:
             self._close(known)
             known = None
         if known is None:
-            known = self._now[number] = _Choice(Fold(choice=number, limits=self._limits))
-            for reset in self._resets:
-                known.fold.step(reset)
+            known = self._now[number] = self._begun(number)
         known.fold.step(event)
         known.began = True
+
+    def _begun(self, number: int) -> _Choice:
+        choice = _Choice(Fold(choice=number, limits=self._limits))
+        for reset in self._resets:
+            choice.fold.step(reset)
+        return choice
 
     def _close(self, known: _Choice) -> None:
         """Another message begins: this one's choices are told before it."""
@@ -129,8 +135,8 @@ class _Story:
         told = [event for choice in self._told for event in choice.events()]
         if not self._now:
             return [*told, *self._resets]
-        first, *others = (choice.events() for choice in self._now.values())
-        return [*told, *joined(first, others)]
+        lists = [events for choice in self._now.values() if (events := choice.events())]
+        return [*told, *joined(lists[0], lists[1:])] if lists else told
 
     def snapshot(self) -> MessageDelta | None:
         return next((choice.fold.snapshot for choice in self._now.values()), None)
