@@ -113,7 +113,10 @@ class Continuation:
         known = self._indexes.get(index)
         if known is None:
             if isinstance(index, int) and index >= 0:
-                known = index + self._offset
+                behind = (
+                    isinstance(self._joined, int) and index > self._joined
+                )  # which takes no place of its own
+                known = index + self._offset - behind
             else:
                 known = next(name for name in _names(str(index)) if name not in self._taken)
             self._taken.add(known)

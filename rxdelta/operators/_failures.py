@@ -48,7 +48,7 @@ _STAYS = frozenset(
     | {"invalidargument", "invalidprompt", "invalidrequest", "modelnotfound", "notfound", "permission"}
     | {"permissiondenied", "quota", "requesttoolarge", "unauthenticated", "unsupported", "validation"}
 )
-_ENDINGS = ("error", "exception", "exceeded")
+_ENDINGS = ("exception", "error", "exceeded")
 _BROKEN = frozenset(
     {
         "APIConnectionError",  # openai, anthropic and their kin
