@@ -360,6 +360,11 @@ def test_many_annotations_are_told_in_linear_space() -> None:
     found = decode(created(), text("Hi"), *(noted(n) for n in range(500)))
     told = [one.fields["citations"] for one in found if isinstance(one, BlockDelta)]
     assert sum(map(len, told)) < 500 * 10
+    for count in (11, 12, 13):
+        snapshot = streamed(
+            message(part("Hi")), text("Hi"), *(noted(n) for n in range(count)), begin=message()
+        )
+        assert len(only(snapshot).citations) == count
 
 
 def test_logprobs_are_the_finished_ones_or_those_of_the_pieces() -> None:
@@ -1010,11 +1015,19 @@ def test_without_places_the_ids_tell_and_without_those_the_order() -> None:
 
 def test_another_item_at_the_same_place_is_another() -> None:
     one, two = function('{"a": 1}'), function('{"b": 2}', call_id="c2", id="fc2")
-    snapshot = reply(
+    chunks = [
         created(), added(function()), arguments('{"a": 1}'), done(one),
-        added(function(call_id="c2", id="fc2")), arguments('{"b": 2}'), done(two), completed(one, two),
-    )  # fmt: skip
-    assert [thaw(call.arguments) for call in snapshot.tool_calls] == [{"a": 1}, {"b": 2}]
+        added(function(call_id="c2", id="fc2")), arguments('{"b": 2}'), done(two),
+    ]  # fmt: skip
+    for snapshot in (reply(*chunks), reply(*chunks, completed(one, two))):
+        assert [thaw(call.arguments) for call in snapshot.tool_calls] == [{"a": 1}, {"b": 2}]
+
+
+def test_an_item_that_is_named_only_when_done_counts_once() -> None:
+    said, call = message(part("a"), id="m1"), function("{}")
+    nameless = [{**text("a"), "item_id": None}, {**arguments("{}", 1), "item_id": None}]
+    snapshot = reply(created(), *nameless, done(said), done(said), done(call, 1), done(call, 1))
+    assert blocks(snapshot) == [("text", "a"), ("tool_call", "c1", "f")]
 
 
 def test_an_event_that_is_sent_twice_counts_once() -> None:
@@ -1396,6 +1409,18 @@ def test_recognises_a_first_chunk(first: Chunk, known: bool) -> None:
     assert recognises(first) is known
     if known:
         assert rd.providers.detect(first) == "openai-responses"
+
+
+def test_a_field_whose_name_means_something_here_is_kept_under_another() -> None:
+    odd: Chunk = {
+        name: {"x": name}
+        for name in ("citations", "data", "text", "reasoning", "thinking", "signature", "index")
+    }
+    for item in (message(part("a"), **odd), reasoning("a", **odd), function("{}", **odd)):
+        block = only(streamed(item))
+        kept = thaw(block.metadata if isinstance(block, ToolCall) else block.options)
+        assert {f"item_{name}": value for name, value in odd.items()}.items() <= kept.items()
+        assert isinstance(block, ToolCall) or (block.text, block.citations) == ("a", ())
 
 
 # -- recordings: nothing that the next request needs is lost
