@@ -1,0 +1,65 @@
+"""What the checkers infer of sharing and surviving. Never run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, assert_type
+
+from reactivex import Observable
+from reactivex.subject import Subject
+
+import rxdelta as rd
+
+
+def sharing(
+    events: Observable[rd.Event], snapshots: Observable[rd.MessageDelta], block: rd.BlockStream
+) -> None:
+    assert_type(snapshots.pipe(rd.share_latest()), Observable[rd.MessageDelta])
+    assert_type(block.pipe(rd.share_latest(keep=True)), Observable[rd.ContentPart | rd.ToolCall])
+    assert_type(rd.share_events(), Callable[[Observable[rd.Event]], Observable[rd.Event]])
+    assert_type(events.pipe(rd.share_events(restart=True), rd.scan_deltas()), Observable[rd.MessageDelta])
+
+
+def surviving(
+    chunks: Observable[dict[str, Any]],
+    events: Observable[rd.Event],
+    snapshots: Observable[rd.MessageDelta],
+    task: Awaitable[str],
+) -> None:
+    assert_type(chunks.pipe(rd.stall_timeout(first=30, idle=10)), Observable[dict[str, Any]])
+    assert_type(snapshots.pipe(rd.stall_timeout(total=60)), Observable[rd.MessageDelta])
+    assert_type(events.pipe(rd.until_stopped(Subject[None]())), Observable[rd.Event])
+    assert_type(events.pipe(rd.until_stopped(asyncio.Event()), rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(events.pipe(rd.until_stopped(task, reason=None)), Observable[rd.Event])
+    assert_type(events.pipe(rd.on_settled(settle)), Observable[rd.Event])
+    assert_type(snapshots.pipe(rd.on_settled(store), rd.to_message()), Observable[rd.Message])
+
+
+def settle(snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None:
+    assert_type(outcome.error, Exception | None)
+
+
+async def store(snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None: ...
+
+
+def retrying(
+    start: Callable[[], Observable[rd.Event]], go_on: Callable[[rd.MessageDelta | None], Observable[rd.Event]]
+) -> None:
+    assert_type(rd.retry_stream(start), Observable[rd.Event])
+    assert_type(rd.retry_stream(start, 5, rd.exponential_backoff(1)), Observable[rd.Event])
+    assert_type(rd.retry_stream(go_on, resume=True), Observable[rd.Event])
+    assert_type(rd.retry_stream(go_on, 3, lambda failures, error: failures * 2.0, True), Observable[rd.Event])
+    assert_type(rd.retry_stream(start, retry_if=rd.is_transient), Observable[rd.Event])
+    assert_type(rd.retry_stream(lambda: start()).pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+
+
+def wrong(
+    events: Observable[rd.Event],
+    snapshots: Observable[rd.MessageDelta],
+    go_on: Callable[[rd.MessageDelta | None], Observable[rd.Event]],
+) -> None:
+    snapshots.pipe(rd.share_events())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snapshots.pipe(rd.until_stopped(asyncio.Event()))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.retry_stream(go_on)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    events.pipe(rd.until_stopped(lambda: None))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
