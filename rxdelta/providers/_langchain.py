@@ -114,6 +114,9 @@ class LangChainDecoder:
         if self._over:
             return ()
         found = _fields_of(chunk)
+        event = self._plain(found)
+        if event is not None:
+            return (event,)
         if isinstance(found.get("event"), str):
             return self._decode_event(found, "")
         if found.get("type") == "event" and isinstance(found.get("method"), str):
@@ -127,6 +130,23 @@ class LangChainDecoder:
             self._finish(out)
         self._over = True
         return out
+
+    def _plain(self, found: Json) -> Event | None:
+        """The event of a chunk that is nothing but more text, as nearly all are."""
+        prose, text = self._prose, found.get("content")
+        if type(text) is not str or not text or prose is None or prose.space not in ("text", "item"):
+            return None
+        for name, value in found.items():
+            if value and name not in _PLAIN:
+                return None
+        kind, said = found.get("type", "AIMessageChunk"), found.get("id")
+        if (
+            kind != "AIMessageChunk"
+            or (said and said != self._id and _rank(said) > _rank(self._id))
+            or self._out
+        ):
+            return None
+        return text_delta(prose.key, text)
 
     # Events.
 
@@ -380,7 +400,7 @@ class LangChainDecoder:
         elif args is not None and not isinstance(args, str):
             raise _READ.fail(f"{path}.{call.said}", "a string or an object", args)
         block = self._find(call.space, call.index, call_id)
-        if block is not None and call.grows not in (block.grows, ""):
+        if block is not None and block.grows != call.grows and (call.grows or block.grows not in _WHOSE):
             block = None
         if block is None:
             self._end_prose(out)
@@ -661,13 +681,12 @@ def _fields_of(chunk: object) -> Json:
     """A mapping as it is; of LangChain's objects the fields, whether they were set or not."""
     if isinstance(chunk, Mapping):
         return chunk
-    message = getattr(chunk, "message", None)
-    if message is not None and not hasattr(chunk, "content"):
-        return {"message": message, "generation_info": getattr(chunk, "generation_info", None)}
-    if hasattr(chunk, "content") and isinstance(getattr(chunk, "type", None), str):
+    if isinstance(getattr(chunk, "type", None), str) and "content" in getattr(chunk, "__dict__", ()):
         extra = getattr(chunk, "model_extra", None)
-        more: Json = extra if isinstance(extra, Mapping) else {}
-        return {**more, **{name: getattr(chunk, name) for name in _OF_AN_OBJECT if hasattr(chunk, name)}}
+        return {**extra, **vars(chunk)} if extra else vars(chunk)
+    message = getattr(chunk, "message", None)
+    if message is not None:
+        return {"message": message, "generation_info": getattr(chunk, "generation_info", None)}
     return as_mapping(chunk, "langchain")
 
 
@@ -1084,6 +1103,7 @@ _CALLS: Mapping[str, str] = {
     "mcp_tool_use": "server_tool_call",
 }
 """The parts that are calls, and whose."""
+_WHOSE = frozenset(["tool_call", "server_tool_call"])
 
 _PROSE_KWARGS = {"reasoning_content": "reasoning", "refusal": "refusal"}
 
@@ -1156,8 +1176,19 @@ _SAYING = (
     "response_metadata",
     "usage_metadata",
 )
-_OF_AN_OBJECT = (*_SAYING, "type", "id", "name", "invalid_tool_calls", "chunk_position")
-_MESSAGE = frozenset([*_OF_AN_OBJECT, "example", "lc_kwargs", "lc_namespace", "lc_serializable"]) - {"name"}
+_PLAIN = frozenset(["content", "type", "id"])
+_MESSAGE = frozenset(
+    [
+        *_SAYING,
+        *_PLAIN,
+        "invalid_tool_calls",
+        "chunk_position",
+        "example",
+        "lc_kwargs",
+        "lc_namespace",
+        "lc_serializable",
+    ]
+)
 _CALL_FIELDS = frozenset(["type", "index", "id", "name", "args", "error"])
 
 # What stands in every piece of a block is said once, not doubled.
