@@ -60,6 +60,7 @@ from rxdelta.core import (
     thaw,
     tool_call_delta,
 )
+from rxdelta.providers._base64 import Base64Pieces
 from rxdelta.providers._decoder import (
     NOTHING,
     Fields,
@@ -248,7 +249,7 @@ class _Candidate:
         self._described: dict[str, Any] = {}  # what is known of the block being written
         self._citations: list[Json] = []  # of the text being written; the first `_cited` have been told
         self._cited = 0
-        self._carry = b""  # of the audio being written: the bytes that don't fill up a group of three yet
+        self._audio = Base64Pieces()
         self._call: _Call | None = None
         self._call_goes_on = False  # by the word of this very chunk
         self._has_calls = False
@@ -294,8 +295,8 @@ class _Candidate:
     def _end_writing(self, out: Out) -> None:
         if self.writes is None:
             return
-        if self._carry:
-            rest, self._carry = base64.b64encode(self._carry).decode(), b""
+        rest = self._audio.rest()
+        if rest:
             out.append(events.DataDelta(self.writes_to, rest, choice=self._number))
         self._tell_citations(out)
         out.append(events.BlockFinish(self.writes_to, choice=self._number))
@@ -376,22 +377,9 @@ class _Candidate:
             self._begin(out, "audio", {}, fields)
         else:
             self._describe(out, fields)
-        piece = self._continued(data)
+        piece = self._audio.add(data)
         if piece:
             out.append(events.DataDelta(self.writes_to, piece, choice=self._number))
-
-    def _continued(self, data: str) -> str:
-        """The next piece so that all pieces together are base64, though each was encoded for itself."""
-        if not self._carry and not data.endswith("="):
-            return data
-        try:
-            found = self._carry + base64.b64decode(data, validate=True)
-        except ValueError:
-            found, self._carry = self._carry, b""
-            return base64.b64encode(found).decode() + data
-        whole = len(found) - len(found) % 3
-        self._carry = found[whole:]
-        return base64.b64encode(found[:whole]).decode()
 
     def read_file_data(self, out: Out, file: Json, fields: Json, path: str) -> None:
         mime_type, url = _READ.text_of(file, "mimeType", path), _READ.text_of(file, "fileUri", path)

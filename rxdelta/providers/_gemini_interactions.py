@@ -46,6 +46,7 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
+from rxdelta.providers._base64 import Base64Pieces
 from rxdelta.providers._decoder import (
     NOTHING,
     Fields,
@@ -374,6 +375,9 @@ class GeminiInteractionsDecoder:
         if step.writes is None:
             return
         step.tell(out)
+        rest = step.audio.rest()
+        if rest:
+            out.append(events.DataDelta(step.block, rest))
         wrong = None
         if step.writes == "call" and cut is not None:
             wrong = {"type": "invalid_tool_call", "error": cut}
@@ -394,6 +398,7 @@ class _Step:
     """An open step, and the block that it is writing."""
 
     __slots__ = (
+        "audio",
         "block",
         "citations",
         "fed",
@@ -415,6 +420,7 @@ class _Step:
         self.block = -1
         self.writes: str | None = None  # text, reasoning, audio, call, server_call, result, …
         self.mime_type: str | None = None
+        self.audio = Base64Pieces()
         self.fed = False  # a call has arguments
         self.stopped = False
         self.citations: list[Json] = []
@@ -524,8 +530,9 @@ def _show(
         if step.writes != "audio" or new or (mime_type and mime_type != step.mime_type):
             decoder.start_block(out, step, "audio", content)
             step.mime_type = mime_type
-        if data:
-            out.append(events.DataDelta(step.block, data))
+        piece = step.audio.add(data)
+        if piece:
+            out.append(events.DataDelta(step.block, piece))
     return True
 
 

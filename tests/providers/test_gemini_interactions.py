@@ -177,6 +177,12 @@ def test_media_are_blocks_and_audio_goes_on() -> None:
     assert parts_of(found)[3].options == {"mime_type": "video/mp4", "url": "gs://v"}
 
 
+def test_audio_in_pieces_is_one_base64_text() -> None:
+    pieces = [delta(0, "audio", mime_type="audio/l16", data=piece) for piece in ("aA==", "aWo=", "aw==")]
+    (part,) = parts_of(message(CREATED, *step(0, "model_output", *pieces), completed()))
+    assert part.text == "aGlqaw=="
+
+
 # Calls
 
 
