@@ -152,7 +152,8 @@ class _Smoothing(Paced[Event]):
         self._ready: deque[Event] = deque()
         self._came = self._left = 0
         self._deadlines: deque[tuple[float, int]] = deque()  # by when how much must have left
-        self._gathering = False  # what comes until the timer fires has the last one's deadline
+        self._moment = min(interval, lag) / 4  # what comes within it has one deadline
+        self._began = float("-inf")  # this moment
         self._next_turn: float | None = None  # until then nothing goes out but what must
         self._alarm: float | None = None
         self._asked = False  # to look what there is to give out
@@ -197,12 +198,14 @@ class _Smoothing(Paced[Event]):
             self._queue.append(last)
         last.text.feed(text)
         self._came += len(text)
-        if self._gathering and self._deadlines:
-            self._deadlines[-1] = (self._deadlines[-1][0], self._came)
+        now = self._now()
+        if now - self._began > self._moment:
+            self._began = now
+        due = self._began + self._lag
+        if self._deadlines and self._deadlines[-1][0] == due:
+            self._deadlines[-1] = (due, self._came)
         else:
-            self._gathering = True
-            now = self._now()
-            self._deadlines.append((now + self._lag, self._came))
+            self._deadlines.append((due, self._came))
             self._set_alarm(now)
         self._asked = self._asked or self._next_turn is None
 
@@ -212,7 +215,6 @@ class _Smoothing(Paced[Event]):
 
     def _ripen(self) -> None:
         self._alarm = None
-        self._gathering = False
         self._asked = self._rung = True
 
     def _due(self) -> Callable[[], None] | None:

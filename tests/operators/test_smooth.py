@@ -148,6 +148,15 @@ def test_the_result_does_not_depend_on_how_the_source_was_split(fragments: list[
     )
 
 
+def test_what_comes_just_as_something_must_go_may_come_in_pieces_too() -> None:
+    whole = smoothed([(0, "a"), (1, "\nb")], "line", 1, 1, end=9)
+    assert (
+        smoothed([(0, "a"), (1, "\n"), (1, "b")], "line", 1, 1, end=9)
+        == whole
+        == [(1, "a\n"), (2, "b"), (9, "C")]
+    )
+
+
 def test_kinds_blocks_and_choices_are_kept_apart_and_in_order() -> None:
     deltas = [
         ev.ReasoningDelta(0, "hm "),
