@@ -239,6 +239,17 @@ def test_a_call_in_the_content_and_beside_it_is_one() -> None:
     assert told == [{"type": "tool_call", "call_id": "i", "name": "f", "arguments": {}, "status": "complete"}]
 
 
+def test_a_fragment_in_the_content_counts_by_another_index_and_is_still_not_told_twice() -> None:
+    told = blocks(
+        chunk(
+            [{"type": "tool_use", "id": "i", "name": "f", "index": 3}],
+            tool_call_chunks=[call("", 0, name="f", id="i")],
+        ),
+        chunk([{"type": "tool_use", "input": "{}", "index": 3}], tool_call_chunks=[call("{}", 0)]),
+    )
+    assert [(one["call_id"], one["arguments"]) for one in told] == [("i", {})]
+
+
 def test_a_standard_call_in_the_content_has_its_own_index_and_what_the_provider_adds() -> None:
     told = blocks(
         chunk(
