@@ -166,7 +166,7 @@ class _Message:
         self._next = 0
 
     def plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but more of a text, as nearly all are."""
+        """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
         if type(chunk) is not dict or len(chunk) != 1 or self._held is not None:
             return None
         event: Any = chunk.get("contentBlockDelta")
@@ -176,10 +176,20 @@ class _Message:
         if type(place) is not int or type(delta) is not dict or len(delta) != 1:
             return None
         block = self._at.get(place)
-        if block is None or not block.open or block.kind != "text":
+        if block is None or not block.open or block.kind not in _GROWS:
             return None
-        text = delta.get("text")
-        return text_delta(block.index, text) if type(text) is str and text else None
+        name, field, grow = _GROWS[block.kind]
+        text = delta.get(name)
+        if field is not None:
+            if (
+                type(text) is not dict
+                or len(text) != 1
+                or (block.is_call and not block.fed)
+                or block.has_object
+            ):
+                return None
+            text = text.get(field)
+        return grow(block.index, text) if type(text) is str and text else None
 
     # The events.
 
@@ -728,6 +738,13 @@ _ERROR = frozenset(["message", "Message", "originalStatusCode", "code", "__type"
 _REFUSED = frozenset(["message", "__type", "code"])
 # Words by which the protocol would read something into a call that Bedrock didn't say.
 _NOT_A_CALLS_OWN = ("args", "arguments", "call_id", "error", "execution_status", "id", "index")
+
+_GROWS: Mapping[str, tuple[str, str | None, Callable[[int, str], Event]]] = {
+    # block: the member of a delta, its field, the event
+    "text": ("text", None, text_delta),
+    "reasoning": ("reasoningContent", "text", reasoning_delta),
+    "toolUse": ("toolUse", "input", tool_call_delta),
+}
 
 # A delta of no more than these is a piece of text.
 _PLAIN = frozenset(["contentBlockIndex", "delta", "p"])

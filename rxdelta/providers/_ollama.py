@@ -80,20 +80,23 @@ class OllamaDecoder:
         return out
 
     def _plain(self, chunk: Any) -> Event | None:
-        """The event of a line that is nothing but more text, as nearly all are."""
-        if type(chunk) is not dict or self._writes != "text" or self._finished or self._over:
+        """The event of a line that is nothing but more of what is being written, as nearly all are."""
+        if type(chunk) is not dict or self._writes is None or self._finished or self._over:
             return None
         if chunk.get("done") is not False or not _PLAIN.issuperset(chunk):
             return None
-        text, message = chunk.get("response"), chunk.get("message")
+        writes_text, text, message = self._writes == "text", chunk.get("response"), chunk.get("message")
         if type(message) is dict and text is None:
+            field = "content" if writes_text else "thinking"
             for name, value in message.items():
-                if name not in _PLAIN_MESSAGE and value not in NOTHING:
+                if name != field and name != "role" and value not in NOTHING:
                     return None
-            text = message.get("content")
-        elif message is not None:
+            text = message.get(field)
+        elif message is not None or not writes_text:
             return None
-        return text_delta(self._blocks - 1, text) if type(text) is str and text else None
+        if type(text) is not str or not text:
+            return None
+        return (text_delta if writes_text else reasoning_delta)(self._blocks - 1, text)
 
     def _decode(self, line: Json) -> Sequence[Event]:
         if self._over:
@@ -266,4 +269,3 @@ _ERROR = frozenset(["status_code", "status"])
 
 # A line of no more than these is a piece of text. What is the same in all is read from the others.
 _PLAIN = frozenset(["model", "created_at", "message", "response", "done", "remote_model", "remote_host"])
-_PLAIN_MESSAGE = frozenset(["role", "content"])

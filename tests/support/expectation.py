@@ -81,9 +81,15 @@ def _bedrock_result(start: Told, deltas: list[Told]) -> Told:
 
 def _responses_call(block: Told) -> bool:
     """The reference takes only functions for calls; these too are for the client to run."""
-    environment = block.get("raw", {}).get("environment") or {"type": "local"}
-    local = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
-    return block.get("provider_type") in local and environment["type"] == "local"
+    if block.get("provider_type") not in (
+        "local_shell_call",
+        "shell_call",
+        "apply_patch_call",
+        "computer_call",
+    ):
+        return False
+    environment = block["raw"].get("environment") or {"type": "local"}
+    return bool(environment["type"] == "local")
 
 
 def _call(block: Told) -> tuple[Any, ...]:
