@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
 
-from rxdelta.core import InvalidValueError
-from rxdelta.core.events import EVENT_TYPES
 from rxdelta.operators._clock import check_seconds, clock
+from rxdelta.operators._paced import Paced, dropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +45,7 @@ def throttle_latest(
         InvalidValueError: At once, if `seconds` isn't a positive number.
 
     Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
-    contain it: `scan_deltas()` goes in front.
+    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
 
     Example:
         >>> import reactivex as rx
@@ -69,115 +61,47 @@ def throttle_latest(
             observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
             time, owned = clock(scheduler, inherited)
-            throttle = _Throttle(observer, interval, time)
-            upstream = SingleAssignmentDisposable()
-            throttle.everything = CompositeDisposable(
-                Disposable(throttle.stop), throttle.window, upstream, owned
-            )
-            upstream.disposable = source.subscribe(
-                throttle.on_next, throttle.on_error, throttle.on_completed, scheduler=inherited
-            )
-            return throttle.everything
+            return _Throttle(observer, interval, time).connect(source, inherited, owned)
 
         return Observable(subscribe)
 
     return apply
 
 
-class _Throttle(Generic[T]):
-    """One subscription's state. Under the lock nobody's code is called but the scheduler's."""
-
-    everything: abc.DisposableBase
+class _Throttle(Paced[T]):
+    """One subscription's state."""
 
     def __init__(self, observer: abc.ObserverBase[T], interval: float, time: abc.SchedulerBase) -> None:
-        self._observer = observer
+        super().__init__(observer)
         self._interval = interval
         self._time = time
-        self._lock = RLock()
         self._held: tuple[T, ...] = ()
-        self._end: Callable[[], None] | None = None  # comes after what is held
         self._open = False  # a window: what comes meanwhile is held
-        self._emitting = False
-        self._stopped = False
-        self.window = SerialDisposable()
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            self._held = ()
 
     def on_next(self, value: T) -> None:
         with self._lock:
-            if self._stopped:
+            if self._stopped or self._end is not None:
                 return
-            held = self._held
-            if held and type(held[0]) in EVENT_TYPES:
-                self._end = partial(self._observer.on_error, _refusal(held[0]))
-            else:
+            wrong = dropped("throttle_latest", self._held[0]) if self._held else None
+            if wrong is None:
                 self._held = (value,)
                 if self._open:
                     return
+            else:
+                self._end = partial(self._observer.on_error, wrong)
         self._emit()
 
-    def on_error(self, error: Exception) -> None:
-        self._finish(partial(self._observer.on_error, error))
+    def _ripen(self) -> None:
+        self._open = False
 
-    def on_completed(self) -> None:
-        self._finish(self._observer.on_completed)
+    def _next(self) -> T:
+        if not self._held or (self._open and self._end is None):
+            raise LookupError
+        value, self._held = self._held[0], ()
+        if self._end is None:
+            self._open = True
+            self._start_timer(self._time, self._interval)
+        return value
 
-    def _finish(self, end: Callable[[], None]) -> None:
-        with self._lock:
-            self._end = self._end or end
-        self._emit()
-
-    def _close_window(self, *_: Any) -> None:
-        with self._lock:
-            self._open = False
-        try:
-            self._emit()
-        except BaseException:
-            self.everything.dispose()
-            raise
-
-    def _emit(self) -> None:
-        """Emit what is due. One thread does it at a time, and finds what others have left meanwhile."""
-        with self._lock:
-            if self._emitting:
-                return
-            self._emitting = True
-        try:
-            while (notify := self._due()) is not None:
-                notify()
-        except BaseException:
-            self._emitting = False
-            raise
-
-    def _due(self) -> Callable[[], None] | None:
-        """The next thing to emit; where there is none, whoever comes next may look."""
-        with self._lock:
-            ending = self._end is not None
-            if self._held and (ending or not self._open):
-                (value,), self._held = self._held, ()
-                if not ending:
-                    self._open_window()
-                return partial(self._observer.on_next, value)
-            if ending and not self._stopped:
-                self._stopped = True
-                return self._end
-            self._emitting = False
-            return None
-
-    def _open_window(self) -> None:
-        self._open = True
-        timer = SingleAssignmentDisposable()
-        self.window.disposable = timer
-        timer.disposable = self._time.schedule_relative(self._interval, self._close_window)
-
-
-def _refusal(event: object) -> InvalidValueError:
-    return InvalidValueError(
-        f"throttle_latest would drop a {type(event).__name__}, which the next event does not contain; "
-        "put scan_deltas() in front of it",
-        field="value",
-        value=event,
-    )
+    def _let_go(self) -> None:
+        self._held = ()
