@@ -6,18 +6,44 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import UnknownWireFormatError
-from rxdelta.requests import _anthropic_messages, _openai_chat
+from rxdelta.requests import (
+    _anthropic_messages,
+    _bedrock_converse,
+    _cohere,
+    _gemini,
+    _gemini_interactions,
+    _langchain,
+    _mistral,
+    _ollama,
+    _openai_chat,
+    _openai_responses,
+)
 from rxdelta.requests._conversation import Native, Said, Turn, conversation
 
 __all__ = ["REQUEST_FORMATS", "to_request"]
 
 _FORMATS: Mapping[str, Callable[[Sequence[Turn | Native]], dict[str, Any]]] = {
     "anthropic-messages": _anthropic_messages.request,
+    "bedrock-converse": _bedrock_converse.request,
+    "cohere": _cohere.request,
+    "langchain": _langchain.request,
+    "mistral": _mistral.request,
+    "ollama": _ollama.request,
+    "gemini": _gemini.request,
+    "gemini-interactions": _gemini_interactions.request,
     "openai-chat": _openai_chat.request,
+    "openai-responses": _openai_responses.request,
 }
 
 REQUEST_FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The names that `to_request` takes."""
+
+_NOT_WRITTEN: Mapping[str, str] = {
+    # A prompt is one text that goes on. How it would tell the turns of a conversation apart is a matter of each
+    # model's own template, so any transcript made here would be wrong for most of them.
+    "openai-completions": ", because its prompt is one text without turns",
+}
+"""Why there is none for a format that can be read."""
 
 
 def to_request(
@@ -41,7 +67,7 @@ def to_request(
 
     Returns:
         `{"messages": […]}` for most; `{"system": …, "messages": […]}`, `{"input": […]}`, `{"contents": […]}`
-        where the provider calls it so.
+        where the provider calls it so. In `bedrock-converse` media are bytes, as boto3 takes them.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
@@ -60,6 +86,7 @@ def to_request(
     write = _FORMATS.get(wire_format)
     if write is None:
         raise UnknownWireFormatError(
-            f"no request can be written as {wire_format!r}; there are {', '.join(REQUEST_FORMATS)}"
+            f"no request can be written as {wire_format!r}{_NOT_WRITTEN.get(wire_format, '')}; "
+            f"there are {', '.join(REQUEST_FORMATS)}"
         )
     return write(conversation(messages, reasoning=reasoning))
