@@ -266,7 +266,7 @@ class _Retrying:
         if attempt.over or self.outlet.closed:
             return
         try:
-            source = self._request(message)
+            source = self._context.copy().run(self._request, message)
         except Exception as error:
             attempt.on_error(error)
             return

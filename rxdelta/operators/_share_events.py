@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import DEFAULT_LIMITS, Event, Fold, Limits, MessageDelta, to_events
@@ -10,7 +11,7 @@ from rxdelta.operators._share import share
 from rxdelta.operators._streams import begins_another, is_over, joined, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from reactivex import Observable
 
@@ -85,7 +86,7 @@ class _Story:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._told: list[_Choice] = []  # messages that others have followed
+        self._told: list[list[_Choice]] = []  # messages that others have followed
         self._now: dict[int, _Choice] = {}
         self._resets: list[AttemptReset] = []  # of the message that is told now
 
@@ -101,10 +102,8 @@ class _Story:
             self._resets.append(event)
         elif isinstance(event, MessageInterrupted) and not self._now:
             self._now[0] = self._begun(0)
-        concerned = (
-            [*self._told, *self._now.values()] if isinstance(event, ToolUpdate) else [*self._now.values()]
-        )
-        for choice in concerned:
+        earlier = self._told if isinstance(event, ToolUpdate) else ()
+        for choice in chain(*earlier, self._now.values()):
             choice.fold.step(event)
             choice.began = choice.began and not isinstance(event, AttemptReset)
 
@@ -126,17 +125,22 @@ class _Story:
 
     def _close(self, known: _Choice) -> None:
         """Another message begins: this one's choices are told before it."""
-        for number, choice in list(self._now.items()):
-            if choice is known or is_over(choice.fold.snapshot):
-                self._told.append(self._now.pop(number))
+        ended = [
+            number for number, choice in self._now.items() if choice is known or is_over(choice.fold.snapshot)
+        ]
+        self._told.append([self._now.pop(number) for number in ended])
         self._resets.clear()
 
     def so_far(self) -> Sequence[Event]:
-        told = [event for choice in self._told for event in choice.events()]
-        if not self._now:
-            return [*told, *self._resets]
-        lists = [events for choice in self._now.values() if (events := choice.events())]
-        return [*told, *joined(lists[0], lists[1:])] if lists else told
+        if not (self._told or self._now):
+            return self._resets
+        return [event for message in (*self._told, self._now.values()) for event in _told(message)]
 
     def snapshot(self) -> MessageDelta | None:
         return next((choice.fold.snapshot for choice in self._now.values()), None)
+
+
+def _told(message: Iterable[_Choice]) -> Sequence[Event]:
+    """The events of a message's choices."""
+    lists = [events for choice in message if (events := choice.events())]
+    return joined(lists[0], lists[1:]) if lists else ()

@@ -307,6 +307,12 @@ def test_monotone_and_in_order() -> None:
             id="another block ends the text",
         ),
         pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes"})],
+            [],
+            [("text", "Yes")],
+            id="nothing more comes",
+        ),
+        pytest.param(
             [ev.BlockStart("a", {"type": "text", "text": "Yes"}), ev.BlockFinish("a")],
             [
                 ev.BlockStart("a", {"type": "text", "text": "No"}),
@@ -639,6 +645,31 @@ def test_on_a_loop_every_stream_is_closed_and_the_readers_context_is_kept() -> N
     message = run_loop(main)
     assert (message.text, message.attempt, names) == ("Let me look.", 1, ["reader", "reader"])
     assert message.total_usage == rd.TokenUsage(6, 6, message.total_usage.raw)  # type: ignore[union-attr]
+
+
+def test_every_request_is_made_in_the_readers_context() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
+    names: list[str] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        names.append(name.get())
+        observer.on_error(OVERLOADED)
+        return Disposable()
+
+    def request() -> Observable[rd.Event]:
+        names.append(name.get())
+        return Observable(subscribe)
+
+    scheduler = TestScheduler()
+    events = rd.retry_stream(request, 2, four)
+
+    def read() -> None:
+        name.set("reader")
+        events.subscribe(on_error=lambda _: None, scheduler=scheduler)
+
+    contextvars.copy_context().run(read)
+    scheduler.advance_to(100)
+    assert names == ["reader"] * 4
 
 
 def test_a_reader_that_leaves_the_second_attempt_waits_until_it_has_closed() -> None:

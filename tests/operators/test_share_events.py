@@ -179,6 +179,14 @@ def test_each_message_of_several_choices_is_told(cut: int) -> None:
     assert by_message(late(told)) == by_message(told)
 
 
+def test_an_interruption_is_told_with_its_own_message() -> None:
+    told = [*message(1)[:2], *message(1, 1)[:2], ev.MessageInterrupted("stopped"), *message(2)[:2]]
+    heard = late(told)
+    assert [type(event) for event in heard].count(ev.MessageInterrupted) == 1
+    assert heard.index(ev.MessageStart("m1", choice=1)) < heard.index(ev.MessageInterrupted("stopped"))
+    assert heard.index(ev.MessageInterrupted("stopped")) < heard.index(ev.MessageStart("m2"))
+
+
 def test_a_message_that_was_cut_is_told_before_the_next() -> None:
     told = [*message(1)[:2], *message(2)]
     assert by_message(late(told)) == by_message(told) == [["1/0", ""], ["2/0", ""]]

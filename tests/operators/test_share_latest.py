@@ -390,11 +390,13 @@ def test_who_leaves_last_waits_until_the_source_has_closed() -> None:
     async def main() -> None:
         stream = Stream(1, hold=True)
         shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
-        async with rd.to_async_iterable(shared) as second:
-            async with rd.to_async_iterable(shared) as first:
-                assert await anext(first) == 1
-            assert (stream.closed, stream.cancelled) == (0, 0)
-            assert await anext(second) == 1
+        first, second = rd.to_async_iterable(shared), rd.to_async_iterable(shared)
+        assert await anext(await first.__aenter__()) == 1
+        values = await second.__aenter__()  # the request was made long before
+        await first.__aexit__(None, None, None)
+        assert (stream.closed, stream.cancelled) == (0, 0)
+        assert await anext(values) == 1
+        await second.__aexit__(None, None, None)
         assert stream.closed == 1
 
     run_loop(main)

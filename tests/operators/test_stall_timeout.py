@@ -260,6 +260,16 @@ def test_a_stall_is_noticed_by_a_thread_while_nobody_else_does_anything(
     assert source.observers == []
 
 
+def test_the_source_is_left_before_anybody_hears_of_it() -> None:
+    scheduler, source = TestScheduler(), Subject[int]()
+    seen: list[int] = []
+    source.pipe(rd.stall_timeout(idle=4)).subscribe(
+        on_error=lambda _: seen.append(len(source.observers)), scheduler=scheduler
+    )
+    scheduler.advance_to(100)
+    assert seen == [0]
+
+
 def test_on_a_loop_a_stalled_stream_is_closed() -> None:
     stream = Stream({"n": 1}, hold=True)
 
