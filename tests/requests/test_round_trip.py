@@ -73,13 +73,45 @@ def _ollama_body(request: dict[str, Any], message: rd.Message) -> Any:
     return {"model": message.model, **said, "done": True, "done_reason": message.provider_finish_reason}
 
 
+def _responses_body(request: dict[str, Any], message: rd.Message) -> Any:
+    said = message.provider_finish_reason
+    asked = [
+        call.name for call in message.tool_calls if call.metadata.get("provider_type") == "custom_tool_call"
+    ]
+    return {
+        "object": "response",
+        "id": message.id,
+        "model": message.model,
+        "status": said,
+        "incomplete_details": {"reason": "max_output_tokens"} if message.finish_reason == "length" else None,
+        "output": request["input"],
+        # by which the provider's own tools are told from the client's
+        "tools": [{"type": "web_search"}, *({"type": "custom", "name": name} for name in asked)],
+    }
+
+
+def _gemini_body(request: dict[str, Any], message: rd.Message) -> Any:
+    if not request["contents"]:
+        return None
+    candidate = {"content": request["contents"][0], "finishReason": message.provider_finish_reason}
+    return {"candidates": [candidate], "responseId": message.id, "modelVersion": message.model}
+
+
+def _interactions_body(request: dict[str, Any], message: rd.Message) -> Any:
+    status = message.provider_finish_reason
+    return {"object": "interaction", "id": message.id, "status": status, "steps": request["input"]}
+
+
 BODIES: dict[str, Callable[[dict[str, Any], rd.Message], Any]] = {
     "anthropic-messages": _anthropic_body,
     "bedrock-converse": _bedrock_body,
     "cohere": _cohere_body,
+    "gemini": _gemini_body,
+    "gemini-interactions": _interactions_body,
     "mistral": _chat_body,
     "ollama": _ollama_body,
     "openai-chat": _chat_body,
+    "openai-responses": _responses_body,
 }
 WITH_BYTES = {"bedrock-converse"}  # formats whose request isn't JSON alone
 ONE_TEXT = {"ollama", "openai-chat"}  # formats whose message has one text, so that its blocks are joined
@@ -89,8 +121,11 @@ NOT_SENT = {
     "anthropic-messages": set[str](),
     "bedrock-converse": {"image", "audio", "video", "file", "unsupported"},
     "cohere": {"unsupported"},
+    "gemini": set[str](),
+    "gemini-interactions": {"unsupported"},
     "mistral": {"image", "audio", "file", "unsupported"},
     "ollama": set[str](),
+    "openai-responses": {"audio"},
 }
 """What a format takes no block of in a request, though it gives such in a reply."""
 
@@ -170,13 +205,35 @@ def _ollama_types() -> Any:
     return list[Message]
 
 
-SDKS = {"mistral": "mistralai"}  # whose names aren't those of the formats
+def _responses_types() -> Any:
+    from openai.types.responses import ResponseInputParam
+
+    return ResponseInputParam
+
+
+def _gemini_types() -> Any:
+    from google.genai.types import Content
+
+    return list[Content]
+
+
+def _interactions_types() -> Any:
+    from google.genai.interactions import Step
+
+    return list[Step]
+
+
+# Whose names aren't those of the formats.
+SDKS = {"gemini": "google.genai", "gemini-interactions": "google.genai", "mistral": "mistralai"}
 TYPES: dict[str, tuple[str, Callable[[], Any]]] = {
     "anthropic-messages": ("messages", _anthropic_types),
     "cohere": ("messages", _cohere_types),
+    "gemini": ("contents", _gemini_types),
+    "gemini-interactions": ("input", _interactions_types),
     "mistral": ("messages", _mistral_types),
     "ollama": ("messages", _ollama_types),
     "openai-chat": ("messages", _openai_types),
+    "openai-responses": ("input", _responses_types),
 }
 
 
