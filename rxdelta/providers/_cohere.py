@@ -114,6 +114,7 @@ class CohereDecoder:
     def _decode(self, chunk: Json) -> Sequence[Event]:
         if self._over:
             return ()
+        read: Callable[[_Message, Out, Json], None]
         out, kind = self._out, chunk.get("type")
         if kind is None and isinstance(chunk.get("message"), (Mapping, str)):
             read, kind = (_Message.refusal if isinstance(chunk["message"], str) else _Message.body), "body"
@@ -482,7 +483,7 @@ def recognises(chunk: Json) -> bool:
         >>> recognises({"event_type": "stream-start", "generation_id": "g1"})
         False
     """
-    kind, delta = chunk.get("type"), chunk.get("delta")
+    kind, delta = word(chunk.get("type")), chunk.get("delta")
     if kind in _WITH_A_MESSAGE:
         return isinstance(delta, Mapping) and isinstance(delta.get("message"), Mapping)
     if kind == "message-end":

@@ -625,8 +625,9 @@ class Choice:
 
     def read_image(self, out: Out, entry: Json, path: str) -> None:
         found, at = entry.get("image_url"), f"{path}.image_url"
-        url = found if isinstance(found, str) else _READ.text_of(_READ.mapping(found, at), "url", at)
-        fields = others(entry, _IMAGE)
+        source: Json = {"url": found} if isinstance(found, str) else _READ.mapping(found, at)
+        url = _READ.text_of(source, "url", at)
+        fields = others(entry, _IMAGE) | others(source, _URL)
         head, comma, data = url.partition(",")
         self._end_prose(out)
         if not url:
@@ -905,6 +906,7 @@ _FUNCTION = frozenset(["name", "arguments", "input"])
 _DETAIL = frozenset(["type", "text", "summary", "data", "signature", "index"])
 _EXECUTED = frozenset(["index", "id", "type", "name", "arguments", "output"])
 _IMAGE = frozenset(["type", "index", "image_url"])
+_URL = frozenset(["url", "type"])
 _AUDIO = frozenset(["data", "transcript", "type", "index"])
 _ERROR = frozenset(["message", "type", "code", "object", "param"])
 

@@ -532,7 +532,7 @@ def test_an_image_is_data_or_an_address() -> None:
         ("text", "b"),
     ]
     assert [part.options for part in message.merged_content[1:3]] == [
-        {"mime_type": "image/png"}, {"url": "https://x/y.png", "alt": "y"},
+        {"mime_type": "image/png"}, {"url": "https://x/y.png", "alt": "y", "detail": "low"},
     ]  # fmt: skip
 
 

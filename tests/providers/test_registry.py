@@ -56,6 +56,8 @@ def test_an_option_that_the_format_does_not_know_is_refused_where_it_was_written
         ({}, "seen: no fields"),
         ({"type": "thread.run.created", "id": "r"}, "seen: id, type='thread.run.created'"),
         ({1: 2}, "seen: 1"),
+        ({"type": []}, "seen: type"),
+        ({"type": {}, "object": []}, "seen: object, type"),
         ([], "this is []"),
         (None, "this is None"),
         ("data: x", "this is 'data: x'"),

@@ -1,0 +1,42 @@
+"""What `docs/providers.md` says of each format holds: its stream is recognised, and folds to its message."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reactivex as rx
+
+import rxdelta as rd
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "providers.md"
+SECTIONS = dict(
+    re.findall(r"^## ([a-z-]+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+)
+
+
+def fenced(section: str, language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def test_every_format_has_its_section_and_no_other_has() -> None:
+    assert set(SECTIONS) == set(rd.providers.FORMATS)
+
+
+@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
+def test_the_stream_of_the_page_becomes_the_message_of_the_page(wire_format: str) -> None:
+    section = SECTIONS[wire_format]
+    chunks: list[Any] = [json.loads(line) for line in fenced(section, "jsonl").splitlines()]
+    assert rd.providers.detect(chunks[0]) == wire_format
+    events = rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.validate())
+    message = events.pipe(rd.scan_deltas(), rd.to_message()).run()
+    assert message.to_dict() == json.loads(fenced(section, "json"))
+
+
+@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
+def test_the_page_says_what_becomes_of_what_is_sent(wire_format: str) -> None:
+    assert "| sent | becomes |" in SECTIONS[wire_format]
