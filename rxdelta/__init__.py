@@ -1,6 +1,6 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from rxdelta import operators, providers
+from rxdelta import operators, providers, wire
 from rxdelta.aio import first_value, for_each, from_async_iterable, iterate, last_value, to_async_iterable
 from rxdelta.core import (
     BlockFold,
@@ -79,6 +79,7 @@ from rxdelta.operators import (
     text_deltas,
     throttle_latest,
     to_message,
+    to_sse,
     until_all_tools_terminal,
     until_stopped,
     usage_updates,
@@ -171,8 +172,10 @@ __all__ = [
     "to_events",
     "to_message",
     "to_request",
+    "to_sse",
     "until_all_tools_terminal",
     "until_stopped",
     "usage_updates",
     "validate",
+    "wire",
 ]

@@ -30,6 +30,7 @@ from rxdelta.operators._stall_timeout import stall_timeout
 from rxdelta.operators._text_deltas import reasoning_deltas, text_deltas
 from rxdelta.operators._throttle_latest import throttle_latest
 from rxdelta.operators._to_message import to_message
+from rxdelta.operators._to_sse import to_sse
 from rxdelta.operators._tool_execution import ToolProgress
 from rxdelta.operators._until_all_tools_terminal import until_all_tools_terminal
 from rxdelta.operators._until_stopped import until_stopped
@@ -72,6 +73,7 @@ __all__ = [
     "text_deltas",
     "throttle_latest",
     "to_message",
+    "to_sse",
     "until_all_tools_terminal",
     "until_stopped",
     "usage_updates",

@@ -1,0 +1,63 @@
+"""Frames as Server-Sent Events: UTF-8, lines end with LF alone, because a client of AG-UI takes nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rxdelta.core import InvalidValueError, thaw
+
+__all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "sse_frame"]
+
+
+class Done:
+    """The type of `DONE`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DONE"
+
+
+DONE: Final = Done()
+"""The item that a stream of the AI SDK ends with; `to_sse` writes it as `data: [DONE]`."""
+
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+"""A comment: every client skips it, and proxies see that the connection lives."""
+
+SSE_HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+"""Headers of a response that streams events, through proxies too."""
+
+
+def sse_frame(frame: object) -> bytes:
+    """A frame as one event: a JSON object, an `ag_ui.core` event, or `DONE`.
+
+    Raises:
+        InvalidValueError: It is none of these, or not JSON.
+
+    Example:
+        >>> sse_frame({"type": "text-delta", "id": "0", "delta": "é\\n"})
+        b'data: {"type":"text-delta","id":"0","delta":"\\xc3\\xa9\\\\n"}\\n\\n'
+        >>> sse_frame(DONE)
+        b'data: [DONE]\\n\\n'
+    """
+    return f"data: {_data(frame)}\n\n".encode()
+
+
+def _data(frame: Any) -> str:
+    if frame is DONE:
+        return "[DONE]"
+    if isinstance(frame, Mapping):
+        try:
+            return json.dumps(thaw(frame), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError) as error:
+            raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
+    dump = getattr(frame, "model_dump_json", None)
+    if callable(dump):
+        return str(dump(by_alias=True, exclude_none=True))
+    raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])

@@ -1,0 +1,124 @@
+"""`to_sse`: frames as bytes, and a comment when there is silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex.subject import Subject
+from reactivex.testing import TestScheduler
+from support.marbles import BOOM, marbles, run
+
+import rxdelta as rd
+
+A = {"type": "a"}
+DATA, PING = b'data: {"type":"a"}\n\n', rd.wire.KEEP_ALIVE
+
+
+def told(diagram: str, keep_alive: float | None = None, **more: Any) -> list[tuple[float, Any]]:
+    """(tick, what) for a source of `A`s."""
+    messages, _ = run(marbles(diagram, {"a": A}, start=0), rd.to_sse(keep_alive), **more)
+    return [(one.time - 200, getattr(one.value, "value", one.value.kind)) for one in messages]
+
+
+def test_each_frame_is_written_as_it_comes() -> None:
+    assert told("a--a|") == [(0, DATA), (3, DATA), (4, "C")]
+
+
+def test_done_is_written_as_the_ai_sdk_wants_it() -> None:
+    assert rx.of(rd.wire.DONE).pipe(rd.to_sse()).run() == b"data: [DONE]\n\n"
+
+
+def test_silence_is_broken_by_a_comment() -> None:
+    assert told("-----------a|", 4) == [(4, PING), (8, PING), (11, DATA), (12, "C")]
+
+
+def test_at_most_twice_the_time_passes_in_silence() -> None:
+    assert told("-a-----------|", 4) == [(1, DATA), (8, PING), (12, PING), (13, "C")]
+
+
+def test_a_stream_that_is_never_silent_has_no_comment() -> None:
+    assert PING not in [what for _, what in told("-a-a-a-a-a-a|", 4)]
+
+
+def test_nothing_follows_the_end_and_the_timer_goes_with_it() -> None:
+    assert told("-a|", 4)[-1] == (2, "C")
+    assert told("#", 4) == [(0, "E")]
+
+
+def test_an_error_is_passed_on() -> None:
+    messages, _ = run(marbles("a#", {"a": A}, start=0), rd.to_sse())
+    assert messages[-1].value.exception is BOOM
+
+
+def test_an_empty_source_is_an_empty_response() -> None:
+    assert told("|") == [(0, "C")]
+
+
+def test_a_silent_source_is_kept_alive_until_its_reader_leaves() -> None:
+    assert told("-", 4, disposed=209) == [(4, PING), (8, PING)]
+
+
+def test_what_is_no_frame_ends_it_and_leaves_the_source() -> None:
+    source: Subject[Any] = Subject()
+    seen: list[Any] = []
+    errors: list[Exception] = []
+    source.pipe(rd.to_sse()).subscribe(seen.append, errors.append)
+    source.on_next(A)
+    source.on_next("no frame")
+    assert seen == [DATA]
+    assert [type(error) for error in errors] == [rd.InvalidValueError]
+    assert not source.observers
+
+
+def test_a_reader_that_leaves_while_it_is_told_a_comment_hears_nothing_more() -> None:
+    scheduler = TestScheduler()
+    seen: list[Any] = []
+
+    def leave(data: bytes) -> None:
+        seen.append(data)
+        subscription.dispose()
+
+    subscription = rx.never().pipe(rd.to_sse(3)).subscribe(leave, scheduler=scheduler)
+    scheduler.advance_to(50)
+    assert seen == [PING]
+
+
+def test_a_reader_that_raises_at_a_comment_ends_the_subscription() -> None:
+    scheduler, source = TestScheduler(), Subject[Any]()
+
+    def fail(data: bytes) -> None:
+        raise ZeroDivisionError
+
+    source.pipe(rd.to_sse(3)).subscribe(fail, scheduler=scheduler)
+    with pytest.raises(ZeroDivisionError):
+        scheduler.advance_to(5)
+    assert not source.observers
+
+
+def test_its_own_scheduler_comes_first() -> None:
+    mine, theirs = TestScheduler(), TestScheduler()
+    seen: list[Any] = []
+    rx.never().pipe(rd.to_sse(3, scheduler=mine)).subscribe(seen.append, scheduler=theirs)
+    theirs.advance_to(10)
+    assert seen == []
+    mine.advance_to(4)
+    assert seen == [PING]
+
+
+def test_each_subscription_keeps_its_own_time() -> None:
+    scheduler = TestScheduler()
+    seen: list[list[Any]] = [[], []]
+    written = rx.never().pipe(rd.to_sse(4))
+    written.subscribe(seen[0].append, scheduler=scheduler)
+    scheduler.advance_to(2)
+    written.subscribe(seen[1].append, scheduler=scheduler)
+    scheduler.advance_to(5)
+    assert [len(one) for one in seen] == [1, 0]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "1", float("nan"), float("inf")])
+def test_a_time_that_is_none_is_refused_at_once(wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="keep_alive"):
+        rd.to_sse(wrong)
