@@ -6,4 +6,13 @@ from rxdelta.providers._ndjson import NdjsonParser
 from rxdelta.providers._registry import FORMATS, decoder, decoder_factory, detect
 from rxdelta.providers._sse import SseParser
 
-__all__ = ["FORMATS", "Cumulative", "Decoder", "NdjsonParser", "SseParser", "decoder", "decoder_factory", "detect"]
+__all__ = [
+    "FORMATS",
+    "Cumulative",
+    "Decoder",
+    "NdjsonParser",
+    "SseParser",
+    "decoder",
+    "decoder_factory",
+    "detect",
+]

@@ -53,7 +53,9 @@ def as_mapping(chunk: object, wire_format: str) -> Chunk:
     if callable(dump) and not isinstance(chunk, type):
         fields = dump(by_alias=True, exclude_unset=True, warnings=False)
         if isinstance(fields, Mapping):
-            kind = getattr(chunk, "type", None)  # which of the SDK's classes it is, where the class alone says so
+            kind = getattr(
+                chunk, "type", None
+            )  # which of the SDK's classes it is, where the class alone says so
             known: dict[str, Any] = {"type": kind} if isinstance(kind, str) else {}
             return {**known, **fields}
     raise MalformedChunkError.at(
