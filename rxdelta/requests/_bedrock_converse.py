@@ -245,8 +245,8 @@ def _without_blanks(blocks: Sequence[Json]) -> list[Json]:
 
 
 def _id(call_id: str | None) -> str:
-    """An id of another provider's may be longer than this one allows, or hold what it refuses."""
-    found = re.sub(r"[^a-zA-Z0-9_.:-]", "_", call_id or "call")
+    """An id of another provider's may be longer than Bedrock allows, or hold what it, or the model, refuses."""
+    found = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
     return found if len(found) <= _LONGEST_ID else hashlib.sha256(found.encode()).hexdigest()[:_LONGEST_ID]
 
 

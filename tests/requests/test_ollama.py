@@ -1,0 +1,122 @@
+"""What `to_request` writes for Ollama, and whether its package takes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from support.conversations import call, invalid, recorded, reply, system, text, thought, user, whole
+
+import rxdelta as rd
+
+
+def ollama(*messages: Any, **more: Any) -> list[Any]:
+    written: list[Any] = rd.to_request(messages, "ollama", **more)["messages"]
+    return written
+
+
+@pytest.mark.parametrize("message", recorded())
+def test_the_package_takes_every_recorded_reply(message: rd.Message) -> None:
+    client = pytest.importorskip("ollama._client")
+    written = rd.to_request(whole(message), "ollama")["messages"]
+    assert json.loads(json.dumps(written)) == written
+    again = [one.model_dump(exclude_none=True) for one in client._copy_messages(written)]
+    for sent, meant in zip(again, written, strict=True):
+        known = {name: value for name, value in meant.items() if name in sent and name != "tool_calls"}
+        assert {name: sent[name] for name in known} == known
+
+
+def test_a_conversation_whole() -> None:
+    written = ollama(
+        system(text("Be brief.")),
+        "2 + 2?",
+        reply(thought("Hm."), text("Let me "), text("see."), call("a", "add", {"x": 2}), call("b", "now")),
+        rd.ToolResult("b", "broken", is_error=True),
+        rd.ToolResult("a", {"sum": 4}),
+        reply(text("4")),
+    )
+    assert written == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "2 + 2?"},
+        {
+            "role": "assistant",
+            "content": "Let me see.",
+            "thinking": "Hm.",
+            "tool_calls": [
+                {"id": "a", "function": {"name": "add", "arguments": {"x": 2}}},
+                {"id": "b", "function": {"name": "now", "arguments": {}}},
+            ],
+        },
+        {"role": "tool", "content": '{"sum": 4}', "tool_name": "add", "tool_call_id": "a"},
+        {"role": "tool", "content": "broken", "tool_name": "now", "tool_call_id": "b"},
+        {"role": "assistant", "content": "4"},
+    ]
+
+
+def test_an_id_that_was_made_up_here_stays_here() -> None:
+    made = call("call-1", "add", {"x": 2}, metadata={"synthetic_id": True}, result=rd.ToolResult(None, "4"))
+    assert ollama(reply(made)) == [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "add", "arguments": {"x": 2}}}],
+        },
+        {"role": "tool", "content": "4", "tool_name": "add"},
+    ]
+
+
+def test_reasoning_stays_out_where_it_shall() -> None:
+    assert ollama(reply(thought("Hm."), text("Hi")), reasoning=False) == [
+        {"role": "assistant", "content": "Hi"}
+    ]
+
+
+def test_an_invalid_call_goes_back_as_an_object_and_is_answered() -> None:
+    (said, answer) = ollama(reply(invalid("a", '{"x": ')))
+    assert said["tool_calls"][0]["function"]["arguments"] == {"invalid_arguments": '{"x": '}
+    assert (answer["tool_name"], "cut off" in answer["content"]) == ("f", True)
+
+
+def test_pictures_are_base64() -> None:
+    parts = [rd.ContentPart("image", "QUJD"), rd.ContentPart("image_url", "data:image/png;base64,REVG")]
+    assert ollama(user(text("See:"), *parts)) == [
+        {"role": "user", "content": "See:", "images": ["QUJD", "REVG"]}
+    ]
+    assert ollama(reply(rd.ContentPart("image", "QUJD"))) == [
+        {"role": "assistant", "content": "", "images": ["QUJD"]}
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        rd.ContentPart("image_url", "https://x/y.png"),
+        rd.ContentPart("file", "QUJD"),
+        rd.ContentPart("unsupported", None, {"type": "new"}),
+    ],
+)
+def test_what_a_person_says_and_ollama_cannot_is_refused(part: rd.ContentPart) -> None:
+    with pytest.raises(rd.InvalidValueError, match="from the user, which ollama"):
+        ollama(user(part))
+
+
+def test_a_message_in_ollama_s_own_form_and_a_result_for_it_stay() -> None:
+    own = {"role": "assistant", "content": "", "tool_calls": []}
+    assert ollama(own, rd.ToolResult("z", "x")) == [
+        own,
+        {"role": "tool", "content": "x", "tool_call_id": "z"},
+    ]
+
+
+def test_a_reply_with_everything_comes_back() -> None:
+    blocks = [thought("Hm."), text("Hi"), rd.ContentPart("image", "QUJD"), call("a", "f", {"x": 1})]
+    (written,) = ollama(reply(*blocks))
+    decoder, fold = rd.providers.decoder("ollama"), rd.Fold()
+    line = {"model": "m", "created_at": "2025-01-01T00:00:00Z", "message": written, "done": True}
+    for event in [*decoder.decode({**line, "done_reason": "stop"}), *decoder.close()]:
+        fold.step(event)
+    again = fold.snapshot.to_message().blocks
+    assert [(block.type, getattr(block, "text", None)) for block in again] == [
+        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD"), ("tool_call", None),
+    ]  # fmt: skip
