@@ -627,9 +627,10 @@ class _Fragment:
         self.space = space
         self.index = index
         self.entry = entry
+        own = {name: value for name, value in fields.items() if name != "extras"}
         self.fields = {
             f"provider_{name}" if name in _NOT_A_CALLS_OWN else name: value
-            for name, value in fields.items()
+            for name, value in {**own, **_extras(fields.get("extras"))}.items()
             if value is not None
         }
         self.path = path
@@ -752,7 +753,8 @@ def _rest(part: Json, *read: str) -> dict[str, Any]:
 
 def _text(part: Json, _: str, path: str) -> _Piece:
     piece = _Piece("text", _READ.text_of(part, "text", path), {})
-    piece.content = {"type": "text", "text": "", **_rest(part, "text", "annotations", "citations")}
+    content = _rest(part, "text", "annotations", "citations", "extras") | _extras(part.get("extras"))
+    piece.content = {"type": "text", "text": "", **content}
     piece.citations = [
         _READ.mapping(one, f"{path}.{name}[{place}]")
         for name in ("annotations", "citations")
@@ -786,16 +788,19 @@ def _reasoning(part: Json, _: str, path: str) -> _Piece:
         "extras",
         *(["summary"] if isinstance(summary, (list, tuple)) else []),
     )
-    extras = part.get("extras")
-    if isinstance(extras, Mapping):  # where the standard has what the provider wants back
-        more = {key: value for key, value in extras.items() if key != "signature"}
-        content |= {"signature": extras["signature"]} if isinstance(extras.get("signature"), str) else {}
-        content |= {"extras": more} if more else {}
-    elif extras is not None:
-        content["extras"] = extras
+    content |= _extras(part.get("extras"))
     piece = _Piece("reasoning", text, {"type": "reasoning", "reasoning": "", **content})
     piece.group = group
     return piece
+
+
+def _extras(extras: object) -> dict[str, Any]:
+    """What the standard puts aside. A signature, which the provider wants back, is where all others have theirs."""
+    if not isinstance(extras, Mapping):
+        return {} if extras is None else {"extras": extras}
+    signed = {name: extras[name] for name in ("signature",) if isinstance(extras.get(name), str)}
+    more = {name: value for name, value in extras.items() if name not in signed}
+    return {**signed, **({"extras": more} if more else {})}
 
 
 def _redacted(part: Json, *_: str) -> _Piece:
@@ -852,6 +857,8 @@ def _status(result: Json) -> str:
 def _other(part: Json, kind: str, _: str) -> _Piece:
     """Any other is kept whole; `index` is where it stands, not what it is."""
     if kind == "non_standard" and isinstance(part.get("value"), Mapping) and not _rest(part, "value"):
+        if part["value"].get("type") == "redacted_thinking":  # the standard has no word for it
+            return _redacted(part["value"])
         return _Piece("other", "", {"type": "non_standard", "value": kept(part["value"])})
     return _Piece(
         "other", "", {"type": "non_standard", "value": kept(_rest(part)) | ({"type": kind} if kind else {})}

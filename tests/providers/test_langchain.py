@@ -496,6 +496,25 @@ def test_what_is_not_standard_about_a_standard_part_is_its_extras() -> None:
     assert told == {"type": "text", "text": "a", "options": {"extras": {"a": 1}}}
 
 
+def test_a_signature_among_the_extras_is_where_all_others_have_theirs() -> None:
+    extras = {"signature": "s", "x": 1}
+    told = blocks(
+        chunk(
+            [
+                {"type": "text", "text": "a", "extras": extras},
+                {"type": "tool_call", "id": "i", "name": "f", "args": {}, "extras": extras},
+                {"type": "non_standard", "value": {"type": "redacted_thinking", "data": "xyz"}},
+            ]
+        )
+    )
+    assert [one.get("options", one.get("metadata")) for one in told] == [
+        {"signature": "s", "extras": {"x": 1}},
+        {"signature": "s", "extras": {"x": 1}},
+        {"redacted": True, "data": "xyz"},
+    ]
+    assert [one["type"] for one in told] == ["text", "tool_call", "reasoning"]
+
+
 def test_a_part_of_another_type_at_an_index_is_another_block() -> None:
     told = blocks(
         chunk([{"type": "reasoning", "reasoning": "a", "index": 0}]),
