@@ -341,7 +341,7 @@ OWN: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("item", OWN, ids=lambda item: item["type"])
 def test_the_provider_s_own_items_go_back_whole(item: dict[str, Any]) -> None:
-    said = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+    said: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
     said["content"] = [{"type": "output_text", "text": "Hi", "annotations": []}]
     assert items(decoded(item, said)) == [item, said]
 
@@ -372,12 +372,12 @@ def test_what_the_provider_ran_and_gave_back_as_an_item_of_its_own() -> None:
     }
     program = {"type": "program", "id": "p1", "call_id": "c2", "code": "f()", "fingerprint": "x"}
     made = {"type": "program_output", "id": "po1", "call_id": "c2", "status": "incomplete", "result": ""}
-    output = [shell, gave, search, found, program, made]  # fmt: skip
+    output: list[Any] = [shell, gave, search, found, program, made]  # fmt: skip
     assert items(decoded(*output)) == output
 
 
 def test_a_part_of_a_message_that_is_not_known_stays_in_it() -> None:
-    said = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
+    said: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
     said["content"] = [
         {"type": "output_text", "text": "Hi", "annotations": []},
         {"type": "hologram", "data": "x"},
