@@ -37,12 +37,14 @@ class Turn:
         blocks: What was said, in order. Of an assistant only what may go back into a request.
         results: What the tools gave back, in the order of the calls, those of other turns behind them.
         message: The whole message; `None` for a text or results alone.
+        reasoning: Whether reasoning and signatures may go back, for what the message itself says of them.
     """
 
     role: str
     blocks: tuple[ContentPart | ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     message: Message | None = None
+    reasoning: bool = True
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -105,7 +107,7 @@ def _turn(message: Message, *, reasoning: bool) -> Turn:
             results.append(attrs.evolve(block.result, call_id=block.call_id))
         elif block.type == "invalid_tool_call":
             results.append(ToolResult(block.call_id, f"This call could not be read: {block.error}", True))
-    return Turn(message.role, tuple(blocks), tuple(results), message)
+    return Turn(message.role, tuple(blocks), tuple(results), message, reasoning)
 
 
 def _unsigned(block: Any, held: str) -> Any:

@@ -94,7 +94,7 @@ def _said(turn: Turn) -> Json:
     found: Json = {
         "tool_calls": calls,
         "id": turn.message.id if turn.message is not None else None,
-        "additional_kwargs": metadata.get("additional_kwargs"),
+        "additional_kwargs": metadata.get("additional_kwargs") if turn.reasoning else None,  # with signatures
         "response_metadata": said,
     }
     return message | {name: value for name, value in found.items() if value}

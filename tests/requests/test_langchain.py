@@ -144,7 +144,9 @@ def test_a_call_s_signature_keeps_its_block() -> None:
 
 
 def test_reasoning_stays_out_where_it_shall() -> None:
-    (written,) = langchain(reply(thought("Hm.", signature="s"), text("Hi")), reasoning=False)
+    metadata = {"additional_kwargs": {"__gemini_function_call_thought_signatures__": {"a": "s"}}}
+    message = reply(thought("Hm.", signature="s"), text("Hi"), metadata=metadata)
+    (written,) = langchain(message, reasoning=False)
     assert written == {"role": "assistant", "content": "Hi"}
 
 

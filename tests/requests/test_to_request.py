@@ -251,6 +251,14 @@ def test_an_unknown_format_lists_those_there_are() -> None:
         rd.to_request([], "morse")
 
 
+def test_a_format_that_is_only_read_says_why() -> None:
+    with pytest.raises(
+        rd.UnknownWireFormatError, match=r"'openai-completions', because .* without turns; there"
+    ):
+        rd.to_request(["Hi"], "openai-completions")
+    assert "openai-completions" not in rd.REQUEST_FORMATS
+
+
 def test_the_messages_are_plain_json_of_their_own() -> None:
     own = {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
     (written,) = chat(own)
