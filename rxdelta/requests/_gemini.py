@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.requests._conversation import Native, Turn, arguments_of, refuse
+from rxdelta.requests._conversation import Native, Turn, arguments_of, refuse, text_of
 
 __all__ = ["request"]
 
@@ -211,7 +211,8 @@ def _server_result(block: ContentPart, made_up: set[str | None]) -> Json | None:
     named = {} if call_id is None or call_id in made_up else {"id": call_id}
     own = _of_the_part(options)
     if kind == "codeExecutionResult":
-        return {kind: {"outcome": "OUTCOME_UNSPECIFIED", **(output or {}), **named}, **own}
+        said = output if isinstance(output, dict) else {"output": text_of(output)}
+        return {kind: {"outcome": "OUTCOME_UNSPECIFIED", **said, **named}, **own}
     if kind != "toolResponse":
         return None
     more = {name: value for name, value in options.items() if name not in _OURS and name not in _PART}

@@ -205,7 +205,7 @@ def _reasoning(block: ContentPart) -> Json | None:
         return None
     item: Json = {"type": "reasoning", "id": options["item_id"], "summary": []}
     raw = options.get("provider_type") == "reasoning_text"
-    texts = _split(block.text or "", options.get("part_lengths") or (), "" if raw else "\n\n")
+    texts = _split(block.text or "", options.get("part_lengths"), "" if raw else "\n\n")
     kind = "reasoning_text" if raw else "summary_text"
     item["content" if raw else "summary"] = [{"type": kind, "text": text} for text in texts]
     if "signature" in options:
@@ -213,8 +213,11 @@ def _reasoning(block: ContentPart) -> Json | None:
     return item | _own(options)
 
 
-def _split(text: str, lengths: Sequence[int], between: str) -> list[str]:
+def _split(text: str, found: Any, between: str) -> list[str]:
     """The parts that were joined, if their lengths are known and still right."""
+    lengths = (
+        [length for length in found if type(length) is int and length > 0] if isinstance(found, list) else []
+    )
     if sum(lengths) + len(between) * (len(lengths) - 1) != len(text):
         return [text] if text else []
     parts, at = list[str](), 0

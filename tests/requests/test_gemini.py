@@ -128,6 +128,15 @@ def test_code_and_its_result_name_one_another_only_if_the_provider_did(call_id: 
     assert parts(decoded(*found)) == found
 
 
+def test_a_code_s_result_that_somebody_wrote_may_be_a_text() -> None:
+    result = rd.ContentPart(
+        "server_tool_result", None, {"provider_type": "codeExecutionResult", "output": "1"}
+    )
+    assert parts(reply(result)) == [
+        {"codeExecutionResult": {"outcome": "OUTCOME_UNSPECIFIED", "output": "1"}}
+    ]
+
+
 def test_a_made_up_id_is_sent_neither_with_the_call_nor_with_its_result() -> None:
     message = decoded(
         {"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g", "args": {}}}

@@ -158,8 +158,9 @@ def test_reasoning_stands_before_what_it_led_to_with_its_parts_as_they_were() ->
     ]
 
 
-def test_reasoning_that_was_changed_is_one_part() -> None:
-    message = reply(reasoning("rs1", "changed", part_lengths=[3, 3]), text("Hi", item_id="m1"))
+@pytest.mark.parametrize("lengths", [[3, 3], [-1], ["a"], "ab", 7, []])
+def test_reasoning_that_was_changed_is_one_part(lengths: Any) -> None:
+    message = reply(reasoning("rs1", "changed", part_lengths=lengths), text("Hi", item_id="m1"))
     assert items(message)[0]["summary"] == [{"type": "summary_text", "text": "changed"}]
 
 
