@@ -180,6 +180,8 @@ class _Reply:
             if output is not None and output != error:
                 call[_RESULTS.get(kind, "output")] = output
             return
+        if not kind.endswith("_output"):  # part of a call that isn't there
+            return
         item: Json = {"type": kind, "id": item_id}
         call_id = options.get("tool_call_id")
         if call_id is not None and call_id not in self._calls and call_id != item_id:

@@ -377,6 +377,17 @@ def test_what_the_provider_ran_and_gave_back_as_an_item_of_its_own() -> None:
     assert items(decoded(*output)) == output
 
 
+def test_of_what_the_provider_gave_back_only_an_item_of_its_own_stands_without_its_call() -> None:
+    def gave(kind: str) -> rd.ContentPart:
+        known = {"provider_type": kind, "item_id": "i1", "tool_call_id": "c1"}
+        return rd.ContentPart("server_tool_result", None, {**known, "output": None})
+
+    assert items(reply(gave("mcp_call"), gave("shell_call_output"), gave("program_output"))) == [
+        {"type": "shell_call_output", "id": "i1", "call_id": "c1", "output": [], "status": "completed"},
+        {"type": "program_output", "id": "i1", "call_id": "c1", "result": "", "status": "completed"},
+    ]
+
+
 def test_a_part_of_a_message_that_is_not_known_stays_in_it() -> None:
     said: dict[str, Any] = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
     said["content"] = [
