@@ -161,11 +161,15 @@ def _reasoning(part: ContentPart) -> Json | None:
 
 def _citation(raw: Mapping[str, Any]) -> Json | None:
     """A citation as it came, if it came from here."""
-    location = raw.get("location")
-    known: bool = is_mapping(location) and not _LOCATIONS.isdisjoint(location)
-    if not known and "sourceContent" not in raw:
+    found: Json = {name: thaw(raw[name]) for name in _OF_A_CITATION if name in raw}
+    location, content = found.get("location"), found.get("sourceContent")
+    if location is not None and not (
+        is_mapping(location) and len(location) == 1 and _LOCATIONS.issuperset(location)
+    ):
         return None
-    return {name: thaw(raw[name]) for name in _OF_A_CITATION if name in raw}
+    if content is not None and not (isinstance(content, list) and all(map(is_mapping, content))):  # pyright: ignore[reportUnknownArgumentType]
+        return None
+    return found if location or content else None
 
 
 def _call(call: ToolCall) -> Json:

@@ -91,7 +91,8 @@ def _said(turn: Turn) -> Json:
 
 
 def _is_ours(raw: Any) -> bool:
-    return is_mapping(raw) and "sources" in raw
+    sources: Any = thaw(raw.get("sources")) if is_mapping(raw) else None
+    return isinstance(sources, list) and all(map(is_mapping, sources))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _citation(raw: Mapping[str, Any], place: int) -> Json:

@@ -87,6 +87,7 @@ def _said(turn: Turn) -> Json:
         message["content"], said = "".join(texts), {}
     if isinstance(provider := metadata.get("model_provider"), str):
         said["model_provider"] = provider
+    kwargs = metadata.get("additional_kwargs")  # there are signatures among them
     calls = [
         {"type": "tool_call", "id": call.call_id, "name": call.name or "invalid", "args": arguments_of(call)}
         for call in turn.calls
@@ -94,7 +95,7 @@ def _said(turn: Turn) -> Json:
     found: Json = {
         "tool_calls": calls,
         "id": turn.message.id if turn.message is not None else None,
-        "additional_kwargs": metadata.get("additional_kwargs") if turn.reasoning else None,  # with signatures
+        "additional_kwargs": kwargs if turn.reasoning and is_mapping(kwargs) else None,
         "response_metadata": said,
     }
     return message | {name: value for name, value in found.items() if value}
