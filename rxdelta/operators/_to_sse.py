@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
@@ -15,6 +14,7 @@ from reactivex.disposable import (
 )
 
 from rxdelta.operators._clock import check_seconds, clock
+from rxdelta.operators._outlet import Outlet
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
@@ -74,67 +74,52 @@ def to_sse(
 
 
 class _Writing:
-    """One subscription's state. The lock keeps a comment from coming between a frame and what is told of it."""
+    """One subscription's state."""
 
     everything: abc.DisposableBase
 
     def __init__(
         self, observer: abc.ObserverBase[bytes], keep_alive: float | None, time: abc.SchedulerBase | None
     ) -> None:
-        self._observer = observer
+        self._out: Outlet[bytes] = Outlet(observer)
         self._keep_alive = keep_alive
         self._time = time
-        self._lock = RLock()
-        self._stopped = False
         self._frames = 0
         self.timer = SerialDisposable()
 
     def stop(self) -> None:
-        self._stopped = True
+        self._out.stop()
 
     def wait(self) -> None:
         """One timer at a time: it looks whether anything was written since it was set."""
-        if self._keep_alive is None or self._time is None or self._stopped:
+        if self._keep_alive is None or self._time is None or self._out.closed:
             return
         timer = SingleAssignmentDisposable()
         self.timer.disposable = timer
-        written = self._frames
-        timer.disposable = self._time.schedule_relative(
-            self._keep_alive, partial(self._after_silence, written)
-        )
+        silent_since = partial(self._after_silence, self._frames)
+        timer.disposable = self._time.schedule_relative(self._keep_alive, silent_since)
 
-    def _after_silence(self, written: int, *_: Any) -> None:
-        with self._lock:
-            if self._stopped:
-                return
-            if self._frames == written:
-                try:
-                    self._observer.on_next(KEEP_ALIVE)
-                except BaseException:
-                    self.everything.dispose()
-                    raise
+    def _after_silence(self, frames: int, *_: Any) -> None:
+        if self._frames == frames:
+            try:
+                self._out.on_next(KEEP_ALIVE)
+            except BaseException:  # nobody else would stop the source
+                self.everything.dispose()
+                raise
         self.wait()
 
     def on_next(self, frame: Any) -> None:
         try:
             data = sse_frame(frame)
         except Exception as error:
-            self.on_error(error)
+            self._out.on_error(error)
             self.everything.dispose()
             return
-        with self._lock:
-            if not self._stopped:
-                self._frames += 1
-                self._observer.on_next(data)
+        self._frames += 1
+        self._out.on_next(data)
 
     def on_error(self, error: Exception) -> None:
-        with self._lock:
-            if not self._stopped:
-                self._stopped = True
-                self._observer.on_error(error)
+        self._out.on_error(error)
 
     def on_completed(self) -> None:
-        with self._lock:
-            if not self._stopped:
-                self._stopped = True
-                self._observer.on_completed()
+        self._out.on_completed()
