@@ -119,11 +119,11 @@ ONE_TEXT = {"ollama", "openai-chat"}  # formats whose message has one text, so t
 NOT_SENT = {
     "openai-chat": {"server_tool_call", "server_tool_result", "image", "unsupported"},
     "anthropic-messages": set[str](),
-    "bedrock-converse": {"image", "audio", "video", "file", "unsupported"},  # media are a person's only
+    "bedrock-converse": {"image", "audio", "video", "file", "unsupported"},  # media are a person's
     "cohere": {"unsupported"},  # a content is a text or a thinking
     "gemini": set[str](),
     "gemini-interactions": {"unsupported"},
-    "mistral": {"image", "audio", "file", "unsupported"},  # what it draws is kept as a file, not in a message
+    "mistral": {"image", "audio", "file", "unsupported"},  # media are a person's
     "ollama": set[str](),
     "openai-responses": {"audio"},
 }
