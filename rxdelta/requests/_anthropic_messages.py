@@ -16,6 +16,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.requests._conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.requests._media import medium_of
 
 __all__ = ["request"]
 
@@ -42,23 +43,22 @@ def request(turns: Sequence[Turn | Native]) -> Json:
 
 def _asked(part: ContentPart, role: str) -> Json:
     options: Json = thaw(part.options)
-    url = options.get("url")
-    kind = {"image_url": "image", "file_url": "file"}.get(part.type, part.type)
-    if kind == "text":
+    if part.type == "text":
         return {"type": "text", "text": part.text or "", **_also(options, "cache_control")}
-    if kind not in ("image", "file"):
-        if kind == "unsupported":
-            return options
+    medium = medium_of(part)
+    if medium is None and part.type == "unsupported":
+        return options
+    if medium is None or medium.kind not in ("image", "file"):
         raise refuse(_FORMAT, part, role)
-    mime_type = options.get("mime_type") or ("image/png" if kind == "image" else "application/pdf")
-    if part.type.endswith("_url") or url:
-        source: Json = {"type": "url", "url": url or part.text}
-    elif "file_id" in options:
-        source = {"type": "file", "file_id": options["file_id"]}
+    if medium.url is not None:
+        source: Json = {"type": "url", "url": medium.url}
+    elif medium.file_id is not None:
+        source = {"type": "file", "file_id": medium.file_id}
     else:
-        source = {"type": "base64", "media_type": mime_type, "data": part.text or ""}
+        source = {"type": "base64", "media_type": medium.mime_type, "data": medium.data or ""}
+    kind = "image" if medium.kind == "image" else "document"
     return {
-        "type": "image" if kind == "image" else "document",
+        "type": kind,
         "source": source,
         **_also(options, "cache_control", "title", "context", "citations"),
     }
@@ -69,7 +69,9 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
         return _call(block)
     options: Json = thaw(block.options)
     if block.type == "text" and block.text:
-        citations = [thaw(citation.raw) for citation in block.citations if "type" in citation.raw]
+        citations = [
+            thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _CITATIONS
+        ]
         return {"type": "text", "text": block.text, **({"citations": citations} if citations else {})}
     if block.type == "refusal" and block.text:
         return {"type": "text", "text": block.text}
@@ -85,7 +87,7 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
             "content": options.get("output"),
             **{name: value for name, value in options.items() if name not in _OF_A_RESULT},
         }
-    return options if block.type == "unsupported" and "type" in options else None
+    return options if block.type == "unsupported" and options.get("type") in _BLOCKS else None
 
 
 def _call(call: ToolCall) -> Json | None:
@@ -126,3 +128,27 @@ def _also(options: Json, *names: str) -> Json:
 _ITS_OWN = frozenset(["server_tool_use", "mcp_tool_use"])
 _OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
 _OF_A_RESULT = frozenset(["provider_type", "tool_call_id", "output", "status"])
+
+# What the API takes back, so that nothing of another provider's is sent.
+_CITATIONS = frozenset(
+    [
+        "char_location",
+        "page_location",
+        "content_block_location",
+        "web_search_result_location",
+        "search_result_location",
+    ]
+)
+_BLOCKS = frozenset(
+    [
+        "compaction",
+        "container_upload",
+        "document",
+        "fallback",
+        "image",
+        "mcp_tool_listing",
+        "search_result",
+        "tool_addition",
+        "tool_removal",
+    ]
+)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, thaw
 from rxdelta.requests._conversation import Native, Turn, refuse, result_text, text_of
+from rxdelta.requests._media import data_url, medium_of
 
 __all__ = ["request"]
 
@@ -48,31 +49,25 @@ def _content(turn: Turn) -> str | list[Json]:
 
 
 def _part(part: ContentPart, role: str) -> Json:
-    options: Json = thaw(part.options)
-    url = options.get("url")
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
-    if part.type == "image_url" or (part.type == "image" and url):
-        detail = {"detail": options["detail"]} if "detail" in options else {}
-        return {"type": "image_url", "image_url": {"url": url or part.text, **detail}}
-    if part.type == "image" and part.text:
-        mime_type = options.get("mime_type") or "image/png"
-        return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{part.text}"}}
-    if part.type == "audio" and part.text:
-        mime_type = options.get("mime_type") or "audio/wav"
-        name = {"audio/mpeg": "mp3", "audio/x-wav": "wav"}.get(mime_type, mime_type.partition("/")[2])
-        return {"type": "input_audio", "input_audio": {"data": part.text, "format": name}}
-    if part.type == "file" and "file_id" in options:
-        return {"type": "file", "file": {"file_id": options["file_id"]}}
-    if part.type == "file" and part.text:
-        mime_type = options.get("mime_type") or "application/pdf"
-        name = options.get("filename") or "file"
-        return {
-            "type": "file",
-            "file": {"filename": name, "file_data": f"data:{mime_type};base64,{part.text}"},
-        }
     if part.type == "unsupported":
-        return options
+        return {**thaw(part.options)}
+    medium = medium_of(part)
+    address = None if medium is None else data_url(medium)
+    if medium is not None and medium.kind == "image" and address is not None:
+        detail = {"detail": medium.options["detail"]} if "detail" in medium.options else {}
+        return {"type": "image_url", "image_url": {"url": address, **detail}}
+    if medium is not None and medium.kind == "audio" and medium.data is not None:
+        name = {"audio/mpeg": "mp3", "audio/x-wav": "wav"}.get(
+            medium.mime_type, medium.mime_type.partition("/")[2]
+        )
+        return {"type": "input_audio", "input_audio": {"data": medium.data, "format": name}}
+    if medium is not None and medium.kind == "file" and medium.file_id is not None:
+        return {"type": "file", "file": {"file_id": medium.file_id}}
+    if medium is not None and medium.kind == "file" and medium.data is not None:
+        name = medium.options.get("filename") or "file"
+        return {"type": "file", "file": {"filename": name, "file_data": address}}
     raise refuse(_FORMAT, part, role)
 
 

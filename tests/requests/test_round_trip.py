@@ -250,7 +250,7 @@ def test_the_sdks_types_take_the_request(wire_format: str, chunks: list[Any]) ->
     pydantic.TypeAdapter(types()).validate_python(request[field])
 
 
-ACROSS = ("gemini", "gemini-interactions", "openai-responses")
+ACROSS = ("anthropic-messages", "gemini", "gemini-interactions", "openai-responses")
 """The formats whose requests the types take with a reply of any other provider in them."""
 
 

@@ -181,6 +181,8 @@ def test_media_in_openai_s_words(part: rd.ContentPart, written: Any) -> None:
          {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "QUJD"}}),
         (rd.ContentPart("image_url", "https://x/y.png"),
          {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}),
+        (rd.ContentPart("image_url", "data:image/gif;base64,QUJD"),
+         {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "QUJD"}}),
         (rd.ContentPart("file_url", "https://x/y.pdf", {"title": "Y"}),
          {"type": "document", "source": {"type": "url", "url": "https://x/y.pdf"}, "title": "Y"}),
         (rd.ContentPart("file", "QUJD"),
@@ -265,3 +267,19 @@ def test_the_messages_are_plain_json_of_their_own() -> None:
     assert written == own
     written["content"].append("more")
     assert len(own["content"]) == 1
+
+
+def test_nothing_of_another_provider_s_is_sent_to_anthropic() -> None:
+    message = reply(
+        rd.ContentPart("text", "Hi", citations=[rd.Citation(url="https://x", raw={"type": "url_citation"})]),
+        rd.ContentPart("unsupported", None, {"type": "web_search_thing"}),
+        rd.ContentPart("server_tool_result", None, {"provider_type": "toolResponse", "output": {}}),
+        rd.ToolCall(
+            call_id="s", name="code", type="server_tool_call", metadata={"provider_type": "executableCode"}
+        ),
+        rd.ContentPart("unsupported", None, {"type": "container_upload", "file_id": "f"}),
+    )
+    assert anthropic(message)["messages"][0]["content"] == [
+        {"type": "text", "text": "Hi"},
+        {"type": "container_upload", "file_id": "f"},
+    ]
