@@ -182,7 +182,7 @@ def test_documents_files_images_and_audio() -> None:
     ) == [
         {"type": "file", "options": {"url": "https://d", "filename": "d.pdf"}},
         {"type": "file", "options": {"file_id": "f1"}},
-        {"type": "image", "options": {"url": "https://i"}},
+        {"type": "image", "options": {"url": "https://i", "detail": "low"}},
         {"type": "image", "text": "AA", "options": {"mime_type": "image/png"}},
         {"type": "audio", "text": "BB"},
         {"type": "audio", "options": {"url": "https://a"}},
