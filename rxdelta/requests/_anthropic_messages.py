@@ -93,7 +93,7 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
 def _call(call: ToolCall) -> Json | None:
     metadata = thaw(call.metadata)
     kind = metadata.get("provider_type", "tool_use")
-    if call.type == "server_tool_call" and kind not in _ITS_OWN:
+    if call.type == "server_tool_call" and not _is_its_own(call, kind):
         return None
     own = {name: value for name, value in metadata.items() if name in _OF_A_CALL}
     kind = kind if kind in _ITS_OWN else "tool_use"
@@ -104,6 +104,13 @@ def _call(call: ToolCall) -> Json | None:
         "input": arguments_of(call),
         **own,
     }
+
+
+def _is_its_own(call: ToolCall, kind: object) -> bool:
+    """Bedrock has the same name for its models' tools, but no such ids."""
+    return kind == "mcp_tool_use" or (
+        kind == "server_tool_use" and (call.call_id or "").startswith("srvtoolu_")
+    )
 
 
 def _result(result: ToolResult) -> Json:
