@@ -96,6 +96,9 @@ def _call(call: ToolCall) -> Json | None:
     if call.type == "server_tool_call" and not _is_its_own(call, kind):
         return None
     own = {name: value for name, value in metadata.items() if name in _OF_A_CALL}
+    caller = own.get("caller")
+    if not isinstance(caller, dict) or not str(caller.get("type")).startswith(("direct", "code_execution")):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        own.pop("caller", None)  # OpenAI calls something else so
     kind = kind if kind in _ITS_OWN else "tool_use"
     return {
         "type": kind,
