@@ -43,7 +43,9 @@ def _bedrock(chunk: Chunk) -> Iterator[Chunk]:
 def _cohere(chunk: Chunk) -> Iterator[Chunk]:
     for path in (["content", "text"], ["content", "thinking"], ["tool_plan"], _COHERE_ARGUMENTS):
         last = copy.deepcopy(chunk)
-        found: Any = (last.get("delta") or {}).get("message") if chunk["type"].endswith("-delta") else None
+        found: Any = (
+            (last.get("delta") or {}).get("message") if str(chunk.get("type")).endswith("-delta") else None
+        )
         for name in path[:-1]:
             found = (found or {}).get(name)
         if found and len(found.get(path[-1]) or "") > 1:
@@ -178,8 +180,14 @@ def _interactions(chunk: Chunk) -> Iterator[Chunk]:
 
 
 def _mistral(chunk: Chunk) -> Iterator[Chunk]:
-    content = chunk["choices"][0]["delta"].get("content")
-    if not isinstance(content, list):
+    choices = chunk.get("choices") or []
+    content = (choices[0].get("delta") or {}).get("content") if len(choices) == 1 else None
+    texts = (
+        [text for part in content for text in part.get("thinking", [part])]
+        if isinstance(content, list)
+        else []
+    )
+    if not texts or any(text["type"] != "text" for text in texts):
         yield from _openai(chunk)
         return
     last = copy.deepcopy(chunk)
@@ -196,13 +204,13 @@ def _mistral(chunk: Chunk) -> Iterator[Chunk]:
 
 def _completions(chunk: Chunk) -> Iterator[Chunk]:
     choices = chunk.get("choices") or []
-    if len(choices) != 1 or len(choices[0]["text"]) < 2:
+    if len(choices) != 1 or len(choices[0].get("text") or "") < 2:
         yield chunk
         return
     last = copy.deepcopy(chunk)
     *pieces, last["choices"][0]["text"] = choices[0]["text"]
     for character in pieces:
-        piece = {"index": choices[0]["index"], "text": character, "finish_reason": None}
+        piece = {"index": choices[0].get("index", 0), "text": character, "finish_reason": None}
         yield {**{name: chunk[name] for name in ("id", "model", "created")}, "choices": [piece]}
     yield last
 
