@@ -27,7 +27,7 @@ from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._snapshot import Message, MessageDelta
-from rxdelta.core._strict_json import InvalidJson, parse_json, parse_object
+from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._to_events import to_events
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
@@ -70,6 +70,7 @@ __all__ = [
     "apply_event",
     "block_from_wire",
     "block_to_wire",
+    "clean_text",
     "events",
     "freeze",
     "is_mapping",

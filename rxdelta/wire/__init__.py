@@ -1,13 +1,18 @@
 """Events → what a front end understands. Encoders without I/O; their operators are `rxdelta.to_…`."""
 
+from rxdelta.wire._ai_sdk import AI_SDK_HEADERS, AiSdkEncoder
+from rxdelta.wire._ai_sdk_chunks import AiSdkFrame
 from rxdelta.wire._encoder import MASKED, Encoder, Masked, masked
 from rxdelta.wire._sse import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
 
 __all__ = [
+    "AI_SDK_HEADERS",
     "DONE",
     "KEEP_ALIVE",
     "MASKED",
     "SSE_HEADERS",
+    "AiSdkEncoder",
+    "AiSdkFrame",
     "Done",
     "Encoder",
     "Masked",
