@@ -31,7 +31,13 @@ NOT_PURE = {
     "multiprocessing",
     "reactivex",
 }
-THIRD_PARTIES = {"core": {"attrs"}, "operators": {"reactivex"}, "aio": {"reactivex"}, "cli": {"rich"}}
+THIRD_PARTIES = {
+    "core": {"attrs"},
+    "wire": {"ag_ui"},
+    "operators": {"reactivex", "ag_ui"},
+    "aio": {"reactivex"},
+    "cli": {"rich"},
+}
 SDKS = {"openai", "anthropic", "google", "mistralai", "cohere", "ollama", "boto3", "langchain_core"}
 
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT)

@@ -29,6 +29,7 @@ from rxdelta.operators._stable_blocks import stable_blocks
 from rxdelta.operators._stall_timeout import stall_timeout
 from rxdelta.operators._text_deltas import reasoning_deltas, text_deltas
 from rxdelta.operators._throttle_latest import throttle_latest
+from rxdelta.operators._to_ag_ui import to_ag_ui
 from rxdelta.operators._to_ai_sdk import to_ai_sdk
 from rxdelta.operators._to_message import to_message
 from rxdelta.operators._to_sse import to_sse
@@ -73,6 +74,7 @@ __all__ = [
     "stall_timeout",
     "text_deltas",
     "throttle_latest",
+    "to_ag_ui",
     "to_ai_sdk",
     "to_message",
     "to_sse",
