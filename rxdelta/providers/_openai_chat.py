@@ -22,17 +22,19 @@ with the input.
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
 Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
 details alone the signatures and the encrypted reasoning that it wants back. Mistral's way, parts of type
-`thinking` in a list as `content`, is read too.
+`thinking` in a list as `content`, is read too, and Databricks', of type `reasoning` with a `summary`.
 
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
 give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
 continues the newest there, unless it names another tool when arguments have come. Without an index the id
 decides, then the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once;
-a name may also come in pieces, before the arguments.
+a name may also come in pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
 compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
-Perplexity and Writer send `message` beside `delta`; then only `delta` is read.
+Perplexity and Writer send `message` beside `delta`, or behind all deltas; then only `delta` is read.
+Perplexity's `reasoning_steps` go on with every chunk. OpenRouter may say of a choice that it failed: that is
+the end of the stream like any error.
 """
 
 # Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
@@ -153,13 +155,15 @@ class OpenAIChatDecoder:
             return ()
         out = self._out
         choices = _READ.items(chunk.get("choices"), "choices")
-        error = _error_of(chunk)
+        error = _error_of(chunk) or next(filter(None, map(_error_in, choices)), None)
         usage_came = self._read_usage(chunk)
         foreign = self._read_envelope(chunk, bool(choices) or usage_came or error is not None)
         ended = False
         for place, found in enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
             choice = _READ.mapping(found, path)
+            if self._id is None and "id" in chunk and error is None and _says_nothing(choice):
+                continue  # the message begins with its id, which is yet to come
             state = self._choice(out, choice, path)
             state.read(out, choice, path)
             if error is None:  # what breaks off is not finished, whatever it says
@@ -277,6 +281,7 @@ class Choice:
         self._signed: int | None = None  # the index of the entry that signed it
         self._tools: dict[object, tuple[str, bool]] = {}
         self._late = False
+        self._streamed = False
 
     # Blocks.
 
@@ -331,9 +336,13 @@ class Choice:
     # What a choice says, in the order in which it is read.
 
     def read(self, out: Out, choice: Json, path: str) -> None:
-        name = "delta" if "delta" in choice else "message"
+        name = "message" if choice.get("delta") is None and "message" in choice else "delta"
         path = f"{path}.{name}"
         delta = _READ.mapping(choice.get(name), path)
+        if name == "delta":
+            self._streamed = True
+        elif self._streamed:  # it sums up what the deltas have told
+            delta = {}
         if self.finished:
             self._late |= any(value not in NOTHING for field, value in delta.items() if field != "role")
             return
@@ -344,6 +353,8 @@ class Choice:
                 read(self, out, value, f"{path}.{field}")
         if not _DELTA.issuperset(delta):
             remember(self._extras, {name: delta[name] for name in delta if name not in _DELTA})
+        if delta.get(_STEPS) is not None:
+            self._append(_STEPS, delta[_STEPS])
         if not _CHOICE.issuperset(choice):
             remember(self._extras, {name: choice[name] for name in choice if name not in _CHOICE})
         for name in _APPENDED:
@@ -427,6 +438,8 @@ class Choice:
             self.read_annotations(out, part.get("annotations"), f"{path}.annotations")
         elif kind in ("thinking", "reasoning"):
             self.read_thinking(out, part.get(kind, part.get("text")), f"{path}.{kind}")
+            for place, entry in enumerate(_READ.items(part.get("summary"), f"{path}.summary")):
+                self.read_detail(out, entry, f"{path}.summary[{place}]")
             if _READ.text_of(part, "signature", path):
                 self._describe(out, {"signature": part["signature"]})
         elif kind == "refusal":
@@ -472,6 +485,7 @@ class Choice:
             self._write(out, "refusal", text)
 
     def read_tool_calls(self, out: Out, entries: object, path: str) -> None:
+        self._calls.delta += 1
         for place, entry in enumerate(_READ.items(entries, path)):
             at = f"{path}[{place}]"
             fragment = _READ.mapping(entry, at)
@@ -529,8 +543,10 @@ class Choice:
                 self._change_call(out, call, call_id, name, fields)
         elif call_id or name or arguments or fields:
             call = self._begin_call(out, index, call_id, name, fields, custom)
-        if call is not None and arguments:
-            self._add_arguments(out, call, arguments)
+        if call is not None:
+            call.told_in = self._calls.delta
+            if arguments:
+                self._add_arguments(out, call, arguments)
 
     def _begin_call(
         self,
@@ -722,7 +738,7 @@ class Choice:
 class _Call:
     """What must be known of an open call to tell its fragments from another's."""
 
-    __slots__ = ("block", "call_id", "custom", "fields", "has_arguments", "name")
+    __slots__ = ("block", "call_id", "custom", "fields", "has_arguments", "name", "told_in")
 
     def __init__(
         self, block: int, call_id: str | None, name: str, fields: dict[str, Any], custom: bool
@@ -733,15 +749,17 @@ class _Call:
         self.fields = fields
         self.custom = custom
         self.has_arguments = False
+        self.told_in = -1  # the newest delta that spoke of it
 
 
 class _Calls:
     """The open calls of one choice, and which of them a fragment means."""
 
-    __slots__ = ("_at", "_known", "_newest", "ended", "ever")
+    __slots__ = ("_at", "_known", "_newest", "delta", "ended", "ever")
 
     def __init__(self) -> None:
         self.ever = False
+        self.delta = 0  # the number of the one being read
         self.ended: set[str | None] = set()
         self._at: dict[int | None, _Call] = {}  # the newest at each index
         self._known: dict[tuple[int | None, str], _Call] = {}
@@ -754,9 +772,13 @@ class _Calls:
             known = self._known.get((index, call_id))
             if known is not None or index is None or newest is None or newest.call_id is not None:
                 return known
-        if newest is not None and newest.has_arguments and name and newest.name not in ("", name):
-            return None
-        return newest
+        if newest is None or not name:
+            return newest
+        if newest.name not in ("", name):
+            return None if newest.has_arguments else newest
+        # No delta has two pieces of one call: what is named again in it is another, as Mistral's once were.
+        again = newest.told_in == self.delta and newest.name == name
+        return None if again and (newest.has_arguments or index is None) else newest
 
     def newest_at(self, index: int) -> _Call | None:
         return self._at.get(index)
@@ -808,7 +830,7 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         return True
     if isinstance(choices, (list, tuple)):
         return "prompt_filter_results" in chunk and kind in NOTHING
-    return "type" not in chunk and isinstance(chunk.get("error"), Mapping)
+    return "type" not in chunk and isinstance(chunk.get("error"), Mapping) and bool(chunk["error"])
 
 
 def _id(value: str) -> str | None:
@@ -853,14 +875,24 @@ def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
 
 def _error_of(chunk: Json) -> Json | None:
     """The error that a chunk reports, if it does. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
-    error = (
-        chunk.get("error") or _groq(chunk).get("error") or (chunk if chunk.get("object") == "error" else None)
-    )
+    return _error_in(chunk) or _error_in(_groq(chunk)) or (chunk if chunk.get("object") == "error" else None)
+
+
+def _error_in(source: object) -> Json | None:
+    """What an object has as its `error`. OpenRouter's choices may have one."""
+    error = source.get("error") if isinstance(source, Mapping) else None
     if not error:
         return None
     if isinstance(error, Mapping):
         return error
     return {"message": error} if isinstance(error, str) else {"error": error}
+
+
+def _says_nothing(choice: Json) -> bool:
+    delta = choice.get("delta")
+    fields = delta.items() if isinstance(delta, Mapping) else ()
+    said = [*fields, *choice.items()]
+    return all(value in NOTHING for name, value in said if name not in ("role", "delta", "index"))
 
 
 _FIELDS: Mapping[str, Callable[[Choice, Out, Any, str], None]] = {
@@ -893,14 +925,17 @@ _CUT: Mapping[str, str] = {
 _LAST_OBJECTS = ("chat.completion", "chat.completion.done")
 _APPENDED = ("logprobs", "token_ids")
 _REASONING = ("reasoning_content", "reasoning")
+_STEPS = "reasoning_steps"
 
 # What is read, or is nothing: ids of single tokens, padding against eavesdroppers, a copy of the text.
 _ENVELOPE = frozenset(
     ["id", "model", "created", "object", "choices", "usage", "error", "obfuscation", "p", "_event"]
 )
 _GROQ = frozenset(["usage", "error"])
-_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", *_APPENDED])
-_DELTA = frozenset(["role", "reasoning_content", "reasoning", "reasoning_details", "token_id", *_FIELDS])
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", *_APPENDED])
+_DELTA = frozenset(
+    ["role", "reasoning_content", "reasoning", "reasoning_details", "token_id", _STEPS, *_FIELDS]
+)
 _FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
 _FUNCTION = frozenset(["name", "arguments", "input"])
 _DETAIL = frozenset(["type", "text", "summary", "data", "signature", "index"])

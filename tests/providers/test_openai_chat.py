@@ -227,6 +227,22 @@ def test_content_may_be_a_list_of_parts() -> None:
     assert message.tool_calls == ()
 
 
+def test_a_reasoning_in_the_content_may_have_a_summary_with_its_signature() -> None:
+    def said(text: str, signature: str) -> Chunk:
+        summary = [{"type": "summary_text", "text": text, "signature": signature}]
+        return chunk({"content": [{"type": "reasoning", "summary": summary}]})
+
+    message = reply(
+        said("Hm", ""),
+        said("m.", ""),
+        said("", "s"),
+        chunk({"content": [{"type": "text", "text": "Hi"}]}, "stop"),
+    )
+    assert shape(message) == [("reasoning", "Hmm."), ("text", "Hi")]
+    (reasoning, _) = message.merged_content
+    assert reasoning.options == {"provider_type": "summary_text", "signature": "s"}
+
+
 def test_refusal_is_a_block_of_its_own_and_null_or_empty_beside_content_is_nothing() -> None:
     message = reply(chunk({"content": "a", "refusal": None}), chunk({"content": "b", "refusal": ""}, "stop"))
     assert shape(message) == [("text", "ab")]
@@ -400,6 +416,18 @@ def test_without_an_index_the_id_decides_then_the_newest_is_meant() -> None:
     )  # fmt: skip
     assert calls(message) == [("a", "f", {"x": 1}), ("b", "g", {"y": 2})]
     assert calls(reply(call(fragment(None, "{}", None, "f")), chunk({}, "stop"))) == [("c1-0-0", "f", {})]
+
+
+@pytest.mark.parametrize("index", [None, 0])
+def test_a_delta_that_names_a_tool_twice_without_ids_has_two_calls(index: int | None) -> None:
+    one, other = fragment(index, '{"x":1}', "null", "f"), fragment(index, '{"x":2}', "null", "f")
+    message = reply(call(one, other, finish="tool_calls"))
+    assert calls(message) == [("c1-0-0", "f", {"x": 1}), ("c1-0-1", "f", {"x": 2})]
+    assert calls(reply(call(fragment(None, "", None, "f"), fragment(None, "", None, "f")), chunk({}, "stop"))) == [
+        ("c1-0-0", "f", {}), ("c1-0-1", "f", {}),
+    ]  # fmt: skip
+    again = [call(fragment(0, piece, None, "f")) for piece in ('{"x":', "1}")]  # a name with every fragment
+    assert calls(reply(*again, chunk({}, "stop"))) == [("c1-0-0", "f", {"x": 1})]
 
 
 def test_a_call_without_an_id_gets_one_that_is_marked_and_always_the_same() -> None:
@@ -605,6 +633,22 @@ def test_message_beside_delta_is_not_read() -> None:
     assert reply(*chunks, chunk({}, "stop")).text == "abc"
 
 
+@pytest.mark.parametrize("delta", [{}, {"delta": None}])
+def test_a_message_behind_the_deltas_sums_them_up_and_is_not_read(delta: Chunk) -> None:
+    whole = {"index": 0, "message": {"content": "ab"}, "finish_reason": "stop", **delta}
+    message = reply(text("a"), text("b"), {"id": "c1", "object": "chat.completion.done", "choices": [whole]})
+    assert (message.text, message.finish_reason) == ("ab", "stop")
+    assert reply({"id": "c1", "choices": [whole]}).text == "ab"  # and alone it is all there is
+
+
+def test_steps_of_reasoning_are_kept_over_the_chunks() -> None:
+    one, two = {"thought": "1", "type": "web_search"}, {"thought": "2", "type": "web_search"}
+    message = reply(
+        chunk({"reasoning_steps": [one]}), chunk({"reasoning_steps": [two]}), text("a"), chunk({}, "stop")
+    )
+    assert message.metadata["reasoning_steps"] == [one, two]
+
+
 def test_what_is_not_known_goes_to_the_metadata_and_the_last_wins() -> None:
     message = reply(
         chunk({"content": "a", "channel": "x"}, said={"content_filter_results": {"hate": 1}}, system_fingerprint="fp"),
@@ -649,6 +693,12 @@ def test_the_first_id_and_model_that_are_not_empty_count() -> None:
     )
     assert len(of_type(MessageStart, found)) == 1
     assert fold(found).id == "real"
+
+
+def test_a_chunk_that_says_nothing_does_not_begin_the_message_before_its_id_has_come() -> None:
+    message = reply(chunk({"role": "assistant", "content": ""}, id=""), text("a", id="c2"), chunk({}, "stop"))
+    assert (message.id, message.text) == ("c2", "a")
+    assert (reply(chunk({"role": "assistant"}, id=""), chunk({}, "stop", id="")).finish_reason) == "stop"
 
 
 def test_an_id_that_is_never_sent_is_none_and_a_model_that_comes_late_is_not_lost() -> None:
@@ -836,6 +886,13 @@ def test_an_error_ends_the_stream_after_what_its_chunk_holds() -> None:
     message = fold(found)
     assert (message.text, message.status) == ("ab", "incomplete")
     assert message.usage is not None
+
+
+def test_the_error_of_a_choice_ends_the_stream() -> None:
+    failed = chunk({}, "error", said={"error": {"code": 502, "message": "upstream"}})
+    found = decode(text("a"), failed)
+    assert found[-1] == StreamError("upstream", None, "502")
+    assert fold(found).status == "incomplete"
 
 
 def test_what_was_finished_before_the_error_stays_so() -> None:
@@ -1107,6 +1164,7 @@ def test_is_right_where_the_sdk_fails_on_a_list_without_indexes() -> None:
         ({"choices": [{"delta": {"content": "a"}, "text": "a"}]}, True),
         ({"object": "text_completion", "choices": [{"index": 0, "text": "Hi"}]}, False),
         ({"choices": []}, False), ({}, False), ({"type": "error", "error": {"message": "m"}}, False),
+        ({"object": "fine_tuning.job", "error": {}}, False),
         ({"message": {"content": "Hi"}, "done": False}, False), ({"choices": ["x"]}, False), ({"object": []}, False),
     ],
 )  # fmt: skip
