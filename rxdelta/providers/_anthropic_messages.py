@@ -37,7 +37,7 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.providers._decoder import Fields, as_mapping, usage_of
+from rxdelta.providers._decoder import Fields, as_mapping, due, usage_of
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
 
@@ -118,7 +118,7 @@ class AnthropicMessagesDecoder:
             ['length']
         """
         message = self._message
-        decoded = () if message.ended or message.stop_reason is None else message.finish()
+        decoded = message.cut_off() if message.ended or message.stop_reason is None else message.finish()
         message.ended = True
         return [*message.left_over(), *decoded]
 
@@ -228,9 +228,13 @@ class _Message:
 
     def finish(self) -> Sequence[Event]:
         self.ended = True
-        finished = [self._finish_block(block) for block in list(self.unfinished.values())]
+        finished = [event for block in list(self.unfinished.values()) for event in self._finish_block(block)]
         reason = _REASONS.get(self.stop_reason or "", "stop")
         return (*finished, events.MessageFinish(reason, self.stop_reason, self._usage(), self.metadata))
+
+    def cut_off(self) -> Sequence[Event]:
+        """What had come and was held back. After an end nothing is."""
+        return () if self.ended else [event for block in self.unfinished.values() for event in block.tell()]
 
     def _add_usage(self, usage: Chunk) -> TokenUsage | None:
         """The running usage if it has changed. A null says nothing."""
@@ -265,7 +269,7 @@ class _Message:
         if content["type"] in _CALLS and block_id is None:
             content |= {"id": "-".join(filter(None, ["call", self.id, str(index)])), "synthetic_id": True}
         start = events.BlockStart(index, content)
-        finished = (self._finish_block(known),) if known is not None and known.open else ()
+        finished = self._finish_block(known) if known is not None and known.open else ()
         if kind == "fallback":
             self.metadata |= _fallback(block)
         self.blocks[place] = self.unfinished[index] = _Block(index, kind, block_id, block, content)
@@ -311,14 +315,14 @@ class _Message:
         if block.is_call and not block.fed and self.stop_reason is None:
             self.held = block
             return released
-        return (*released, self._finish_block(block))
+        return (*released, *self._finish_block(block))
 
     def _release(self) -> Sequence[Event]:
         """Finish the call that was held back: by now it is known whether the message went on behind it."""
         held, self.held = self.held, None
-        return () if held is None else (self._finish_block(held),)
+        return () if held is None else self._finish_block(held)
 
-    def _finish_block(self, block: _Block) -> events.BlockFinish:
+    def _finish_block(self, block: _Block) -> Sequence[Event]:
         """A call that was cut off, or may have been, is marked invalid: it must never look executable."""
         cut = self.stop_reason in _CUT
         wrong = None
@@ -330,23 +334,25 @@ class _Message:
             wrong = "cut off by the token limit while its arguments came"
         block.stop()
         del self.unfinished[block.index]
-        return events.BlockFinish(
-            block.index, {"type": "invalid_tool_call", "error": wrong} if wrong else None
-        )
+        content = {"type": "invalid_tool_call", "error": wrong} if wrong else None
+        return (*block.tell(), events.BlockFinish(block.index, content))
 
     # -- all else
 
     def error(self, chunk: Chunk) -> Sequence[Event]:
         chunk = _frozen(chunk)
         error = chunk.get("error")
+        more = _others(chunk, "type", "error", "_event")
         if isinstance(error, str):  # some gateways send the sentence alone
             decoded = events.StreamError(error)
         else:
             error = _object(chunk, "error")
             said = _F.text(error.get("message"), "error.message") or "unknown error"
             decoded = events.StreamError(said, _F.text(error.get("type"), "error.type") or None)
+            more |= _others(error, "type", "message")
+        told = self.cut_off()
         self.ended = True
-        return (decoded,)
+        return (*told, *(self.unknown(chunk) if more else ()), decoded)
 
     def repeated(self, chunk: Chunk) -> Sequence[Event]:
         """An event of the SDK's making; or something new that merely has the same name."""
@@ -368,6 +374,7 @@ class _Block:
         self.open = True
         self.abandoned = False
         self.citations: list[Content] = content.get("citations", []) if kind == "text" else []
+        self.told = len(self.citations)
         args: Any = content.get("args", "")
         self.fed = bool(args)
         if isinstance(args, Mapping):
@@ -378,6 +385,13 @@ class _Block:
         if (kind, block_id) != (self.kind, self.id):
             return False
         return block_id is not None or start == self.start
+
+    def tell(self) -> Sequence[Event]:
+        """The citations that have not been told: the protocol has only the whole list again for them."""
+        if len(self.citations) == self.told:
+            return ()
+        self.told = len(self.citations)
+        return (events.BlockDelta(self.index, {"citations": self.citations}),)
 
     def stop(self) -> None:
         self.open = False
@@ -491,7 +505,7 @@ def _citations(block: _Block | None, delta: Chunk) -> Sequence[Event] | None:
     if block is None:
         return None
     block.citations.append(citation)
-    return (events.BlockDelta(block.index, {"citations": block.citations}),)
+    return block.tell() if due(len(block.citations), block.told) else ()
 
 
 def _compaction(block: _Block | None, delta: Chunk) -> Sequence[Event] | None:

@@ -611,6 +611,24 @@ def test_citations_in_the_start_come_before_those_of_deltas() -> None:
     assert added == BlockDelta(0, {"citations": [first, second]})
 
 
+def test_many_citations_are_told_in_linear_space() -> None:
+    cited = [delta(0, "citations_delta", citation={**PAGE, "document_index": n}) for n in range(500)]
+    begun = [message_start(), block_start(0, "text", text="")]
+    ends: list[list[Chunk]] = [
+        [block_stop(0)],
+        [message_delta("end_turn"), STOP],
+        [],
+        [{"type": "error", "error": {"type": "api_error", "message": "Oh"}}],
+    ]
+    for end in ends:
+        decoder = AnthropicMessagesDecoder()
+        found = [event for chunk in [*begun, *cited, *end] for event in decoder.decode(chunk)]
+        found += decoder.close()
+        told = [event.fields["citations"] for event in found if isinstance(event, BlockDelta)]
+        assert sum(map(len, told)) < 500 * 10
+        assert len(told[-1]) == 500
+
+
 def test_a_call_without_id_gets_one_that_is_stable_within_the_message() -> None:
     def ids(message_id: str) -> list[Any]:
         chunks = [
@@ -910,10 +928,6 @@ def test_a_ping_is_nothing() -> None:
             {"error": {"type": "overloaded_error", "message": "Overloaded"}},
             StreamError("Overloaded", "overloaded_error"),
         ),
-        (
-            {"error": {"type": "api_error", "message": "Oh"}, "request_id": "req_1"},
-            StreamError("Oh", "api_error"),
-        ),
         ({"error": {}}, StreamError("unknown error")),
         ({"error": "upstream is away"}, StreamError("upstream is away")),
     ],
@@ -922,6 +936,11 @@ def test_an_error_ends_the_stream(error: Chunk, event: StreamError) -> None:
     chunk = {"type": "error", **error}
     assert decode(chunk) == [event]
     assert decode(message_start(), message_delta("end_turn"), chunk, STOP)[1:] == [event]
+
+
+def test_what_an_error_says_beyond_its_message_passes_before_it() -> None:
+    chunk = {"type": "error", "error": {"type": "api_error", "message": "Oh"}, "request_id": "req_1"}
+    assert decode(chunk) == [ProviderEvent("anthropic", "error", chunk), StreamError("Oh", "api_error")]
 
 
 def test_an_unknown_event_passes_through_whole() -> None:
