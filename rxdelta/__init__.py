@@ -87,6 +87,7 @@ from rxdelta.operators import (
     usage_updates,
     validate,
 )
+from rxdelta.providers import from_ai_sdk
 from rxdelta.requests import REQUEST_FORMATS, to_request
 
 __all__ = [
@@ -140,6 +141,7 @@ __all__ = [
     "exponential_backoff",
     "first_value",
     "for_each",
+    "from_ai_sdk",
     "from_async_iterable",
     "group_by_block",
     "group_by_choice",

@@ -2,6 +2,7 @@
 
 from rxdelta.providers._cumulative import Cumulative
 from rxdelta.providers._decoder import Decoder
+from rxdelta.providers._from_ai_sdk import from_ai_sdk
 from rxdelta.providers._ndjson import NdjsonParser
 from rxdelta.providers._registry import FORMATS, decoder, decoder_factory, detect
 from rxdelta.providers._sse import SseParser
@@ -15,4 +16,5 @@ __all__ = [
     "decoder",
     "decoder_factory",
     "detect",
+    "from_ai_sdk",
 ]

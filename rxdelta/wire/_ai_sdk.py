@@ -610,7 +610,8 @@ class _Text(_Part):
             return
         if self._id is None:
             self._id = self.encoder.new_id()
-            out.append({"type": f"{self._kind}-start", "id": self._id})
+            named = {"type": "refusal"} if self._block.type == "refusal" else {}
+            out.append({"type": f"{self._kind}-start", "id": self._id, **_provider_metadata(named)})
             self._say(out, self._block.text or "")
         self._show_sources(out)
 

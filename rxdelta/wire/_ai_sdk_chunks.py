@@ -22,6 +22,7 @@ class Step(TypedDict):
 class TextStart(TypedDict):
     type: Literal["text-start", "reasoning-start"]
     id: str
+    providerMetadata: NotRequired[ProviderMetadata]
 
 
 class TextMore(TypedDict):
