@@ -1,7 +1,16 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
 from rxdelta import operators, providers, wire
-from rxdelta.aio import first_value, for_each, from_async_iterable, iterate, last_value, to_async_iterable
+from rxdelta.aio import (
+    first_value,
+    for_each,
+    from_async_iterable,
+    from_iterable,
+    iterate,
+    last_value,
+    to_async_iterable,
+    to_iterable,
+)
 from rxdelta.core import (
     BlockFold,
     BufferOverflowError,
@@ -143,6 +152,7 @@ __all__ = [
     "for_each",
     "from_ai_sdk",
     "from_async_iterable",
+    "from_iterable",
     "group_by_block",
     "group_by_choice",
     "group_by_message",
@@ -176,6 +186,7 @@ __all__ = [
     "to_ai_sdk",
     "to_async_iterable",
     "to_events",
+    "to_iterable",
     "to_message",
     "to_request",
     "to_sse",

@@ -1,16 +1,21 @@
 """The doors between asyncio and Observables."""
 
 from rxdelta.aio._from_async_iterable import from_async_iterable
+from rxdelta.aio._from_iterable import from_iterable
 from rxdelta.aio._to_async_iterable import Overflow, Reading, to_async_iterable
+from rxdelta.aio._to_iterable import BlockingReading, to_iterable
 from rxdelta.aio._values import first_value, for_each, iterate, last_value
 
 __all__ = [
+    "BlockingReading",
     "Overflow",
     "Reading",
     "first_value",
     "for_each",
     "from_async_iterable",
+    "from_iterable",
     "iterate",
     "last_value",
     "to_async_iterable",
+    "to_iterable",
 ]

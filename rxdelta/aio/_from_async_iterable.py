@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -14,7 +14,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio._session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted
 
-__all__ = ["from_async_iterable"]
+__all__ = ["TaskPump", "closer", "from_async_iterable"]
 
 T = TypeVar("T")
 Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
@@ -27,7 +27,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
     """The items of an async iterable, each as it comes.
 
     Subscribing starts a task on the running loop, in the subscriber's context. Disposing, from any thread,
-    cancels it and closes the iterable (its `aclose()`, or the `close()` of an SDK's stream). So does an
+    cancels it and closes the iterable (its `aclose()` or `close()`, or that of its `response`). So does an
     observer that raises: its exception is raised by the `for_each` or `async for` that reads the pipeline,
     and goes to the loop's exception handler where none does.
 
@@ -63,7 +63,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
                 value=source,
             )
         used = True
-        return Disposable(_Pump(observer, source, loop).stop)
+        return Disposable(TaskPump(observer, source, loop, "from_async_iterable").stop)
 
     return Observable(subscribe)
 
@@ -85,23 +85,31 @@ def _is_iterable(source: object) -> bool:
 
 def _is_one_shot(source: object) -> bool:
     if _is_iterable(source):
-        return hasattr(source, "__anext__") or _closer(source) is not None
+        return hasattr(source, "__anext__") or closer(source) is not None
     return inspect.isawaitable(source)
 
 
-def _closer(iterable: object) -> Callable[[], object] | None:
-    close = getattr(iterable, "aclose", None) or getattr(iterable, "close", None)
-    return close if callable(close) else None
+def closer(iterable: object, *, names: Sequence[str] = ("aclose", "close")) -> Callable[[], object] | None:
+    """How it is closed: its own method, or that of the response below it."""
+    for owner in (iterable, getattr(iterable, "response", None)):
+        for name in names:
+            close: Callable[[], object] | None = getattr(owner, name, None)
+            if callable(close):
+                return close
+    return None
 
 
-class _Pump(Generic[T]):
+class TaskPump(Generic[T]):
     """One subscription: a task that takes items out of the iterable and hands them on."""
 
-    def __init__(self, observer: abc.ObserverBase[T], source: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, observer: abc.ObserverBase[T], source: Any, loop: asyncio.AbstractEventLoop, door: str
+    ) -> None:
         self._observer = observer
         self._source = source
         self._loop = loop
         self._session = current_session.get()
+        self._door = door  # for messages
         self._begun = False
         self._waiting = False  # in an await that a cancellation may break off
         self._opened: list[Any] = []  # what must be closed, the last first
@@ -166,7 +174,7 @@ class _Pump(Generic[T]):
         if not _is_iterable(source):
             wanted = "must be an async iterable, an awaitable of one, or a function that gives either"
             raise InvalidValueError.of(
-                [("source", source, f"{wanted} (an SDK's sync client has none of these)")]
+                [("source", source, f"{wanted}; from_iterable() reads a sync client's stream")]
             )
         return source
 
@@ -224,13 +232,13 @@ class _Pump(Generic[T]):
             self.stopped = True
             unheard = self.task.cancelling() and error in arguments  # the loop shuts down and nobody listens
             if not unheard and (self._session is None or not self._session.fail(error)):
-                self._report("an observer of from_async_iterable raised; its source was closed", error)
+                self._report(f"an observer of {self._door} raised; its source was closed", error)
             return False
         return True
 
     async def _close(self) -> None:
         while self._opened:
-            close = _closer(self._opened.pop())
+            close = closer(self._opened.pop())
             if close is None:
                 continue
             try:
@@ -241,7 +249,7 @@ class _Pump(Generic[T]):
                 await self._close()
                 raise
             except Exception as error:
-                self._report("closing the source of from_async_iterable failed", error)
+                self._report(f"closing the source of {self._door} failed", error)
 
     def _report(self, message: str, error: Exception) -> None:
         self._loop.call_exception_handler({"message": message, "exception": error, "task": self.task})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from reactivex.disposable import SingleAssignmentDisposable
 
@@ -13,12 +13,12 @@ from rxdelta.aio._session import Session, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from types import TracebackType
 
     from reactivex import Observable
 
-__all__ = ["Overflow", "Reading", "to_async_iterable"]
+__all__ = ["Inbox", "Overflow", "Reading", "check_overflow", "to_async_iterable"]
 
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error"]
@@ -57,11 +57,15 @@ def to_async_iterable(
         >>> asyncio.run(main())
         [1, 2, 3]
     """
+    check_overflow(overflow, maxsize)
+    return Reading(source, overflow, maxsize)
+
+
+def check_overflow(overflow: object, maxsize: object) -> None:
     if overflow not in ("latest", "buffer", "block", "error"):
         raise InvalidValueError.of([("overflow", overflow, "is invalid")])
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         raise InvalidValueError.of([("maxsize", maxsize, "must be at least 1")])
-    return Reading(source, overflow, maxsize)
 
 
 class Reading(Generic[T]):
@@ -71,14 +75,18 @@ class Reading(Generic[T]):
         self._source = source
         self._overflow: Overflow = overflow
         self._maxsize = maxsize
-        self._inbox: _Inbox[T] | None = None
+        self._inbox: Inbox[T] | None = None
 
     async def __aenter__(self) -> AsyncIterator[T]:
+        return self.open()
+
+    def open(self) -> Inbox[T]:
+        """Subscribe. The loop must be running."""
         if self._inbox is not None:
             raise InvalidValueError(
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
-        inbox: _Inbox[T] = _Inbox(self._overflow, self._maxsize)
+        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize)
         self._inbox = inbox
         token = current_session.set(inbox.session)
         try:
@@ -96,7 +104,7 @@ class Reading(Generic[T]):
             await self._inbox.leave()
 
 
-class _Inbox(Generic[T]):
+class Inbox(Generic[T]):
     """What has come and wasn't read yet. Written to by the source, on any thread; read on the loop."""
 
     def __init__(self, overflow: Overflow, maxsize: int) -> None:
@@ -120,8 +128,7 @@ class _Inbox(Generic[T]):
             await asyncio.sleep(0)
         while not self._values:
             if self._ended:
-                error, self._error = self._error, None
-                raise StopAsyncIteration if error is None else error
+                self._raise()
             self._news.clear()
             if not self._values and not self._ended:  # another thread may have been quicker
                 await self._news.wait()
@@ -129,6 +136,22 @@ class _Inbox(Generic[T]):
         if len(self._values) < self._maxsize:
             self.session.room.set()
         return value
+
+    def take(self) -> T:
+        """A value that waits, on any thread; `IndexError` if there is none."""
+        value = self._values.popleft()
+        if self._overflow == "block":
+            self._make_room()
+        return value
+
+    def _raise(self) -> NoReturn:
+        error, self._error = self._error, None
+        if error is None:
+            raise StopAsyncIteration
+        try:
+            raise error
+        finally:
+            del error  # or it would keep this frame, and that it
 
     async def leave(self) -> None:
         self.subscription.dispose()
@@ -151,7 +174,8 @@ class _Inbox(Generic[T]):
         self._values.append(value)
         if self._overflow == "block" and len(self._values) >= self._maxsize:
             self.session.pause()
-        self._wake()
+            self._make_room()  # where it was read meanwhile, on another thread
+        self._on_loop(self._news.set)
 
     def on_error(self, error: Exception) -> None:
         self._end(error)
@@ -163,16 +187,20 @@ class _Inbox(Generic[T]):
         if not self._ended:
             self._error = error
             self._ended = True
-            self._wake()
+            self._on_loop(self._news.set)
 
-    def _wake(self) -> None:
+    def _make_room(self) -> None:
+        if len(self._values) < self._maxsize and not self.session.room.is_set():
+            self._on_loop(self.session.room.set)
+
+    def _on_loop(self, call: Callable[[], object]) -> None:
         """Values may come from other threads, where an asyncio event must not be set."""
         try:
             here = asyncio.get_running_loop() is self._loop
         except RuntimeError:
             here = False
         if here:
-            self._news.set()
+            call()
         else:
             with suppress(RuntimeError):  # the loop is closed, and the reader with it
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(call)

@@ -241,6 +241,29 @@ def test_the_iterator_inside_an_sdks_stream_is_closed_before_the_stream() -> Non
     assert closed == ["iterator", "stream"]
 
 
+def test_a_stream_without_a_close_is_closed_by_its_response() -> None:
+    closed: list[str] = []
+
+    class Response:
+        async def aclose(self) -> None:
+            closed.append("response")
+
+    class Events:
+        """As of an SDK whose stream has `__aexit__` and no `close`."""
+
+        response = Response()
+
+        async def __aiter__(self) -> AsyncIterator[int]:
+            yield 1
+            yield 2
+
+    async def main() -> None:
+        assert await rd.first_value(rd.from_async_iterable(Events())) == 1
+
+    run(main)
+    assert closed == ["response"]
+
+
 def test_a_source_that_was_cancelled_by_somebody_else_is_interrupted_and_nobody_hangs() -> None:
     async def main() -> None:
         other = asyncio.ensure_future(asyncio.Event().wait())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import traceback
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -300,6 +303,101 @@ def test_a_subscription_that_fails_is_an_error_of_the_reading() -> None:
         async with rd.to_async_iterable(rx.Observable(subscribe)) as values:
             with pytest.raises(ValueError, match="boom"):
                 await anext(values)
+
+    run(main)
+
+
+# Several readers of one source.
+
+
+@pytest.mark.parametrize("share", [rd.share_latest, rd.share_events])
+@pytest.mark.parametrize("overflow", POLICIES)
+def test_each_reader_of_a_shared_source_has_its_own_policy(share: Any, overflow: Any) -> None:
+    events = [
+        rd.events.MessageStart(),
+        rd.events.BlockStart(0, {"type": "text"}),
+        *(rd.events.TextDelta(0, mark) for mark in "abcdefgh"),
+        rd.events.BlockFinish(0),
+        rd.events.MessageFinish("stop"),
+    ]
+    items = events if share is rd.share_events else list(range(12))
+
+    async def main() -> None:
+        stream = Stream(*items, hold=True)
+        shared = rd.from_async_iterable(stream).pipe(share())
+        async with (
+            rd.to_async_iterable(shared, overflow, maxsize=3) as slow,
+            rd.to_async_iterable(shared, "buffer") as quick,
+        ):
+            await turns(100)  # and the slow one doesn't read
+            given = 3 if overflow == "block" else 12
+            assert stream.given == given
+            assert [await anext(quick) for _ in range(given)] == items[:given]
+            if overflow == "error":
+                assert [await anext(slow) for _ in range(3)] == items[:3]
+                with pytest.raises(rd.BufferOverflowError):
+                    await anext(slow)
+                stream.go_on.set()
+            elif overflow == "latest":
+                assert await anext(slow) == items[-1]
+                stream.go_on.set()
+                assert await drain(slow) == []
+            else:
+                stream.go_on.set()
+                assert await drain(slow) == items
+            assert await drain(quick) == items[given:]
+        assert stream.closed == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize("overflow", POLICIES)
+def test_a_reader_of_a_shared_source_that_leaves_takes_nothing_from_the_other(overflow: Any) -> None:
+    async def main() -> None:
+        stream = Stream(*range(9))
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
+        async with rd.to_async_iterable(shared, "buffer") as stays:
+            async with rd.to_async_iterable(shared, overflow, maxsize=1) as leaves:
+                assert await anext(leaves) == 0
+            assert stream.closed == 0
+            assert await drain(stays) == list(range(9))
+        assert stream.closed == 1
+
+    run(main)
+
+
+def test_an_error_that_several_raise_keeps_the_frames_of_the_source() -> None:
+    async def broken() -> AsyncIterator[int]:
+        yield 1
+        raise BOOM
+
+    async def main() -> None:
+        shared = rd.from_async_iterable(broken).pipe(rd.share_latest())
+
+        readers = [asyncio.ensure_future(rd.last_value(shared)) for _ in range(2)]
+        for reader in [*readers, rd.last_value(shared)]:
+            with pytest.raises(ValueError, match="boom") as raised:
+                await reader
+            assert "broken" in [frame.name for frame in traceback.extract_tb(raised.value.__traceback__)]
+
+    run(main)
+
+
+def test_an_error_that_was_raised_is_freed_without_the_garbage_collector() -> None:
+    class Big(ValueError):
+        pass
+
+    async def main() -> None:
+        gc.disable()
+        try:
+            async with rd.to_async_iterable(rx.throw(Big()), "buffer") as values:
+                try:
+                    await anext(values)
+                except Big as error:
+                    kept = weakref.ref(error)
+            assert kept() is None
+        finally:
+            gc.enable()
 
     run(main)
 

@@ -1,0 +1,279 @@
+"""A blocking stream, such as a sync client's, as an Observable: it is read on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from contextvars import copy_context
+from queue import SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import Any, Generic, TypeVar, cast
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable
+
+from rxdelta.aio import _session
+from rxdelta.aio._from_async_iterable import TaskPump, closer
+from rxdelta.core import InvalidValueError
+
+__all__ = ["from_iterable"]
+
+T = TypeVar("T")
+
+_END: Any = object()
+
+
+def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable[T]:
+    """The items of an iterable that blocks while it waits, each as it comes.
+
+    Subscribing starts a thread, on which the source is made, read and closed, in a copy of the subscriber's
+    context. Where an asyncio loop is running, items come on that loop, which is never blocked; the next one is
+    asked for when the last has been taken, so that `overflow="block"` slows this source too. Without a loop
+    they come on the thread. In both cases `subscribe` returns at once.
+
+    Disposing closes the source on its thread (its `close()`). A thread that waits for the next item can't be
+    stopped; it closes the source when that comes, and nobody hears of the item. Where the source is the stream
+    of an SDK, the connection is shut down under it, so that this is at once (not over HTTP/2, where others may
+    share it). The thread doesn't keep the program from ending.
+
+    An observer that raises has left: the source is closed, and its exception is raised by the `for_each` or
+    `async for` that reads the pipeline, and goes to the loop's exception handler, or `threading.excepthook`,
+    where none does.
+
+    Completes with the iterable. Its exception is passed on raw, traceback and all.
+
+    Args:
+        source: An iterable, or a function that gives one: that is called on the thread too, so that a sync
+            client's request doesn't block either. With a function every subscription makes a request of its own,
+            and without one a source that gives its items once can be subscribed once.
+
+    Errors: The iterable's own. `InvalidValueError` for what isn't iterable, for an async iterable (which
+    `from_async_iterable` reads), for a text or a mapping (a whole reply, not a stream), and for a second
+    subscription to a one-shot source.
+
+    Example:
+        >>> import asyncio
+        >>> import rxdelta as rd
+        >>> def chunks():
+        ...     yield {"n": 1}
+        >>> asyncio.run(rd.last_value(rd.from_iterable(chunks)))
+        {'n': 1}
+    """
+    used = False
+
+    def subscribe(observer: abc.ObserverBase[T], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        nonlocal used
+        if used and _is_iterable(source) and _is_one_shot(source):
+            raise InvalidValueError(
+                "this source has been subscribed before and gives its items once; pass a function that makes "
+                "one, e.g. from_iterable(lambda: client.create(…)), or share the pipeline",
+                field="source",
+                value=source,
+            )
+        used = True
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return Disposable(_Pusher(observer, source).stop)
+
+        def start() -> _OnThread[T]:
+            return _OnThread(source, loop)
+
+        return Disposable(TaskPump(observer, start, loop, "from_iterable").stop)
+
+    return Observable(subscribe)
+
+
+def _is_iterable(source: object) -> bool:
+    return hasattr(source, "__iter__") and not isinstance(source, type)
+
+
+def _is_one_shot(source: object) -> bool:
+    return hasattr(source, "__next__") or closer(source, names=("close",)) is not None
+
+
+class _Blocking(Generic[T]):
+    """The source itself. Everything but `break_off` is called on one thread."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self._items: Any = None
+        self._opened: list[Any] = []  # what must be closed, the last first
+        self._lock = Lock()
+        self._waiting: Any = None  # the stream that the thread waits for
+        self.stopped = False
+
+    def next(self) -> T:
+        """The next item; `_END` behind the last."""
+        if self._items is None:
+            self._items = self._open()
+        with self._lock:
+            if self.stopped:
+                return _END  # type: ignore[no-any-return]
+            self._waiting = self._opened[0]
+        try:
+            return next(self._items, _END)  # type: ignore[no-any-return]
+        finally:
+            with self._lock:
+                self._waiting = None
+
+    def _open(self) -> Any:
+        source: Any = self._source
+        if not _is_iterable(source) and callable(source):
+            source = cast("Any", source())
+        wrong = _wrong(source)
+        if wrong is not None:
+            if inspect.iscoroutine(source):
+                source.close()
+            raise InvalidValueError.of([("source", source, wrong)])
+        self._opened.append(source)
+        items = iter(source)
+        if items is not source:
+            self._opened.append(items)
+        return items
+
+    def break_off(self) -> None:
+        """Don't ask for more, and wake the thread if it waits for a connection. From any thread."""
+        with self._lock:
+            self.stopped = True
+            if self._waiting is not None:
+                with suppress(Exception):
+                    _shut_down(self._waiting)
+
+    def close(self) -> None:
+        """Close all, and raise what the last failure was."""
+        failed: Exception | None = None
+        while self._opened:
+            close = closer(self._opened.pop(), names=("close",))
+            try:
+                if close is not None:
+                    close()
+            except Exception as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+
+def _wrong(source: object) -> str | None:
+    if hasattr(source, "__aiter__") or inspect.isawaitable(source):
+        return "is asynchronous: from_async_iterable() reads it"
+    if isinstance(source, (str, bytes, bytearray, Mapping)) or hasattr(source, "model_dump"):
+        return "is one whole value, not a stream; ask the client for one (stream=True), or put it into a list"
+    if not _is_iterable(source):
+        return "must be an iterable, or a function that gives one"
+    return None
+
+
+def _shut_down(stream: Any) -> None:
+    """What httpx and its kin document as `network_stream`: the socket below a response.
+
+    The stream itself mustn't be closed while another thread reads it. A socket that was shut down is at its end, for
+    whoever reads it.
+    """
+    response = getattr(stream, "response", stream)
+    if response.is_closed or response.extensions.get("http_version") not in (b"HTTP/1.1", b"HTTP/1.0"):
+        return
+    below = response.extensions["network_stream"].get_extra_info("socket")
+    socket.socket.shutdown(below, socket.SHUT_RDWR)  # an SSL socket's own would end the session first
+
+
+class _OnThread(Generic[T]):
+    """The source as an async iterator, which asks the thread for an item at a time."""
+
+    def __init__(self, source: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._blocking: _Blocking[T] = _Blocking(source)
+        self._orders: SimpleQueue[asyncio.Future[T] | None] = SimpleQueue()
+        self._ended: asyncio.Future[None] = loop.create_future()
+        self._thread = Thread(
+            target=copy_context().run, args=(self._run,), name="rxdelta-source", daemon=True
+        )
+        self._thread.start()
+
+    def __aiter__(self) -> _OnThread[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        answer: asyncio.Future[T] = self._loop.create_future()
+        self._orders.put(answer)
+        item = await answer
+        if item is _END:
+            raise StopAsyncIteration
+        return item
+
+    async def aclose(self) -> None:
+        self._blocking.break_off()
+        self._orders.put(None)
+        await asyncio.wait({self._ended}, timeout=_session.CLOSE_SECONDS)
+        if self._ended.done():  # or else the thread waits for an item, and closes the source after that
+            self._thread.join()  # which has said its last word
+            self._ended.result()
+
+    def _run(self) -> None:
+        ended = self._ended
+        while (answer := self._orders.get()) is not None:
+            try:
+                item = self._blocking.next()
+            except BaseException as error:
+                self._tell(answer, error)
+            else:
+                self._tell(answer, None, item)
+        try:
+            self._blocking.close()
+        except Exception as error:
+            self._tell(ended, error)
+        else:
+            self._tell(ended, None, None)
+
+    def _tell(self, answer: asyncio.Future[Any], error: BaseException | None, item: Any = None) -> None:
+        def settle() -> None:
+            if answer.done():  # nobody waits any more
+                return
+            if error is None:
+                answer.set_result(item)
+            else:
+                answer.set_exception(error)
+
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(settle)
+
+
+class _Pusher(Generic[T]):
+    """One subscription without a loop: the thread calls the observer."""
+
+    def __init__(self, observer: abc.ObserverBase[T], source: Any) -> None:
+        self._observer = observer
+        self._blocking: _Blocking[T] = _Blocking(source)
+        self._thread = Thread(
+            target=copy_context().run, args=(self._run,), name="rxdelta-source", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """May be called from any thread, from within our own `on_next`, and more than once."""
+        if current_thread() is self._thread:
+            self._blocking.stopped = True
+        else:
+            self._blocking.break_off()
+
+    def _run(self) -> None:
+        blocking, observer = self._blocking, self._observer
+        try:
+            while not blocking.stopped:
+                try:
+                    item = blocking.next()
+                except Exception as error:
+                    if not blocking.stopped:
+                        observer.on_error(error)
+                    return
+                if blocking.stopped:
+                    return
+                if item is _END:
+                    observer.on_completed()
+                    return
+                observer.on_next(item)
+        finally:
+            blocking.close()

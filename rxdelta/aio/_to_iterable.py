@@ -1,0 +1,205 @@
+"""An Observable read with a plain `for`."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import copy_context
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rxdelta.aio._session import CLOSE_SECONDS
+from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading, check_overflow
+from rxdelta.core import InvalidValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterator
+    from types import TracebackType
+
+    from reactivex import Observable
+
+__all__ = ["BlockingReading", "to_iterable"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def to_iterable(
+    source: Observable[T],
+    overflow: Overflow = "latest",
+    *,
+    maxsize: int = 1024,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> BlockingReading[T]:
+    """The source's values for a plain `for`, inside `with`: for programs without asyncio.
+
+    Entering the block subscribes, on an asyncio loop that runs on a thread of its own, in a copy of the caller's
+    context; so asynchronous sources, tools and timers work. Leaving it, however, disposes the subscription, which
+    cancels the provider's request, and waits until the source has closed, for five seconds at most, and as long
+    for the thread. Values come before the end: the iteration stops when the source has completed and raises the
+    source's own error, each after what was waiting.
+
+    An asynchronous client keeps its connections to the loop on which it made them. Make it inside the source's
+    function, or use the provider's sync client and `from_iterable`; or give all readings one `loop`, as for a
+    shared source that goes on when its first reader has left.
+
+    Args:
+        source: Any Observable.
+        overflow: What a slow reader gets: the `latest` value; all (`buffer`); all, with a source that waits
+            (`block`); or an `error`. See `to_async_iterable`.
+        maxsize: Values that may be queued, for `block` and `error`.
+        loop: A loop that is running on another thread, in place of one of its own.
+
+    Raises:
+        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. On entering, where an
+            asyncio loop is running, which this would block: `to_async_iterable` is for that; and where `loop`
+            is not running.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> async def chunks():
+        ...     yield 1
+        ...     yield 2
+        >>> with rd.to_iterable(rd.from_async_iterable(chunks), overflow="buffer") as values:
+        ...     for value in values:
+        ...         print(value)
+        1
+        2
+    """
+    check_overflow(overflow, maxsize)
+    return BlockingReading(source, overflow, maxsize, loop)
+
+
+class BlockingReading(Generic[T]):
+    """One reading of an Observable: a context manager that gives an iterator."""
+
+    def __init__(
+        self,
+        source: Observable[T],
+        overflow: Overflow,
+        maxsize: int,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self._reading = Reading(source, overflow, maxsize)
+        self._loop = loop
+        self._thread: _LoopThread | None = None
+        self._items: _Items[T] | None = None
+
+    def __enter__(self) -> Iterator[T]:
+        if _is_running():
+            raise InvalidValueError(
+                "an asyncio loop is running here, and a plain `for` would block it; use "
+                "`async with to_async_iterable(…)`",
+                field="source",
+            )
+        if self._items is not None:
+            raise InvalidValueError(
+                "a reading is entered once; make another with to_iterable()", field="source"
+            )
+        loop = self._loop
+        if loop is not None and not loop.is_running():
+            raise InvalidValueError.of([("loop", loop, "must be running, on another thread")])
+        if loop is None:
+            self._thread = _LoopThread()
+            loop = self._thread.loop
+        opened: Future[Inbox[T]] = Future()
+        context = copy_context()
+        try:
+            loop.call_soon_threadsafe(_open, self._reading, opened, context=context)
+            self._items = _Items(opened.result(), loop)
+        except BaseException:
+            if self._thread is not None:
+                self._thread.end()
+            raise
+        return self._items
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._items is not None:
+                self._items.leave()
+        finally:
+            if self._thread is not None:
+                self._thread.end()
+
+
+def _open(reading: Reading[T], opened: Future[Inbox[T]]) -> None:
+    try:
+        opened.set_result(reading.open())
+    except BaseException as error:
+        opened.set_exception(error)
+
+
+class _Items(Generic[T]):
+    """What has come, taken from another thread than the loop's."""
+
+    def __init__(self, inbox: Inbox[T], loop: asyncio.AbstractEventLoop) -> None:
+        self._inbox = inbox
+        self._loop = loop
+        self._left = False
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        with suppress(IndexError):
+            return self._inbox.take()
+        if self._left:
+            raise StopIteration
+        coming = self._start(self._inbox.__anext__())
+        try:
+            return coming.result()
+        except StopAsyncIteration:
+            raise StopIteration from None
+        except BaseException:
+            coming.cancel()  # where it is this thread that was interrupted
+            raise
+        finally:
+            del coming  # which holds the error, which holds this frame
+
+    def leave(self) -> None:
+        self._left = True
+        with suppress(RuntimeError):  # the loop is closed, and the source with it
+            self._start(self._inbox.leave()).result()
+
+    def _start(self, coming: Coroutine[Any, Any, R]) -> Future[R]:
+        try:
+            return asyncio.run_coroutine_threadsafe(coming, self._loop)
+        except RuntimeError:
+            coming.close()
+            raise
+
+
+class _LoopThread:
+    """A loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        self._thread = Thread(target=self._run, args=(started,), name="rxdelta-loop", daemon=True)
+        self._thread.start()
+        self.loop = started.result()
+
+    def _run(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        with asyncio.Runner() as runner:
+            runner.run(self._wait(started))
+
+    async def _wait(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        self._ended = asyncio.Event()
+        started.set_result(asyncio.get_running_loop())
+        await self._ended.wait()
+
+    def end(self) -> None:
+        """The loop cancels what is left on it. A thread that hangs is left to itself; it holds up no exit."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(CLOSE_SECONDS)
+
+
+def _is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""What the checkers infer of the doors in and out. Never run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, assert_type
+
+from reactivex import Observable
+
+import rxdelta as rd
+
+
+def doors_in(
+    stream: Iterator[dict[str, Any]],
+    create: Callable[[], Iterable[dict[str, Any]]],
+    generate: Callable[[], AsyncIterator[bytes]],
+) -> None:
+    assert_type(rd.from_iterable(stream), Observable[dict[str, Any]])
+    assert_type(rd.from_iterable(create), Observable[dict[str, Any]])
+    assert_type(rd.from_iterable([1, 2]), Observable[int])
+    assert_type(rd.from_async_iterable(generate), Observable[bytes])
+    assert_type(
+        rd.from_iterable(create).pipe(rd.decode("openai-chat"), rd.scan_deltas()), Observable[rd.MessageDelta]
+    )
+
+
+def doors_out(snapshots: Observable[rd.MessageDelta], texts: Observable[str]) -> None:
+    with rd.to_iterable(snapshots) as values:
+        assert_type(values, Iterator[rd.MessageDelta])
+    with rd.to_iterable(texts, overflow="block", maxsize=3) as words:
+        for word in words:
+            assert_type(word, str)
+
+
+def wrong(snapshots: Observable[rd.MessageDelta]) -> None:
+    rd.to_iterable(snapshots, "newest")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.from_iterable(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
