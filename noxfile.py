@@ -59,5 +59,6 @@ def bench(session: nox.Session) -> None:
 @nox.session
 def pictures(session: nox.Session) -> None:
     """Draw the pictures in the README and the docs anew."""
-    session.install("-e", ".[all]")
+    session.install("-e", ".[all]", "playwright", "uvicorn")
     session.run("python", "docs/draw.py")
+    session.run("python", "docs/draw_chat.py")  # with npm and Chromium

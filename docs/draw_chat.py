@@ -1,0 +1,45 @@
+"""Take the picture of `examples/chat_web` in a real browser: docs/chat.png. Needs npm and Chromium."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+DOCS = Path(__file__).parent
+SERVER = DOCS.parent / "examples" / "chat_web" / "server.py"
+PORT = "8321"
+
+
+def main() -> None:
+    server = subprocess.Popen(
+        [sys.executable, str(SERVER), "--port", PORT], env={**os.environ, "PACE": "0.1"}
+    )
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = browser.new_page(viewport={"width": 760, "height": 620}, device_scale_factor=1.5)
+            for _ in range(100):
+                try:
+                    page.goto(f"http://127.0.0.1:{PORT}/")
+                    break
+                except Exception:
+                    page.wait_for_timeout(300)
+            page.click("#send")
+            page.wait_for_selector(
+                ".tool[data-state=output-available]"
+            )  # while the other is still being written
+            page.screenshot(path=DOCS / "chat.png")
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+if __name__ == "__main__":
+    main()
