@@ -31,6 +31,7 @@ from rxdelta.operators._text_deltas import reasoning_deltas, text_deltas
 from rxdelta.operators._throttle_latest import throttle_latest
 from rxdelta.operators._to_ag_ui import to_ag_ui
 from rxdelta.operators._to_ai_sdk import to_ai_sdk
+from rxdelta.operators._to_langchain_events import to_langchain_events
 from rxdelta.operators._to_message import to_message
 from rxdelta.operators._to_sse import to_sse
 from rxdelta.operators._tool_execution import ToolProgress
@@ -76,6 +77,7 @@ __all__ = [
     "throttle_latest",
     "to_ag_ui",
     "to_ai_sdk",
+    "to_langchain_events",
     "to_message",
     "to_sse",
     "until_all_tools_terminal",

@@ -52,6 +52,7 @@ from rxdelta.core import (
     InvalidValueError,
     LimitExceededError,
     TokenUsage,
+    ToolResult,
     events,
     freeze,
     is_mapping,
@@ -103,6 +104,8 @@ class LangChainDecoder:
         self._open: dict[str, _Block] = {}
         self._at: dict[tuple[str, Index], list[_Block]] = {}
         self._prose: _Block | None = None
+        self._keys: dict[int, Index] = {}  # of blocks that were told under another index than their own
+        self._outputs: dict[str, str] = {}  # of tools that are running, so far
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or LangChain's `AIMessageChunk`, `AIMessage` or generation.
@@ -173,10 +176,80 @@ class LangChainDecoder:
 
     def _decode_envelope(self, found: Json) -> Sequence[Event]:
         """An event of the agent protocol: those of the method `messages` hold the ones of a message."""
-        data = _READ.mapping(found.get("params"), "params").get("data")
-        if found["method"] == "messages" and isinstance(data, Mapping) and isinstance(data.get("event"), str):
-            return self._decode_event(data, "params.data.")
-        return (events.ProviderEvent("langchain", found["method"], kept(found)),)
+        method, data = found["method"], _READ.mapping(found.get("params"), "params").get("data")
+        if isinstance(data, Mapping):
+            payload = data.get("payload")
+            if method == "messages" and isinstance(data.get("event"), str):
+                return self._decode_framed(data, "params.data.")
+            if method == "tools" and data.get("event") in _TOOLS:
+                return self._decode_tool(data)
+            if method == "custom" and data.get("name") == "rxdelta" and isinstance(payload, Mapping):
+                return (_event({"event": "", **payload}, "params.data.payload."),)
+        return (events.ProviderEvent("langchain", method, kept(found)),)
+
+    def _decode_framed(self, data: Json, path: str) -> Sequence[Event]:
+        """An event of a message, without what our own encoder adds to it for other readers' sake."""
+        name, index = data["event"], data.get("index")
+        if name == "content-block-delta" and not self._keys:
+            return self._decode_event(data, path)
+        if name == "message-start":
+            self._keys = {}
+        elif name == "content-block-start" and type(index) is int:
+            self._keys.pop(index, None)
+            if isinstance(data.get("key"), (int, str)):
+                self._keys[index] = data["key"]
+        if data.get("synthetic") is True:
+            return ()
+        reset = data.get("attempt_reset")
+        if name == "error" and isinstance(reset, Mapping):
+            return (_event({**reset, "event": "attempt-reset"}, f"{path}attempt_reset."),)
+        if name == "message-finish" and "interrupted" in data:
+            return (events.MessageInterrupted(word(data["interrupted"])),)
+        wire = {key: value for key, value in data.items() if key not in _ADDED}
+        if type(index) is int and index in self._keys:
+            wire["index"] = self._keys[index]
+        if data.get("synthetic_id") is True:
+            wire.pop("id", None)
+        if isinstance(data.get("usage"), Mapping):
+            wire["usage"] = _without_assumed(data["usage"])
+        if data.get("folded") is True:
+            wire.pop("content", None)
+        return self._decode_event(wire, path)
+
+    def _decode_tool(self, data: Json) -> Sequence[Event]:
+        """News of a call that is run. What the tool is given is known from the call."""
+        if data.get("synthetic") is True:
+            return ()
+        name, call_id = data["event"], data.get("tool_call_id")
+        if not isinstance(call_id, str):
+            raise _READ.fail("params.data.tool_call_id", "a string", call_id)
+        result: ToolResult | None = None
+        try:
+            if name == "tool-output-delta":
+                text = self._outputs.get(call_id, "") + _READ.text(data.get("delta"), "params.data.delta")
+                if len(text) > DEFAULT_LIMITS.block_chars:
+                    raise LimitExceededError.of(
+                        "block_chars", DEFAULT_LIMITS.block_chars, "the output of one tool"
+                    )
+                self._outputs[call_id] = text
+                result = ToolResult(call_id, text)
+            elif "result" in data:
+                found = data["result"]
+                result = (
+                    None
+                    if found is None
+                    else ToolResult.from_dict(_READ.mapping(found, "params.data.result"))
+                )
+            elif name == "tool-finished":
+                result = ToolResult(call_id, data.get("output"))
+            elif name == "tool-error":
+                result = ToolResult(call_id, data.get("message"), is_error=True)
+            update = events.ToolUpdate(call_id, _TOOLS[name], data.get("display_text"), result)
+        except InvalidValueError as error:
+            raise _READ.fail(f"params.data.{error.field}", f"what a {name} has there", error.value) from None
+        if update.execution_status != "executing":
+            self._outputs.pop(call_id, None)
+        return (update,)
 
     # Messages.
 
@@ -1016,7 +1089,11 @@ def _event(found: Json, path: str) -> Event:
         wire["event"] = name
     if isinstance(delta, Mapping) and isinstance(delta.get("type"), str):
         kind = delta["type"].replace("_", "-")
-        wire["delta"] = {**delta, "type": kind} if kind in _DELTAS else delta
+        wire["delta"] = delta = {**delta, "type": kind} if kind in _DELTAS else delta
+        if kind == "block-delta" and isinstance(delta.get("fields"), Mapping):
+            wire["delta"] = {**delta, "fields": _standard(delta["fields"])}
+    if isinstance(wire.get("content"), Mapping):
+        wire["content"] = _standard(wire["content"])
     more = wire.get("additional_kwargs", wire.get("additionalKwargs"))
     if name == "message-finish" and isinstance(more, Mapping) and more:
         metadata = wire.get("metadata")
@@ -1026,6 +1103,41 @@ def _event(found: Json, path: str) -> Event:
     except InvalidValueError as error:
         raise _READ.fail(f"{path}{error.field}", f"what an event of {name} has there", error.value) from None
     return _with_reason(event) if isinstance(event, events.MessageFinish) else event
+
+
+def _standard(content: Json) -> Json:
+    """The content of a block, or new fields of one, in our words where the protocol has others."""
+    kind, media = content.get("type"), content.get("base64")
+    if kind == "non_standard" and content.get("unwrap") is True and isinstance(content.get("value"), Mapping):
+        unwrapped: Json = content["value"]
+        return unwrapped
+    known = _without_assumed(content)
+    if kind == "text" and content.get("refusal") is True:
+        known["type"] = "refusal"
+        del known["refusal"]
+    if kind in _MEDIA and isinstance(media, str) and "data" not in content:
+        known["data"] = known.pop("base64")
+    annotations = content.get("annotations")
+    if isinstance(annotations, (list, tuple)) and all(isinstance(one, Mapping) for one in annotations):
+        del known["annotations"]
+        if "citations" not in content:
+            known["citations"] = [_cited(one) for one in annotations]
+    return known
+
+
+def _without_assumed(found: Json) -> dict[str, Any]:
+    """What the source said of a block or a usage, without what `to_langchain_events` adds because others want it."""
+    assumed = found.get("assumed")
+    if not isinstance(assumed, (list, tuple)):
+        return dict(found)
+    return {name: value for name, value in found.items() if name != "assumed" and name not in assumed}
+
+
+def _cited(annotation: Json) -> Json:
+    """An annotation as a citation: one that is nothing else is it without its type, and else it is kept whole."""
+    if annotation.get("type") != "citation" or not _CITATION.issuperset(annotation):
+        return annotation
+    return {name: value for name, value in annotation.items() if name != "type"}
 
 
 def _with_reason(event: events.MessageFinish) -> Event:
@@ -1171,6 +1283,17 @@ _EVENT_FIELDS = frozenset(
         "additionalKwargs",
     ]
 )
+
+_ADDED = frozenset(["key", "synthetic_id", "folded"])
+"""What `to_langchain_events` adds to an event for other readers' sake, or for ours."""
+_TOOLS = {
+    "tool-started": "executing",
+    "tool-output-delta": "executing",
+    "tool-finished": "completed",
+    "tool-error": "failed",
+}
+_MEDIA = frozenset(["image", "audio", "video", "file"])
+_CITATION = frozenset(["type", "cited_text", "title", "url", "start_index", "end_index", "raw"])
 
 _WHOLE = ("ai", "assistant")
 _OURS = ("AIMessageChunk", *_WHOLE)

@@ -129,3 +129,8 @@ async def pipeline_2(chunks: AsyncIterator[dict[str, Any]]) -> None:
         rd.from_async_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message())
     )
     assert_type(message, rd.Message)
+
+
+def to_langchain(events: Observable[rd.Event]) -> None:
+    assert_type(events.pipe(rd.to_langchain_events()), Observable[rd.wire.LangChainFrame])
+    assert_type(events.pipe(rd.to_langchain_events(1, ["a"], str), rd.to_sse(15)), Observable[bytes])

@@ -1,0 +1,142 @@
+"""`to_langchain_events` as an operator; what it writes is held in tests/wire/test_langchain.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex.subject import Subject
+from support.marbles import marbles, run
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+START, FINISH = ev.MessageStart("m"), ev.MessageFinish("stop")
+BLOCK = ev.BlockStart(0, {"type": "text", "text": ""})
+EVENTS: dict[str, Any] = {
+    "s": START,
+    "b": BLOCK,
+    "t": ev.TextDelta(0, "Hi"),
+    "e": ev.BlockFinish(0),
+    "f": FINISH,
+}
+
+
+def name(frame: Any) -> str:
+    return str(frame["params"]["data"]["event"])
+
+
+def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+    """(tick, what) for a source of events."""
+    messages, _ = run(marbles(diagram, EVENTS, start=0), rd.to_langchain_events(), **more)
+    return [
+        (one.time - 200, name(one.value.value) if one.value.kind == "N" else one.value.kind)
+        for one in messages
+    ]
+
+
+def test_each_frame_comes_with_its_event_and_the_output_completes_with_the_source() -> None:
+    assert told("s-b-t-e-f-|") == [
+        (0, "message-start"),
+        (2, "content-block-start"),
+        (4, "content-block-delta"),
+        (6, "content-block-finish"),
+        (8, "message-finish"),
+        (10, "C"),
+    ]
+
+
+def test_an_empty_source_was_cut_off() -> None:
+    assert told("--|") == [(2, "message-start"), (2, "error"), (2, "C")]
+
+
+def test_a_source_that_never_speaks_is_waited_for() -> None:
+    assert told("----") == []
+
+
+def test_an_error_becomes_frames_and_the_output_completes() -> None:
+    assert told("sb-#") == [
+        (0, "message-start"),
+        (1, "content-block-start"),
+        (3, "content-block-finish"),
+        (3, "error"),
+        (3, "C"),
+    ]
+
+
+def test_disposal_stops_the_source_and_nothing_follows() -> None:
+    messages, subscriptions = run(marbles("sb--t", EVENTS, start=0), rd.to_langchain_events(), disposed=202)
+    assert len(messages) == 2
+    assert subscriptions[0].unsubscribe == 202
+
+
+def test_a_synchronous_source_is_delivered_at_once() -> None:
+    frames: list[Any] = []
+    rx.of(START, FINISH).pipe(rd.to_langchain_events()).subscribe(frames.append)
+    assert [name(frame) for frame in frames] == ["message-start", "message-finish"]
+
+
+def test_two_subscriptions_count_for_themselves() -> None:
+    pipeline = rx.of(START, FINISH).pipe(rd.to_langchain_events(first_seq=5))
+    for _ in range(2):
+        frames: list[Any] = []
+        pipeline.subscribe(frames.append)
+        assert [frame["seq"] for frame in frames] == [5, 6]
+
+
+def test_what_an_observer_pushes_into_the_source_comes_after() -> None:
+    source, frames = Subject[rd.Event](), []
+
+    def on_next(frame: Any) -> None:
+        if not frames:
+            source.on_next(FINISH)
+        frames.append(name(frame))
+
+    source.pipe(rd.to_langchain_events()).subscribe(on_next)
+    source.on_next(START)
+    assert frames == ["message-start", "message-finish"]
+
+
+def test_an_observer_that_leaves_midway_hears_no_more_of_one_events_frames() -> None:
+    source, frames = Subject[rd.Event](), []
+    subscription = source.pipe(rd.to_langchain_events()).subscribe(
+        lambda frame: (frames.append(name(frame)), subscription.dispose())
+    )
+    source.on_next(BLOCK)  # two frames: there was no start
+    assert frames == ["message-start"]
+    assert not source.observers
+
+
+def test_the_time_and_made_up_ids_can_be_given_and_are_there_without() -> None:
+    frames: list[Any] = []
+    silent = rx.of(ev.MessageStart(), FINISH)
+    silent.pipe(rd.to_langchain_events(now=lambda: 2, new_id=lambda: "mine")).subscribe(frames.append)
+    assert frames[0]["params"]["timestamp"] == 2000
+    assert frames[0]["params"]["data"]["id"] == "mine"
+    silent.pipe(rd.to_langchain_events()).subscribe(frames.append)
+    silent.pipe(rd.to_langchain_events()).subscribe(frames.append)
+    assert len({frame["params"]["data"].get("id") for frame in frames[::2]}) == 3
+    assert frames[2]["params"]["timestamp"] > 1_600_000_000_000
+
+
+def test_a_wrong_argument_is_refused_at_once() -> None:
+    with pytest.raises(rd.InvalidValueError, match="namespace"):
+        rd.to_langchain_events(namespace="agent")
+
+
+def test_what_is_no_event_becomes_an_error_frame() -> None:
+    frames: list[Any] = []
+    rx.of(START, "Hi").pipe(rd.to_langchain_events(on_error=str)).subscribe(frames.append)
+    assert name(frames[-1]) == "error"
+    assert "must be an event" in frames[-1]["params"]["data"]["message"]
+
+
+def test_it_goes_over_the_wire_and_comes_back() -> None:
+    reply = rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
+    body = rx.from_iterable(rd.to_events(reply)).pipe(rd.to_langchain_events(), rd.to_sse())
+    back: list[Any] = []
+    body.pipe(rd.parse_sse(), rd.decode("langchain"), rd.scan_deltas(), rd.to_message()).subscribe(
+        back.append
+    )
+    assert [message.text for message in back] == ["Hi"]
