@@ -97,7 +97,7 @@ from rxdelta.operators import (
     usage_updates,
     validate,
 )
-from rxdelta.providers import from_ai_sdk
+from rxdelta.providers import from_ag_ui, from_ai_sdk
 from rxdelta.requests import REQUEST_FORMATS, to_request
 
 __all__ = [
@@ -151,6 +151,7 @@ __all__ = [
     "exponential_backoff",
     "first_value",
     "for_each",
+    "from_ag_ui",
     "from_ai_sdk",
     "from_async_iterable",
     "from_iterable",

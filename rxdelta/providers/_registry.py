@@ -7,6 +7,7 @@ from typing import Any
 
 from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
 from rxdelta.providers import (
+    _ag_ui,
     _ai_sdk,
     _anthropic_messages,
     _bedrock_converse,
@@ -28,6 +29,7 @@ __all__ = ["FORMATS", "decoder", "decoder_factory", "detect"]
 
 _FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]], bool]]] = {
     "anthropic-messages": (_anthropic_messages.AnthropicMessagesDecoder, _anthropic_messages.recognises),
+    "ag-ui": (_ag_ui.AgUiDecoder, _ag_ui.recognises),
     "ai-sdk": (_ai_sdk.AiSdkDecoder, _ai_sdk.recognises),
     "bedrock-converse": (_bedrock_converse.BedrockConverseDecoder, _bedrock_converse.recognises),
     "gemini": (_gemini.GeminiDecoder, _gemini.recognises),

@@ -26,6 +26,7 @@ before the run ends.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -440,7 +441,7 @@ class AgUiEncoder:
             told = False
         contradicted = self._catch_up(lane, told=told, final=True)
         if isinstance(lane, _Prose):
-            if "signature" in lane.part.options and not lane.discreet:
+            if lane.part.citations or ("signature" in lane.part.options and not lane.discreet):
                 self._enter(lane)
             if not lane.done and lane.message is not None:
                 lane.message.busy -= 1
@@ -588,7 +589,7 @@ class AgUiEncoder:
         """The message that a text, or else a call, belongs to."""
         reply = self._reply
         last = next(reversed(reply.entries), None)
-        if isinstance(last, _Text) and (lane is None or not (last.calls or last.busy)):
+        if isinstance(last, _Text) and (lane is None or last.takes(lane)):
             return last
         self._settle()
         message = _Text(self._next_id() if reply.base_taken else self._base())
@@ -612,7 +613,12 @@ class AgUiEncoder:
             message.busy += 0 if lane.done else 1
         if message not in self._reply.open:
             self._reply.open[message] = None
-            self._tell(self._ag.TextMessageStartEvent(message_id=message.id, role="assistant"))
+            kind = {} if lane.part.type == "text" else {"type": lane.part.type}
+            self._tell(
+                self._ag.TextMessageStartEvent(
+                    message_id=message.id, role="assistant", metadata=_metadata(kind)
+                )
+            )
         return message
 
     def _end_text(self, reply: _Reply, message: _Text) -> None:
@@ -911,6 +917,11 @@ class _Text:
         self.texts: dict[_Prose, None] = {}
         self.busy = 0  # of the texts, how many are open
         self.calls: dict[_Call, None] = {}
+
+    def takes(self, lane: _Prose) -> bool:
+        """Whether a text may go on in here."""
+        kinds = {one.part.type for one in itertools.islice(self.texts, 1)}
+        return not self.calls and not self.busy and kinds <= {lane.part.type}
 
     def facts(self) -> Json:
         """What its texts have beside their words, and where each of them ends."""

@@ -17,7 +17,7 @@ from support.shared import recordings
 import rxdelta as rd
 
 FORMATS = tuple(
-    name for name in rd.providers.FORMATS if name not in ("ai-sdk", "langchain")
+    name for name in rd.providers.FORMATS if name not in ("ag-ui", "ai-sdk", "langchain")
 )  # of which none was recorded
 CASES = [
     pytest.param(wire_format, *case.values, id=f"{wire_format}/{case.id}", marks=case.marks)

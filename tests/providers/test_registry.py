@@ -22,6 +22,7 @@ def test_a_format_is_known_by_its_name(wire_format: str) -> None:
 
 def test_the_names_are_those_of_the_design() -> None:
     assert set(rd.providers.FORMATS) == {
+        "ag-ui",
         "ai-sdk",
         "anthropic-messages",
         "bedrock-converse",
