@@ -33,8 +33,8 @@ a name may also come in pieces, before the arguments. Without ids, a delta that 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
 compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
 Perplexity and Writer send `message` beside `delta`, or behind all deltas; then only `delta` is read.
-Perplexity's `reasoning_steps` go on with every chunk. OpenRouter may say of a choice that it failed: that is
-the end of the stream like any error.
+Perplexity's `reasoning_steps` go on with every chunk. OpenRouter's `annotations` may come before the text that
+cites them; and it may say of a choice that it failed, which ends the stream like any error.
 """
 
 # Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
@@ -277,6 +277,7 @@ class Choice:
         self._audio: _Audio | None = None
         self._citations: list[Json] = []  # of the text being written; the first `_cited` have been told
         self._cited = 0
+        self._early: list[Json] = []  # what was found before the text that cites it
         self._described: dict[str, Any] = {}  # what the reasoning being written is known to be
         self._signed: int | None = None  # the index of the entry that signed it
         self._tools: dict[object, tuple[str, bool]] = {}
@@ -315,6 +316,10 @@ class Choice:
         self._end_prose(out)
         self.writes_to = self._start(out, {"type": type, type: "", **fields})
         self.writes = type
+        if type == "text":
+            self._citations = [_citation(annotation) for annotation in self._early]
+            self._early = []
+            self._tell_citations(out)
 
     def _end_prose(self, out: Out) -> None:
         if self.writes is not None:
@@ -464,13 +469,13 @@ class Choice:
         self._whole(out, {"type": "non_standard", "value": kept(part)})
 
     def read_annotations(self, out: Out, found: object, path: str) -> None:
-        """Citations of the text being written; where there is none they are kept for the finish."""
+        """Citations of the text being written, or else of the next; where there is none they go to the finish."""
         for place, entry in enumerate(_READ.items(found, path)):
             annotation = _READ.mapping(entry, f"{path}[{place}]")
             if self.writes == "text":
                 self._citations.append(_citation(annotation))
             else:
-                self._append("annotations", [annotation])
+                self._early.append(kept(annotation))
         if due(len(self._citations), self._cited):
             self._tell_citations(out)
 
@@ -728,6 +733,8 @@ class Choice:
         if reason in ("stop", "tool_use"):  # the calls decide, as some vendors say one and mean the other
             reason = "tool_use" if self._calls.ever else "stop"
         late = {} if model == self._model else {"model": model}
+        if self._early:
+            self._append("annotations", self._early)
         lists = {
             name: known[""] if [*known] == [""] else known for name, known in self._lists.items() if known
         }

@@ -581,6 +581,15 @@ def test_annotations_are_citations_of_the_text_being_written() -> None:
     assert (second.url, third.url, third.cited_text) == ("u1", "u2", "w")
 
 
+def test_annotations_before_a_text_are_citations_of_it() -> None:
+    found = [chunk({"content": "", "annotations": [annotation(n)]}) for n in range(2)]
+    message = reply(
+        *found, chunk({"reasoning": "Hm"}), text("a"), chunk({"annotations": [annotation(2)]}, "stop")
+    )
+    assert [citation.url for citation in message.merged_content[1].citations] == ["u0", "u1", "u2"]
+    assert "annotations" not in message.metadata
+
+
 def test_annotations_without_a_text_are_kept_for_the_finish() -> None:
     message = reply(chunk({"content": "a"}), chunk({}, "stop"), chunk({"annotations": [annotation(0)]}))
     assert message.merged_content[0].citations == ()

@@ -55,7 +55,11 @@ def _reasoning(block: Told) -> str:
 
 def _cohere_citations(expectation: Told) -> list[Any]:
     """The reference gives those that number their citations to the message, not to a block."""
-    return [found for found in expectation.get("citations", ()) if "sources" in found]
+    return [
+        found
+        for found in expectation.get("citations", ())
+        if "sources" in found or found.get("type") == "url_citation"
+    ]
 
 
 def _gemini_citations(expectation: Told) -> list[Any]:
