@@ -34,6 +34,7 @@ from rxdelta.core import (
     ToolCall,
     clean_text,
     freeze,
+    is_mapping,
     thaw,
     with_news,
 )
@@ -109,7 +110,7 @@ class AiSdkEncoder:
         reasoning: bool = True,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        check_options(message_id, choice, sdk_version)
+        _check_options(message_id, choice, sdk_version, metadata)
         self._message_id = message_id
         self._choice = choice
         self._can_reset = self._has_custom = self._has_citations = sdk_version >= 7
@@ -918,7 +919,7 @@ def _kind(block: ContentPart | ToolCall) -> Literal["text", "reasoning", "call",
     return "output" if block.type == "server_tool_result" else "whole"
 
 
-def check_options(message_id: object, choice: object, sdk_version: object) -> None:
+def _check_options(message_id: object, choice: object, sdk_version: object, metadata: object) -> None:
     """Raise `InvalidValueError` for what makes no sense."""
     wrong: list[tuple[str, object, str]] = []
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
@@ -927,6 +928,8 @@ def check_options(message_id: object, choice: object, sdk_version: object) -> No
         wrong.append(("choice", choice, "must be a whole number from 0"))
     if isinstance(sdk_version, bool) or sdk_version not in (5, 6, 7):
         wrong.append(("sdk_version", sdk_version, "must be 5, 6 or 7"))
+    if metadata is not None and not is_mapping(metadata):
+        wrong.append(("metadata", metadata, "must be a mapping"))
     if wrong:
         raise InvalidValueError.of(wrong)
 

@@ -1,0 +1,184 @@
+"""`to_ai_sdk` as an operator: when its frames come, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex.subject import Subject
+from support.ai_sdk import frames_of, read
+from support.marbles import BOOM, marbles, run
+
+import rxdelta as rd
+
+ev = rd.events
+EVENTS = {
+    "s": ev.MessageStart("m1"),
+    "b": ev.BlockStart(0, {"type": "text"}),
+    "x": ev.TextDelta(0, "Hi"),
+    "f": ev.BlockFinish(0),
+    "e": ev.MessageFinish("stop"),
+    "i": ev.MessageInterrupted("user"),
+    "p": ev.ProviderEvent("x", "ping"),
+}
+TEXT = ["text-start", "text-delta", "text-end"]
+END = ["finish", "DONE"]
+
+
+def name(frame: Any) -> str:
+    return "DONE" if frame is rd.wire.DONE else str(frame["type"])
+
+
+def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+    """(tick, what) for a source of these events."""
+    messages, _ = run(marbles(diagram, EVENTS, start=0), rd.to_ai_sdk(on_error=lambda error: "no"), **more)
+    return [
+        (one.time - 200, name(one.value.value) if one.value.kind == "N" else one.value.kind)
+        for one in messages
+    ]
+
+
+def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
+    assert told("sb-x-f-e---|") == [
+        (0, "start"),
+        (0, "start-step"),
+        (1, "text-start"),
+        (3, "text-delta"),
+        (5, "text-end"),
+        (7, "finish-step"),
+        (11, "finish"),
+        (11, "DONE"),
+        (11, "C"),
+    ]
+
+
+def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
+    assert told("s-p-e|")[2:] == [(4, "finish-step"), (5, "finish"), (5, "DONE"), (5, "C")]
+
+
+def test_an_empty_source_was_cut_off() -> None:
+    assert told("--|") == [(2, "start"), (2, "error"), (2, "DONE"), (2, "C")]
+
+
+def test_a_silent_source_gives_nothing() -> None:
+    assert told("-----") == []
+
+
+def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
+    assert [what for _, what in told("sbx#")][-6:] == [
+        "text-end",
+        "finish-step",
+        "message-metadata",
+        "error",
+        "DONE",
+        "C",
+    ]
+
+
+def test_a_message_without_its_finish_was_cut_off() -> None:
+    assert [what for _, what in told("sbxf|")][-3:] == ["error", "DONE", "C"]
+
+
+def test_a_stop_is_an_abort() -> None:
+    assert [what for _, what in told("sbxi|")][-3:] == ["abort", "DONE", "C"]
+
+
+def test_disposal_stops_the_source() -> None:
+    messages, subscriptions = run(marbles("sb-x-f-e|", EVENTS, start=0), rd.to_ai_sdk(), disposed=202)
+    assert len(messages) == 3
+    assert [(one.subscribe, one.unsubscribe) for one in subscriptions] == [(200, 202)]
+
+
+def test_two_subscriptions_share_nothing() -> None:
+    frames = rx.from_iterable([EVENTS[one] for one in "sbxfe"]).pipe(rd.to_ai_sdk())
+    seen: list[list[Any]] = [[], []]
+    for one in seen:
+        frames.subscribe(one.append)
+    assert seen[0] == seen[1] == frames_of([EVENTS[one] for one in "sbxfe"])
+
+
+def test_a_synchronous_source_is_told_synchronously() -> None:
+    seen: list[Any] = []
+    rx.from_iterable([EVENTS[one] for one in "sbxfe"]).pipe(rd.to_ai_sdk()).subscribe(seen.append)
+    assert [name(one) for one in seen] == ["start", "start-step", *TEXT, "finish-step", *END]
+
+
+def test_a_reader_may_leave_in_the_middle_of_an_events_frames() -> None:
+    source: Subject[Any] = Subject()
+    seen: list[Any] = []
+
+    def leave(frame: Any) -> None:
+        seen.append(frame)
+        subscription.dispose()
+
+    subscription = source.pipe(rd.to_ai_sdk()).subscribe(leave)
+    source.on_next(EVENTS["s"])
+    assert [name(one) for one in seen] == ["start"]
+    assert not source.observers
+
+
+def test_what_a_reader_pushes_while_it_is_told_waits_its_turn() -> None:
+    source: Subject[Any] = Subject()
+    seen: list[Any] = []
+
+    def draw(frame: Any) -> None:
+        seen.append(frame)
+        if name(frame) == "start":
+            for one in "bxfe":
+                source.on_next(EVENTS[one])
+            source.on_completed()
+
+    source.pipe(rd.to_ai_sdk()).subscribe(draw)
+    source.on_next(EVENTS["s"])
+    read(seen)
+    assert [name(one) for one in seen] == ["start", "start-step", *TEXT, "finish-step", *END]
+
+
+def test_what_is_no_event_ends_it_with_an_error_and_leaves_the_source() -> None:
+    source: Subject[Any] = Subject()
+    seen: list[Any] = []
+    errors: list[Exception] = []
+    source.pipe(rd.to_ai_sdk(on_error=lambda error: errors.append(error) or "no")).subscribe(seen.append)
+    source.on_next(EVENTS["s"])
+    source.on_next({"choices": []})
+    assert [name(one) for one in seen][-2:] == ["error", "DONE"]
+    assert [type(one) for one in errors] == [rd.InvalidValueError]
+    assert not source.observers
+
+
+def test_an_error_of_the_source_is_what_may_be_told_of() -> None:
+    seen: list[Exception] = []
+    rx.throw(BOOM).pipe(rd.to_ai_sdk(on_error=lambda error: seen.append(error) or "no")).subscribe()
+    assert seen == [BOOM]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"message_id": ""}, "message_id"),
+        ({"message_id": 1}, "message_id"),
+        ({"choice": -1}, "choice"),
+        ({"choice": True}, "choice"),
+        ({"sdk_version": 4}, "sdk_version"),
+        ({"sdk_version": "7"}, "sdk_version"),
+        ({"metadata": {"a": object()}}, "metadata"),
+        ({"metadata": []}, "metadata"),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_refused_at_once(wrong: dict[str, Any], field: str) -> None:
+    with pytest.raises(rd.InvalidValueError, match=field):
+        rd.to_ai_sdk(**wrong)
+
+
+def test_tools_run_on_the_server_show_their_results() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "add", "args": {"a": 1, "b": 2}}
+    events = [EVENTS["s"], ev.BlockStart(0, call), ev.BlockFinish(0), EVENTS["e"]]
+    frames = rx.from_iterable(events).pipe(rd.run_tools({"add": lambda a, b: a + b}), rd.to_ai_sdk())
+
+    async def collect() -> list[Any]:
+        return [frame async for frame in rd.iterate(frames)]
+
+    (part,) = [part for part in read(asyncio.run(collect())).parts if "toolCallId" in part]
+    assert (part["state"], part["output"]) == ("output-available", 3)

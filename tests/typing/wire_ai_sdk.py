@@ -1,0 +1,33 @@
+"""What type checkers infer of the AI SDK's stream. Never run: `mypy --strict tests/typing` and `pyright tests/typing`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, assert_type
+
+from reactivex import Observable
+
+import rxdelta as rd
+
+
+def frames(events: Observable[rd.Event]) -> None:
+    assert_type(events.pipe(rd.to_ai_sdk()), Observable[rd.wire.AiSdkFrame | rd.wire.Done])
+    assert_type(events.pipe(rd.to_ai_sdk("m1", sdk_version=6), rd.to_sse()), Observable[bytes])
+    assert_type(events.pipe(rd.to_ai_sdk(on_error=str, metadata={"at": 1}), rd.to_sse(15)), Observable[bytes])
+
+
+def told_apart(frame: rd.wire.AiSdkFrame) -> None:
+    if frame["type"] == "tool-input-delta":
+        assert_type(frame["inputTextDelta"], str)
+
+
+def messages(body: Mapping[str, Any]) -> None:
+    assert_type(rd.from_ai_sdk(body["messages"]), list[rd.Message])
+    assert_type(rd.from_ai_sdk([], system=True), list[rd.Message])
+
+
+def operators() -> tuple[Any, ...]:
+    make: Callable[[Observable[rd.Event]], Observable[rd.wire.AiSdkFrame | rd.wire.Done]] = rd.to_ai_sdk()
+    encoder: rd.wire.Encoder[rd.wire.AiSdkFrame | rd.wire.Done] = rd.wire.AiSdkEncoder()
+    rd.to_ai_sdk(sdk_version="7")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    return make, encoder

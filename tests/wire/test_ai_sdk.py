@@ -1,0 +1,649 @@
+"""The UI message stream of the AI SDK: its rules one by one, over anything, over every recorded reply, and its client."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from core.strategies import events as any_event
+from core.strategies import every_event, fold
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from support.ai_sdk import Client, frames_of, read, said_by, said_in
+from support.clients import ask
+from support.shared import recordings
+
+import rxdelta as rd
+
+ev = rd.events
+DONE = rd.wire.DONE
+START = ev.MessageStart("m1", "small")
+STOP = ev.MessageFinish("stop")
+TEXT = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi"), ev.BlockFinish(0)]
+CALL = [
+    ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "look"}),
+    ev.ToolCallDelta(1, '{"at": '),
+    ev.ToolCallDelta(1, '"sea"}'),
+    ev.BlockFinish(1),
+]
+SERVER = {"type": "server_tool_call", "id": "s1", "name": "web", "args": {"q": "x"}}
+OUTPUT = {"type": "server_tool_result", "tool_call_id": "s1", "output": [1], "status": "success"}
+
+
+def types(frames: list[Any]) -> list[str]:
+    return ["DONE" if frame is DONE else frame["type"] for frame in frames]
+
+
+def told(*events: Any, **options: Any) -> list[Any]:
+    """The frames of a message with these events, without those of every message; rules held."""
+    frames = frames_of([START, *events, STOP], **options)
+    read(frames, options.get("sdk_version", 7))
+    return frames[2:-3]
+
+
+def of_type(kind: str, frames: list[Any]) -> list[Any]:
+    return [frame for frame in frames if frame is not DONE and frame["type"] == kind]
+
+
+def whole(content: Any, index: int = 1) -> list[Any]:
+    return [ev.BlockStart(index, content), ev.BlockFinish(index)]
+
+
+# Rule by rule.
+
+
+def test_u1_it_starts_once_with_the_id_that_is_given_and_a_conversation_is_of_steps() -> None:
+    two = [START, *TEXT, STOP, ev.MessageStart("m2"), *TEXT, STOP]
+    frames = frames_of(two, message_id="ui")
+    assert frames[0] == {"type": "start", "messageId": "ui", "messageMetadata": {"model": "small"}}
+    step = ["start-step", "text-start", "text-delta", "text-end", "finish-step"]
+    assert types(frames) == ["start", *step, *step, "finish", "DONE"]
+
+
+def test_u1_without_an_id_the_client_keeps_its_own() -> None:
+    assert "messageId" not in frames_of([START, STOP])[0]
+
+
+def test_u2_parts_have_ids_of_their_own_and_may_overlap() -> None:
+    blocks = [ev.BlockStart(n, {"type": kind}) for n, kind in enumerate(["text", "reasoning", "text"])]
+    deltas = [ev.TextDelta(2, "c"), ev.ReasoningDelta(1, "b"), ev.TextDelta(0, "a")]
+    client = read(frames_of([START, *blocks, *deltas, STOP]))
+    assert [(part["type"], part["text"]) for part in client.parts[1:]] == [
+        ("text", "a"),
+        ("reasoning", "b"),
+        ("text", "c"),
+    ]
+
+
+def test_u2_what_is_open_is_closed_before_its_step() -> None:
+    frames = told(ev.BlockStart(0, {"type": "text", "text": "Hi"}), CALL[0])
+    assert (
+        types(frames)
+        == [
+            "text-start",
+            "text-delta",
+            "tool-input-start",
+            "text-end",
+            "tool-input-available",
+            "finish-step",
+        ][:5]
+    )
+
+
+def test_u3_a_call_streams_its_input_and_is_then_whole() -> None:
+    assert told(*CALL) == [
+        {"type": "tool-input-start", "toolCallId": "c1", "toolName": "look"},
+        {"type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": '{"at": '},
+        {"type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": '"sea"}'},
+        {"type": "tool-input-available", "toolCallId": "c1", "toolName": "look", "input": {"at": "sea"}},
+    ]
+
+
+def test_u3_a_call_waits_for_its_id_and_name() -> None:
+    frames = told(
+        ev.BlockStart(1, {"type": "tool_call"}),
+        ev.ToolCallDelta(1, "{"),
+        ev.BlockDelta(1, {"id": "c1"}),
+        ev.BlockDelta(1, {"name": "look"}),
+        ev.ToolCallDelta(1, "}"),
+    )
+    assert types(frames) == [
+        "tool-input-start",
+        "tool-input-delta",
+        "tool-input-delta",
+        "tool-input-available",
+    ]
+
+
+def test_u3_an_id_that_was_there_before_is_told_apart() -> None:
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
+    frames = frames_of([START, *CALL, result, STOP, ev.MessageStart("m2"), *CALL, result, STOP])
+    calls = [part for part in read(frames).parts if "toolCallId" in part]
+    assert [(call["state"], call["output"]) for call in calls] == [("output-available", "sea")] * 2
+    assert len({call["toolCallId"] for call in calls}) == 2
+
+
+def test_u3_news_of_a_call_wait_for_its_input() -> None:
+    frames = told(*CALL[:2], ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1)), *CALL[2:])
+    assert types(frames)[-2:] == ["tool-input-available", "tool-output-available"]
+
+
+def test_u3_news_of_a_call_that_nobody_knows_are_not_told() -> None:
+    assert told(ev.ToolUpdate("nobody", "completed", "x", rd.ToolResult("nobody", 1))) == []
+
+
+def test_u5_a_call_that_cannot_be_read_is_an_error_with_its_text() -> None:
+    frame = told(CALL[0], ev.ToolCallDelta(1, '{"at": '), ev.BlockFinish(1))[-1]
+    assert (frame["type"], frame["input"]) == ("tool-input-error", '{"at": ')
+    assert frame["errorText"]
+
+
+def test_u5_a_call_cut_by_the_token_limit_is_never_whole() -> None:
+    frames = frames_of([START, *CALL[:3], ev.MessageFinish("length")])
+    assert of_type("tool-input-available", frames) == []
+    assert "token limit" in of_type("tool-input-error", frames)[0]["errorText"]
+    assert frames[-2]["finishReason"] == "length"
+
+
+def test_u6_what_a_tool_has_so_far_is_preliminary() -> None:
+    def update(status: str | None, content: Any = None, **more: Any) -> Any:
+        result = None if content is None else rd.ToolResult("c1", content, **more)
+        return ev.ToolUpdate("c1", status, None, result)
+
+    frames = told(
+        *CALL, update("executing", 1), update(None, 2), update("completed", 3), update("completed", 4)
+    )
+    assert [(frame["output"], frame.get("preliminary")) for frame in frames[4:]] == [
+        (1, True),
+        (2, True),
+        (3, None),
+    ]
+    assert told(*CALL, update("failed", {"no": 1}, is_error=True))[-1]["errorText"] == '{"no": 1}'
+    assert told(*CALL, update("failed"))[-1]["errorText"] == "The tool failed."
+    assert told(*CALL, update("completed"))[-1] == {
+        "type": "tool-output-available",
+        "toolCallId": "c1",
+        "output": None,
+    }
+
+
+def test_u6_a_line_for_people_is_the_title_and_then_data_under_the_calls_id() -> None:
+    reading, read_it = (ev.ToolUpdate("c1", display_text=text) for text in ("Reading", "Read"))
+    frames = told(*CALL[:1], reading, *CALL[1:], read_it, read_it)
+    assert of_type("tool-input-available", frames)[0]["title"] == "Reading"
+    assert of_type("data-tool-update", frames) == [
+        {"type": "data-tool-update", "id": "c1", "data": {"toolCallId": "c1", "displayText": text}}
+        for text in ("Reading", "Read")
+    ]
+
+
+def test_u6_results_come_behind_the_message_too() -> None:
+    frames = frames_of([START, *CALL, STOP, ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1))])
+    assert types(frames)[-4:] == ["finish-step", "tool-output-available", "finish", "DONE"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "more", "word"),
+    [
+        ("stop", [], "stop"),
+        ("end_turn", [], "stop"),
+        (None, [], "stop"),
+        ("tool_use", [], "stop"),
+        ("stop", CALL, "tool-calls"),
+        ("length", CALL, "length"),
+        ("content_filter", [], "content-filter"),
+    ],
+)
+def test_u7_the_reason_is_one_that_the_client_knows(reason: str | None, more: list[Any], word: str) -> None:
+    frames = frames_of([START, *more, ev.MessageFinish(reason)])
+    assert frames[-2]["finishReason"] == frames[-2]["messageMetadata"]["finishReason"] == word
+
+
+def test_u8_an_error_closes_what_is_open_and_says_nothing_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    secret = ValueError("sk-secret")
+    frames = frames_of([START, *TEXT[:2], *CALL[:2]], secret)
+    assert types(frames)[-6:] == [
+        "text-end",
+        "tool-input-error",
+        "finish-step",
+        "message-metadata",
+        "error",
+        "DONE",
+    ]
+    assert "sk-secret" not in repr(frames)
+    assert of_type("error", frames)[0]["errorText"] == rd.wire.MASKED
+    assert of_type("message-metadata", frames)[0]["messageMetadata"]["status"] == "incomplete"
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [secret]
+    assert {record.name for record in caplog.records} == {"rxdelta.wire"}
+
+
+def test_u8_the_caller_says_what_may_be_known() -> None:
+    frames = frames_of([START, *TEXT[:2]], ValueError("busy"), on_error=lambda error: f"sorry: {error}")
+    assert frames[-2] == {"type": "error", "errorText": "sorry: busy"}
+
+
+def test_u8_a_function_that_fails_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(error: Exception) -> str:
+        raise ZeroDivisionError
+
+    assert frames_of([START], ValueError("x"), on_error=fail)[-2]["errorText"] == rd.wire.MASKED
+    assert len(caplog.records) == 1
+
+
+def test_u8_an_error_of_the_provider_is_one_too() -> None:
+    seen: list[Exception] = []
+    frames = frames_of(
+        [START, ev.StreamError("full", "overloaded"), *TEXT],
+        on_error=lambda error: seen.append(error) or "no",
+    )
+    assert types(frames)[-2:] == ["error", "DONE"]
+    assert [(type(error), str(error)) for error in seen] == [(rd.ProviderError, str(seen[0]))]
+
+
+@pytest.mark.parametrize("events", [[], [START], [START, *TEXT], [START, *TEXT, STOP, ev.MessageStart("m2")]])
+def test_u8_a_stream_that_ends_too_early_was_cut_off(events: list[Any]) -> None:
+    seen: list[Exception] = []
+    frames = frames_of(events, on_error=lambda error: seen.append(error) or "cut")
+    read(frames)
+    assert types(frames)[-2:] == ["error", "DONE"]
+    assert isinstance(seen[0], rd.StreamInterrupted)
+
+
+def test_u9_a_stop_is_an_abort_and_what_came_is_kept() -> None:
+    late = ev.ToolUpdate("c1", "failed", None, rd.ToolResult("c1", "stopped", is_error=True))
+    frames = frames_of([START, *CALL, *TEXT[:2], ev.MessageInterrupted("user"), late, *TEXT])
+    client = read(frames)
+    assert types(frames)[-5:] == ["finish-step", "tool-output-error", "message-metadata", "abort", "DONE"]
+    assert frames[-2] == {"type": "abort", "reason": "user"}
+    assert client.metadata["status"] == "interrupted"
+
+
+def test_u10_an_attempt_that_failed_is_taken_back() -> None:
+    usage = rd.TokenUsage(3, 2)
+    frames = frames_of(
+        [
+            START,
+            *TEXT,
+            *CALL,
+            ev.AttemptReset(1, "busy", usage),
+            ev.MessageStart("m2", "large"),
+            *TEXT,
+            *CALL,
+            STOP,
+        ]
+    )
+    client = read(frames)
+    assert types(frames).count("reset-step") == 1
+    assert [part["type"] for part in client.parts] == ["step-start", "text", "tool-input-available"]
+    assert client.metadata["model"] == "large"
+    assert client.metadata["usage"] == {"inputTokens": 3, "outputTokens": 2, "totalTokens": 5}
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_u10_an_older_client_is_told_to_hide_it(version: int) -> None:
+    reset = [START, *TEXT[:2], CALL[0], ev.AttemptReset(1), ev.MessageStart("m2"), *TEXT, STOP]
+    frames = frames_of(reset, sdk_version=version)
+    client = read(frames, version)
+    assert [part["type"] for part in client.parts] == [
+        "step-start",
+        "text",
+        "tool-input-error",
+        "data-attempt-reset",
+        "step-start",
+        "text",
+    ]
+    assert client.parts[3]["data"] == {"attempt": 1}
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_u10_there_is_nothing_to_take_back_where_nothing_was_told(version: int) -> None:
+    frames = frames_of([START, ev.AttemptReset(1), START, STOP], sdk_version=version)
+    assert types(frames) == ["start", "start-step", "finish-step", "finish", "DONE"]
+
+
+def test_u10_a_failed_attempt_of_the_next_request_leaves_the_message_before_it() -> None:
+    frames = frames_of([START, *TEXT, STOP, ev.AttemptReset(1, None, rd.TokenUsage(1, 1)), START])
+    assert "reset-step" not in types(frames)
+    failed = [START, *TEXT, STOP, ev.MessageStart("m2"), *TEXT, ev.AttemptReset(1), START, *TEXT, STOP]
+    assert [part["type"] for part in read(frames_of(failed)).parts] == ["step-start", "text"] * 2
+
+
+def test_u11_a_message_that_was_cut_off_ends_its_step_where_another_begins() -> None:
+    frames = frames_of([START, *TEXT[:2], ev.MessageStart("m2"), *TEXT, STOP])
+    assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Hi"]
+
+
+def test_u12_a_character_that_comes_in_halves_is_told_whole() -> None:
+    halves = [ev.TextDelta(0, "a\ud83d"), ev.TextDelta(0, "\ude00"), ev.TextDelta(0, "b\ud83d")]
+    frames = told(TEXT[0], *halves)
+    assert [frame["delta"] for frame in of_type("text-delta", frames)] == ["a", "😀", "b", "\ufffd"]
+
+
+def test_u13_usage_is_of_all_messages_and_nothing_is_made_up() -> None:
+    usage = ev.UsageUpdate(rd.TokenUsage(2, 3))
+    frames = frames_of([START, usage, STOP, ev.MessageStart("m2"), usage, STOP])
+    assert frames[-2]["messageMetadata"] == {
+        "status": "complete",
+        "finishReason": "stop",
+        "usage": {"inputTokens": 4, "outputTokens": 6, "totalTokens": 10},
+    }
+    assert "usage" not in frames_of([START, STOP])[-2]["messageMetadata"]
+    only = frames_of([START, ev.UsageUpdate(rd.TokenUsage(2, None)), STOP])[-2]["messageMetadata"]
+    assert only["usage"] == {"inputTokens": 2}
+
+
+def test_u13_metadata_of_your_own_come_with_the_start() -> None:
+    assert frames_of([START, STOP], metadata={"at": 1})[0]["messageMetadata"] == {"at": 1, "model": "small"}
+
+
+# What becomes of each kind of block.
+
+
+def test_a_refusal_is_a_text_that_comes_back_as_one() -> None:
+    frames = told(*whole({"type": "refusal", "refusal": "No."}))
+    assert types(frames) == ["text-start", "text-delta", "text-end"]
+    assert frames[-1]["providerMetadata"] == {"rxdelta": {"type": "refusal"}}
+
+
+def test_a_signature_travels_with_its_reasoning() -> None:
+    frames = told(*whole({"type": "reasoning", "reasoning": "Hm.", "signature": "s"}))
+    assert frames[-1]["providerMetadata"] == {"rxdelta": {"options": {"signature": "s"}}}
+
+
+def test_reasoning_may_stay_on_the_server() -> None:
+    frames = told(*whole({"type": "reasoning", "reasoning": "Hm.", "signature": "s"}), *TEXT, reasoning=False)
+    assert types(frames) == ["text-start", "text-delta", "text-end"]
+
+
+def test_a_source_is_told_once_and_its_citations_with_their_text() -> None:
+    cited = [{"url": "https://a", "title": "A", "start_index": 0, "end_index": 2}, {"url": "https://a"}]
+    named = [{"title": "B", "cited_text": "b"}, {"cited_text": "nobody's"}]
+    frames = told(
+        *TEXT[:2],
+        ev.BlockDelta(0, {"citations": cited}),
+        ev.BlockDelta(0, {"citations": [*cited, *named]}),
+        TEXT[2],
+        *whole({"type": "text", "text": "x", "citations": cited}),
+    )
+    assert [frame["url"] for frame in of_type("source-url", frames)] == ["https://a"]
+    assert [frame["title"] for frame in of_type("source-document", frames)] == ["B"]
+    first = of_type("text-end", frames)[0]
+    assert [citation["source"]["sourceType"] for citation in first["citations"]] == ["url", "url", "document"]
+    assert (first["citations"][0]["startIndex"], first["citations"][0]["endIndex"]) == (0, 2)
+    assert len(first["providerMetadata"]["rxdelta"]["citations"]) == 4
+
+
+def test_older_clients_have_no_citations() -> None:
+    frames = told(*whole({"type": "text", "text": "x", "citations": [{"url": "https://a"}]}), sdk_version=6)
+    assert "citations" not in of_type("text-end", frames)[0]
+
+
+def test_a_file_is_told_when_it_is_whole() -> None:
+    image = [ev.BlockStart(1, {"type": "image", "mime_type": "image/webp"}), ev.DataDelta(1, "AA")]
+    (frame,) = told(*image, ev.DataDelta(1, "BB"), ev.BlockFinish(1))
+    assert (frame["url"], frame["mediaType"]) == ("data:image/webp;base64,AABB", "image/webp")
+    assert told(*whole({"type": "file_url", "data": "https://a/b.pdf"}))[0]["url"] == "https://a/b.pdf"
+    assert told(*whole({"type": "video", "url": "https://a/b.mp4"}))[0]["mediaType"] == "video/mp4"
+
+
+def test_half_a_file_is_not_told() -> None:
+    frames = frames_of([START, ev.BlockStart(1, {"type": "image"}), ev.DataDelta(1, "AA")], ValueError())
+    assert of_type("file", frames) == []
+
+
+@pytest.mark.parametrize(("version", "kind"), [(7, "custom"), (6, "data-block")])
+def test_a_block_that_no_part_is_like_goes_whole(version: int, kind: str) -> None:
+    for content in ({"type": "new", "a": 1}, {"type": "file", "file_id": "f1"}, OUTPUT):
+        (frame,) = told(*whole(content), sdk_version=version)
+        assert frame["type"] == kind
+
+
+def test_what_the_provider_ran_itself_is_executed_there() -> None:
+    frames = told(*whole(SERVER, 1), *whole(OUTPUT, 2))
+    available, output = of_type("tool-input-available", frames)[0], frames[-1]
+    assert available["providerExecuted"] is output["providerExecuted"] is True
+    assert output["output"] == [1]
+    failed = told(*whole(SERVER, 1), *whole({**OUTPUT, "output": {"code": 1}, "status": "error"}, 2))[-1]
+    assert (failed["type"], failed["errorText"]) == ("tool-output-error", '{"code": 1}')
+
+
+def test_a_call_of_the_providers_that_was_cut_off_is_an_error_too() -> None:
+    start = ev.BlockStart(1, {"type": "server_tool_call", "id": "s1", "name": "web"})
+    frames = frames_of([START, start, ev.ToolCallDelta(1, '{"q')], ValueError())
+    assert of_type("tool-input-error", frames)[0]["providerExecuted"] is True
+
+
+def test_an_output_that_comes_before_its_calls_end_waits() -> None:
+    frames = told(ev.BlockStart(1, SERVER), *whole(OUTPUT, 2), ev.BlockFinish(1))
+    assert types(frames)[-2:] == ["tool-input-available", "tool-output-available"]
+
+
+def test_what_the_finish_adds_is_told_and_what_it_changes_is_told_anew() -> None:
+    longer = told(*TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Hi there"}))
+    assert [frame["delta"] for frame in of_type("text-delta", longer)] == ["Hi", " there"]
+    other = frames_of([START, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"}), STOP])
+    assert [part.get("text") for part in read(other).parts] == [None, "Bye"]
+
+
+@pytest.mark.parametrize("options", [{"sdk_version": 6}, {}])
+def test_what_cannot_be_taken_back_stays_beside_what_counts(options: Any) -> None:
+    changed = [*CALL, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"})]
+    frames = frames_of([START, *changed, STOP], **options)  # the client may be running the call
+    assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Bye"]
+
+
+def test_an_input_that_the_finish_changes_is_what_counts() -> None:
+    frames = told(*CALL[:2], ev.BlockFinish(1, {"type": "tool_call", "args": {"at": "land"}}))
+    assert frames[-1]["input"] == {"at": "land"}
+
+
+def test_events_of_other_choices_and_of_the_provider_are_not_told() -> None:
+    other = [ev.BlockStart(0, {"type": "text"}, choice=1), ev.TextDelta(0, "no", choice=1)]
+    assert told(*other, ev.ProviderEvent("x", "y", {})) == []
+    frames = frames_of([ev.MessageStart(choice=1), *other, ev.MessageFinish("stop", choice=1)], choice=1)
+    assert read(frames).parts[-1]["text"] == "no"
+
+
+def test_what_is_no_event_is_refused() -> None:
+    with pytest.raises(rd.InvalidValueError, match="decode"):
+        rd.wire.AiSdkEncoder().encode({"choices": []})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_too_much_is_refused_and_what_came_is_closed() -> None:
+    encoder = rd.wire.AiSdkEncoder()
+    encoder.encode(START)
+    for number in range(rd.Limits().blocks):
+        encoder.encode(ev.BlockStart(number, {"type": "image"}))
+    with pytest.raises(rd.LimitExceededError, match="blocks"):
+        encoder.encode(ev.BlockStart(-1, {"type": "text"}))
+
+
+def test_the_headers_are_those_of_the_reference() -> None:
+    headers = rd.wire.AI_SDK_HEADERS
+    assert headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert headers["content-type"].startswith("text/event-stream")
+
+
+# Over anything, and over every recorded reply.
+
+streams = st.lists(st.one_of(any_event(), any_event(), every_event), max_size=25)
+
+
+def frames_of_anything(events: list[Any], error: Exception | None, **options: Any) -> list[Any]:
+    return frames_of(events, error, on_error=lambda error: "An error.", **options)
+
+
+@given(streams, st.sampled_from([5, 6, 7]), st.booleans(), st.sampled_from([None, ValueError("x")]))
+def test_no_order_of_events_breaks_a_rule(
+    events: list[Any], version: int, reasoning: bool, error: Exception | None
+) -> None:
+    read(frames_of_anything(events, error, sdk_version=version, reasoning=reasoning), version)
+
+
+@given(streams)
+def test_what_the_client_reads_keeps_the_events_promise_when_decoded(events: list[Any]) -> None:
+    decoder, promise = rd.providers.decoder("ai-sdk"), rd.Lifecycle()
+    for frame in frames_of_anything(events, None)[:-1]:
+        for event in decoder.decode(frame):
+            if isinstance(event, ev.MessageStart) and promise.close() is None:
+                promise = rd.Lifecycle()  # the next message
+            assert promise.check(event) in (None, "error_event"), event
+
+
+def recorded() -> list[Any]:
+    return [
+        pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
+        for wire_format in rd.providers.FORMATS
+        if wire_format not in ("ag-ui", "ai-sdk", "langchain")  # of which none was recorded
+        for case in recordings(wire_format)
+    ]
+
+
+@cache
+def _events(wire_format: str, chunks: str) -> list[rd.Event]:
+    decoder = rd.providers.decoder(wire_format)
+    events = [event for chunk in json.loads(chunks) for event in decoder.decode(chunk)]
+    return [*events, *decoder.close()]
+
+
+def events_of(wire_format: str, chunks: list[Any]) -> list[rd.Event]:
+    """The events of a recorded reply, up to an error."""
+    events = _events(wire_format, json.dumps(chunks))
+    ends = [place for place, event in enumerate(events) if isinstance(event, ev.StreamError)]
+    return events[: ends[0]] if ends else events
+
+
+@pytest.mark.parametrize(("wire_format", "chunks"), recorded())
+@pytest.mark.parametrize("version", [5, 7])
+def test_a_recorded_reply_keeps_the_rules_and_comes_back(
+    wire_format: str, chunks: list[Any], version: int
+) -> None:
+    events = events_of(wire_format, chunks)
+    frames = frames_of_anything(events, None, sdk_version=version)
+    read(frames, version)
+    reply = rd.thaw(fold(*[event for event in events if getattr(event, "choice", 0) == 0]).to_dict())
+    snapshot = rd.MessageDelta.from_dict(reply)
+    if snapshot.status == "incomplete":
+        return
+    decoder = rd.providers.decoder("ai-sdk")
+    back = fold(*[event for frame in frames[:-1] for event in decoder.decode(frame)])
+    assert said_in(back) == said_in(snapshot)
+
+
+@pytest.mark.parametrize(("wire_format", "chunks"), recorded())
+def test_a_recorded_reply_that_is_cut_anywhere_shows_what_came(wire_format: str, chunks: list[Any]) -> None:
+    events = [one for one in events_of(wire_format, chunks) if getattr(one, "choice", 0) == 0]
+    for end in {1, 2, len(events) // 3, len(events) // 2, len(events) - 1}:
+        client = read(frames_of_anything(events[:end], ValueError()))
+        snapshot = fold(*events[:end])
+        shown = "".join(part["text"] for part in client.parts if part["type"] == "reasoning")
+        assert shown == snapshot.reasoning
+        refusals = [block.text or "" for block in snapshot.blocks if block.type == "refusal"]
+        texts = "".join(part["text"] for part in client.parts if part["type"] == "text")
+        assert sorted(texts) == sorted(snapshot.text + "".join(refusals))
+
+
+# The client itself.
+
+
+def body(frames: list[Any]) -> str:
+    return b"".join(rd.wire.sse_frame(frame) for frame in frames).decode()
+
+
+def test_the_client_ends_up_with_every_recorded_reply() -> None:
+    cases = [(case.id, events_of(*case.values)) for case in recorded() if not case.marks]
+    if not cases:
+        pytest.skip("no streams are here")
+    frames = [frames_of_anything(events, None) for _, events in cases]
+    answers = ask("ai_sdk.mjs", [{"body": body(one), "split": 1000 + 7 * n} for n, one in enumerate(frames)])
+    for (name, events), answer in zip(cases, answers):
+        reply = fold(*[event for event in events if getattr(event, "choice", 0) == 0])
+        assert answer["invalid"] is None, name
+        if reply.status == "incomplete":
+            assert answer["error"] == "Error: An error.", name
+            continue
+        assert (answer["error"], answer["status"]) == (None, "ready"), name
+        if reply.blocks:
+            assert said_by(answer["message"]) == said_in(reply), name
+
+
+def test_the_client_takes_whatever_order_the_events_came_in() -> None:
+    bodies: list[tuple[str, bool]] = []
+
+    @settings(
+        max_examples=150,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
+        deadline=None,
+    )
+    @given(streams)
+    def collect(events: list[Any]) -> None:
+        frames = frames_of_anything(events, None)
+        bodies.append((body(frames), "error" in types(frames)))
+
+    collect()
+    for answer, (_, failed) in zip(ask("ai_sdk.mjs", [{"body": one} for one, _ in bodies]), bodies):
+        assert answer["error"] == ("Error: An error." if failed else None)
+        assert answer["invalid"] is None
+
+
+def test_the_client_reads_it_in_any_pieces_and_runs_each_call_once() -> None:
+    text = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "é漢😀"), ev.BlockFinish(0)]
+    frames = frames_of([START, *text, *CALL, STOP])
+    answers = ask("ai_sdk.mjs", [{"body": body(frames), "split": split} for split in (1, 2, 3, 5)])
+    for answer in answers:
+        assert answer["message"]["parts"][1]["text"] == "é漢😀"
+        assert answer["toolCalls"] == ["c1"]
+        assert answer["finishReason"] == "tool-calls"
+
+
+def test_the_client_drops_an_attempt_that_failed() -> None:
+    frames = frames_of([START, *TEXT, *CALL[:2], ev.AttemptReset(1), ev.MessageStart("m2"), *TEXT, STOP])
+    (answer,) = ask("ai_sdk.mjs", [{"body": body(frames)}])
+    assert [part["type"] for part in answer["message"]["parts"]] == ["step-start", "text"]
+
+
+def test_the_client_sends_back_what_the_next_request_needs() -> None:
+    result = ev.ToolUpdate("c1", "completed", "Looked", rd.ToolResult("c1", {"seen": 1}))
+    thought = whole({"type": "reasoning", "reasoning": "Hm.", "signature": "s"}, 0)
+    turn = [START, *thought, *CALL, STOP, result, ev.MessageStart("m2"), *TEXT, STOP]
+    (answer,) = ask("ai_sdk.mjs", [{"body": body(frames_of(turn))}])
+    request = rd.to_request(rd.from_ai_sdk(answer["messages"]), "anthropic-messages")
+    assert request["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "Well?"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+                {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "sea"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": '{"seen": 1}'}],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Hi"}]},
+    ]
+
+
+def test_the_checker_bites() -> None:
+    for wrong in (
+        [{"type": "text-delta", "id": "1", "delta": "x"}],
+        [{"type": "start"}, {"type": "start"}],
+        [
+            {"type": "start"},
+            {"type": "start-step"},
+            {"type": "text-start", "id": "1"},
+            {"type": "finish-step"},
+        ],
+        [{"type": "start"}, {"type": "new"}],
+        [{"type": "start", "messageId": None}],
+        [{"type": "start"}, DONE],
+    ):
+        client = Client()
+        with pytest.raises((AssertionError, KeyError)):
+            for frame in wrong:
+                client.take(frame)
