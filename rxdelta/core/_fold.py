@@ -368,14 +368,16 @@ class Fold:
         word = event.provider_reason
         if word is None and event.reason not in _REASONS:
             word = event.reason
+        told = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
         return self._show(
             status="length" if reason == "length" else "complete",
             finish_reason=reason,
             provider_finish_reason=word,
             usage=event.usage or head.usage,
             metadata=FrozenDict(
-                {k: v for k, v in {**head.metadata, **event.metadata}.items() if k != "model"}
+                {k: v for k, v in {**head.metadata, **event.metadata}.items() if k not in told}
             ),
+            id=event.id if head.id is None else head.id,
             model=event.model if head.model is None else head.model,
         )
 

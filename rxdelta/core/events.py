@@ -327,6 +327,12 @@ class MessageFinish:
     choice: int = attrs.field(default=0, kw_only=True)
 
     @property
+    def id(self) -> str | None:
+        """The message's id, where `metadata` has it: the start may have been lost."""
+        found = self.metadata.get("id")
+        return found if isinstance(found, str) else None
+
+    @property
     def model(self) -> str | None:
         """The model, where `metadata` names it."""
         name = self.metadata.get("model_name", self.metadata.get("model"))

@@ -243,6 +243,13 @@ def test_what_the_finish_says_of_the_message_is_kept() -> None:
     assert fold(ev.MessageStart(model="mine"), ev.MessageFinish(metadata={"model": "gpt"})).model == "mine"
 
 
+def test_an_id_that_the_start_did_not_have_may_come_with_the_finish() -> None:
+    late = fold(ev.MessageStart(), ev.MessageFinish(metadata={"id": "m1", "a": 2}))
+    assert (late.id, late.metadata) == ("m1", {"a": 2})
+    other = fold(ev.MessageStart("m1"), ev.MessageFinish(metadata={"id": "m2"}))
+    assert (other.id, other.metadata) == ("m1", {"id": "m2"})
+
+
 @pytest.mark.parametrize(
     ("end", "why"),
     [
