@@ -212,8 +212,10 @@ class GeminiDecoder:
 
     def _finish(self, out: Out, *, broken_off: bool = False) -> None:
         for state in self._candidates.values():
-            if state.word is not None or self._blocked:
-                state.finish(out, self._model, self._extras, broken_off=broken_off)
+            if state.word is None and not self._blocked:
+                state.cut_off(out)
+            else:
+                state.finish(out, self._id, self._model, self._extras, broken_off=broken_off)
 
     def _break_off(self, out: Out, error: Json) -> None:
         message, code = word(error.get("message")), error.get("code")
@@ -314,6 +316,8 @@ class _Candidate:
             at = f"{path}.content.parts[{place}]"
             self.read_part(out, _READ.mapping(part, at), at)
         self.read_citations(out, candidate.get("citationMetadata"), f"{path}.citationMetadata")
+        if not _CONTENT.issuperset(content):
+            remember(self._extras, others(content, _CONTENT))
         if not _CANDIDATE.issuperset(candidate):
             remember(self._extras, _told(candidate, _CANDIDATE))
         if candidate.get("logprobsResult") is not None:
@@ -567,7 +571,15 @@ class _Candidate:
             self._usage = usage
             out.append(events.UsageUpdate(usage, choice=self._number))
 
-    def finish(self, out: Out, model: str | None, extras: Json, *, broken_off: bool) -> None:
+    def cut_off(self, out: Out) -> None:
+        """What had come and was held back."""
+        self._tell_citations(out)
+        if self._call is not None and not self._call.arguments.in_order:
+            self._change(out, self._call.block, {"args": self._call.arguments.whole()})
+
+    def finish(
+        self, out: Out, response_id: str | None, model: str | None, extras: Json, *, broken_off: bool
+    ) -> None:
         if self.writes == "text":
             self._citations += _grounding(self._extras.get("groundingMetadata"))
         self._end_writing(out)
@@ -575,7 +587,8 @@ class _Candidate:
         reason = "content_filter" if self.word is None else _REASONS.get(self.word, "stop")
         if reason == "stop" and self._has_calls:
             reason = "tool_use"
-        late = {} if model == self._model else {"model": model}
+        late = {} if response_id == self._response_id else {"id": response_id}
+        late |= {} if model == self._model else {"model": model}
         metadata = {**late, **extras, **self._extras, **self._lists}
         out.append(events.MessageFinish(reason, self.word, self._usage, metadata, choice=self._number))
 
@@ -954,6 +967,7 @@ _ENVELOPE = frozenset(
 )
 _READ_HERE = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
 _CANDIDATE = frozenset(["index", "content", "finishReason", "citationMetadata", "logprobsResult"])
+_CONTENT = frozenset(["role", "parts"])
 _PART = frozenset(["thought", "thoughtSignature", *_PARTS])
 _CALL = frozenset(["id", "name", "args", "partialArgs", "willContinue"])
 _NONE: frozenset[str] = frozenset()

@@ -86,7 +86,7 @@ class GeminiInteractionsDecoder:
     def __init__(self) -> None:
         self._id: str | None = None
         self._model: str | None = None
-        self._told_model: str | None = None
+        self._told: tuple[str | None, str | None] = (None, None)  # the id and the model
         self._status: str | None = None
         self._extras: dict[str, Any] = {}
         self._figures: dict[str, Any] = {}
@@ -124,6 +124,7 @@ class GeminiInteractionsDecoder:
         out, self._out = self._out, []
         if not self._over and self._started and self._status in _ENDED:
             self._finish(out)
+        self._tell(out)
         self._over = True
         return out
 
@@ -168,7 +169,8 @@ class GeminiInteractionsDecoder:
 
     def read_status(self, out: Out, chunk: Json) -> None:
         self._begin(out)
-        self._status = _READ.text_of(chunk, "status", "") or self._status
+        said = chunk.get("event_type")  # the status by its name, where nothing else says it
+        self._status = _READ.text_of(chunk, "status", "") or _SAYS_STATUS.get(said or "", self._status)
         self._read_usage(chunk.get("usage"), "usage")
         remember(self._extras, others(chunk, _STATUS))
 
@@ -197,7 +199,7 @@ class GeminiInteractionsDecoder:
     def _begin(self, out: Out) -> None:
         if not self._started:
             self._started = True
-            self._told_usage, self._told_model = self._usage, self._model
+            self._told_usage, self._told = self._usage, (self._id, self._model)
             out.append(events.MessageStart(self._id, self._model, self._usage, self._extras))
 
     def _read_interaction(self, interaction: Json, path: str) -> None:
@@ -241,12 +243,21 @@ class GeminiInteractionsDecoder:
         reason = _REASONS.get(self._status or "", "stop")
         if reason == "stop" and self._has_calls:
             reason = "tool_use"
-        late = {} if self._model == self._told_model else {"model": self._model}
+        told_id, told_model = self._told
+        late = {} if self._id == told_id else {"id": self._id}
+        late |= {} if self._model == told_model else {"model": self._model}
         metadata = {**late, **self._extras}
         out.append(events.MessageFinish(reason, self._status, self._usage, metadata))
         self._end()
 
+    def _tell(self, out: Out) -> None:
+        """What had come and was held back, before a stream is broken off."""
+        for step in self._steps.values():
+            if step.writes is not None:
+                step.tell(out)
+
     def _break_off(self, out: Out, error: Json) -> None:
+        self._tell(out)
         message, code = word(error.get("message")), error.get("code")
         if message is None or any(
             value not in NOTHING for name, value in error.items() if name not in _ERROR
@@ -506,7 +517,7 @@ def _show(
     decoder: GeminiInteractionsDecoder, out: Out, step: _Step, found: Json, path: str, *, new: bool = False
 ) -> bool:
     """A text, an image and the like. A text goes on, unless another item of a list begins."""
-    kind = found.get("type")
+    kind = word(found.get("type"))
     if kind == "text":
         text = _READ.text_of(found, "text", path)
         if step.writes != "text" or new:
@@ -632,38 +643,35 @@ def _add_signature(decoder: GeminiInteractionsDecoder, out: Out, step: _Step, de
     return True
 
 
-def _add_arguments(_: GeminiInteractionsDecoder, out: Out, step: _Step, delta: Json) -> bool:
-    if step.writes not in ("call", "server_call"):
-        return False
-    found = delta.get("arguments", delta.get("partial_arguments"))
-    args = _arguments(found, "delta.arguments")
-    if isinstance(args, str) and args:
-        out.append(tool_call_delta(step.block, args))
-    elif args:
-        out.append(events.BlockDelta(step.block, {"args": args}))
-    step.fed |= bool(args)
-    return True
+def _add_arguments(decoder: GeminiInteractionsDecoder, out: Out, step: _Step, delta: Json) -> bool:
+    return step.writes in ("call", "server_call") and _grow_tool(decoder, out, step, delta)
 
 
-def _grow_tool(decoder: GeminiInteractionsDecoder, out: Out, step: _Step, delta: Json) -> bool:
+def _grow_tool(_: GeminiInteractionsDecoder, out: Out, step: _Step, delta: Json) -> bool:
     """More fields of a call, of a tool's call or of its result."""
     if step.writes not in ("call", "server_call", "result"):
         return False
     fields = others(delta, _TOOL_DELTA)
-    if delta.get("result") is not None and step.writes == "result":
-        _add_output(out, step, freeze(delta["result"], lenient=True))
-    if delta.get("is_error") is not None and step.writes == "result":
-        fields["status"] = _status(delta)
-    name, call_id = word(delta.get("name")), real_id(word(delta.get("id")) or "")
-    if step.writes != "result":
-        fields |= ({"name": name} if name else {}) | (
-            {"id": call_id, "synthetic_id": False} if call_id and step.id is None else {}
-        )
-    elif name:
-        fields["name"] = name
+    args: str | Json = ""
+    if word(delta.get("name")):
+        fields["name"] = delta["name"]
+    if step.writes == "result":
+        call_id = real_id(word(delta.get("call_id")) or "")
+        fields |= {"tool_call_id": call_id} if call_id else {}
+        fields |= {"status": _status(delta)} if delta.get("is_error") is not None else {}
+        if delta.get("result") is not None:
+            _add_output(out, step, freeze(delta["result"], lenient=True))
+    else:
+        call_id = real_id(word(delta.get("id")) or "")
+        fields |= {"id": call_id, "synthetic_id": False} if call_id and step.id is None else {}
+        args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
+        fields |= {} if isinstance(args, str) else {"args": args}
+        step.fed |= bool(args)
     if fields:
         out.append(events.BlockDelta(step.block, fields))
-    return step.writes == "result" or _add_arguments(decoder, out, step, delta)
+    if isinstance(args, str) and args:
+        out.append(tool_call_delta(step.block, args))
+    return True
 
 
 def _add_output(out: Out, step: _Step, result: Any) -> None:
@@ -734,6 +742,8 @@ _BODY = ""
 _EVENTS: Mapping[str, Callable[[GeminiInteractionsDecoder, Out, Json], None]] = {
     "interaction.created": GeminiInteractionsDecoder.read_created,
     "interaction.status_update": GeminiInteractionsDecoder.read_status,
+    "interaction.in_progress": GeminiInteractionsDecoder.read_status,
+    "interaction.requires_action": GeminiInteractionsDecoder.read_status,
     "step.start": GeminiInteractionsDecoder.read_start,
     "step.delta": GeminiInteractionsDecoder.read_delta,
     "step.stop": GeminiInteractionsDecoder.read_stop,
@@ -747,6 +757,10 @@ _EVENTS: Mapping[str, Callable[[GeminiInteractionsDecoder, Out, Json], None]] = 
     "interaction.complete": GeminiInteractionsDecoder.read_completed,
     # a whole interaction
     _BODY: GeminiInteractionsDecoder.read_body,
+}
+_SAYS_STATUS = {
+    "interaction.in_progress": "in_progress",
+    "interaction.requires_action": "requires_action",
 }
 _DELTAS = ("step.delta", "content.delta")
 

@@ -115,6 +115,7 @@ class OpenAIResponsesDecoder:
     def close(self) -> Sequence[Event]:
         """End of input. The format leaves nothing open: a message without its last event was cut off."""
         out, self._response.out = self._response.out, []
+        self._response.tell(out)
         self._response.end()
         return out
 
@@ -298,7 +299,7 @@ class _Response:
             wrong = _WRONG.get(reason, _WRONG["incomplete"])
         late = _of_the_message(response)
         if self.started and self.id is None and real_id(word(response.get("id"))):
-            late["response_id"] = response["id"]
+            late["id"] = response["id"]
         if self.started and self.model is None and word(response.get("model")):
             late["model"] = response["model"]
         self._begin(out, response, path)
@@ -316,6 +317,7 @@ class _Response:
     def _leave(self, out: Out, response: Json, status: str, usage: TokenUsage | None) -> None:
         if usage is not None:
             out.append(events.UsageUpdate(usage))
+        self.tell(out)
         rest = {name: value for name, value in response.items() if name != "output"}
         out.append(events.ProviderEvent("openai", f"response.{status}", rest))
         self.end()
@@ -359,6 +361,7 @@ class _Response:
             self._break_off(out, {name: value for name, value in chunk.items() if name != "type"})
 
     def _break_off(self, out: Out, error: Json) -> None:
+        self.tell(out)
         message, code = word(error.get("message")), error.get("code")
         if any(value not in NOTHING and name not in _ERROR for name, value in error.items()):
             out.append(events.ProviderEvent("openai", "error", kept(error)))
@@ -366,6 +369,14 @@ class _Response:
         out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
         self.failed = True
         self.end()
+
+    def tell(self, out: Out) -> None:
+        """What had come and was held back, before a stream is broken off."""
+        for item in self._all:
+            if not item.done:
+                item.tell(out)
+        if self.audio is not None:
+            self.audio.tell(out)
 
     def end(self) -> None:
         self.ended = True
@@ -475,6 +486,9 @@ class _Item:
             events.BlockFinish(self.block, None if item is None else {"type": "non_standard", "value": item})
         )
 
+    def tell(self, _out: Out, /) -> None:
+        """What is told now and then only, up to now."""
+
     def change(self, out: Out, fields: Content) -> None:
         out.append(events.BlockDelta(self.block, fields))
 
@@ -583,6 +597,10 @@ class _Message(_Item):
         if due(len(part.citations), part.told):
             self._tell_citations(out, part)
         return True
+
+    def tell(self, out: Out, /) -> None:
+        for part in self._parts.values():
+            self._tell_citations(out, part)
 
     def _tell_citations(self, out: Out, part: _Part) -> None:
         if len(part.citations) > part.told:
@@ -978,9 +996,9 @@ class _Audio:
         self._transcript.append(piece)
         self._length += len(piece)
         if due(self._length, self._told):
-            self._tell(out)
+            self.tell(out)
 
-    def _tell(self, out: Out) -> None:
+    def tell(self, out: Out) -> None:
         if self._length > self._told:
             self._told = self._length
             self._transcript = ["".join(self._transcript)]
@@ -988,7 +1006,7 @@ class _Audio:
 
     def finish(self, out: Out, /) -> None:
         if self.open:
-            self._tell(out)
+            self.tell(out)
             out.append(events.BlockFinish(self.block))
         self.open = False
 

@@ -397,7 +397,7 @@ def test_a_message_start_that_comes_late_is_told_by_what_may_still_be_told() -> 
     )
     assert violations(late) == []
     snapshot = fold(late)
-    assert (snapshot.text, snapshot.model, snapshot.metadata["id"]) == ("ab", "claude-x", "msg_1")
+    assert (snapshot.text, snapshot.model, snapshot.id) == ("ab", "claude-x", "msg_1")
     assert snapshot.usage is not None
     assert snapshot.usage.input_tokens == 3
 

@@ -664,6 +664,24 @@ def test_a_reason_that_says_nothing_is_no_end(nothing: Any) -> None:
     assert folded(said(text("Hi"), finishReason=nothing)).status == "incomplete"
 
 
+def test_an_id_and_a_model_that_come_late_are_the_messages() -> None:
+    first = {"promptFeedback": {"safetyRatings": []}}
+    reply = folded(first, {**said(text("Hi"), reason="STOP"), "responseId": "r1", "modelVersion": "m"})
+    assert (reply.id, reply.model) == ("r1", "m")
+
+
+def test_citations_held_back_are_told_when_a_stream_is_cut_off() -> None:
+    cited = [said(text("a"), citationMetadata={"citations": [{"uri": f"u{n}"}]}) for n in range(30)]
+    (part,) = folded(*cited).blocks
+    assert isinstance(part, rd.ContentPart)
+    assert len(part.citations) == 30
+
+
+def test_what_else_a_content_says_is_kept() -> None:
+    strange = {"candidates": [{"content": {"parts": [text("Hi")], "mood": "calm"}, "finishReason": "STOP"}]}
+    assert folded(strange).metadata["mood"] == "calm"
+
+
 def test_the_last_finish_reason_counts() -> None:
     assert (
         message(said(text("a"), reason="STOP"), said(reason="RECITATION")).finish_reason == "content_filter"

@@ -137,6 +137,14 @@ def test_an_image_in_a_thought_is_a_block_of_its_own() -> None:
     assert parts_of(found)[1].options["thought"] is True
 
 
+@pytest.mark.parametrize("type", ["hologram", None, 1, [], {}])
+def test_a_content_of_no_known_type_is_kept_whole(type: Any) -> None:
+    strange = {"type": type, "data": "QUJD"}
+    chunks = [CREATED, *step(0, "model_output", content=[strange]), completed()]
+    (part,) = parts_of(message(*chunks))
+    assert (part.type, rd.thaw(part.options)["data"]) == ("unsupported", "QUJD")
+
+
 def test_annotations_are_the_texts_citations() -> None:
     annotation = {
         "type": "url_citation",
@@ -226,6 +234,12 @@ def test_a_call_without_an_id_gets_one() -> None:
     assert (call.call_id, call.metadata["synthetic_id"]) == ("v1_1-0", True)
 
 
+def test_arguments_may_bring_the_id_and_signature_of_their_call() -> None:
+    piece = delta(0, "arguments_delta", id="c1", signature="s", arguments='{"a": 1}')
+    (call,) = message(CREATED, *step(0, "function_call", piece, name="f"), completed()).tool_calls
+    assert (call.call_id, call.arguments, call.metadata["signature"]) == ("c1", {"a": 1}, "s")
+
+
 def test_a_call_without_arguments_waits_for_what_follows() -> None:
     chunks = [CREATED, *step(0, "function_call", id="c1", name="f", arguments={})]
     assert folded(*chunks).tool_calls[0].status == "incomplete"
@@ -301,6 +315,12 @@ def test_the_result_of_code_is_a_text_that_goes_on() -> None:
     assert (part.options["output"], part.options["status"]) == ("abc", "error")
 
 
+def test_a_result_may_say_only_later_which_call_it_is_of() -> None:
+    piece = delta(0, "google_search_result", call_id="s1", result=[{"title": "Tides"}])
+    (part,) = parts_of(message(CREATED, *step(0, "google_search_result", piece), completed()))
+    assert part.options["tool_call_id"] == "s1"
+
+
 def test_a_result_comes_whole_in_its_start() -> None:
     (part,) = parts_of(
         message(CREATED, *step(0, "url_context_result", call_id="x", result=[1], signature="s"), completed())
@@ -371,6 +391,22 @@ def test_a_lost_last_event_is_made_up_for_by_the_status() -> None:
     update = {"event_type": "interaction.status_update", "interaction_id": "v1_1", "status": "completed"}
     assert message(CREATED, *step(0, "model_output", text(0, "Hi")), update).finish_reason == "stop"
     assert folded(CREATED, *step(0, "model_output", text(0, "Hi"))).status == "incomplete"
+
+
+def test_a_status_may_be_the_name_of_an_event() -> None:
+    begun, needed = ({"event_type": f"interaction.{name}"} for name in ("in_progress", "requires_action"))
+    chunks = [CREATED, begun, *step(0, "function_call", id="c1", name="f")]
+    assert folded(*chunks).status == "incomplete"
+    assert message(*chunks, needed).provider_finish_reason == "requires_action"
+
+
+def test_citations_held_back_are_told_when_a_stream_is_cut_off() -> None:
+    notes = [delta(0, "text_annotation_delta", annotations=[{"url": f"u{n}"}]) for n in range(30)]
+    chunks = [CREATED, start(0, "model_output"), text(0, "Hi"), *notes]
+    for end in ([], [{"event_type": "error", "error": {"message": "Oh"}}]):
+        (part,) = folded(*chunks, *end).blocks
+        assert isinstance(part, rd.ContentPart)
+        assert len(part.citations) == 30
 
 
 def test_usage_is_a_running_total_and_the_last_event_has_the_last() -> None:

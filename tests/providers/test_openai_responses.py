@@ -367,6 +367,12 @@ def test_many_annotations_are_told_in_linear_space() -> None:
         assert len(only(snapshot).citations) == count
 
 
+def test_citations_held_back_are_told_when_a_stream_is_cut_off() -> None:
+    chunks = [created(), added(message()), text("Hi"), *(noted(n) for n in range(30))]
+    for end in ([], [{"type": "error", "message": "Oh"}]):
+        assert len(only(reply(*chunks, *end)).citations) == 30
+
+
 def test_logprobs_are_the_finished_ones_or_those_of_the_pieces() -> None:
     one, two = ({"token": token, "logprob": -0.5} for token in "ab")
     pieces = [text("a", logprobs=[one]), text("b", logprobs=[two])]
@@ -1052,7 +1058,7 @@ def test_a_stream_that_begins_in_the_middle_is_read_from_there() -> None:
     queued = {"type": "response.queued", "sequence_number": 7, "response": response("queued")}
     assert reply(queued, added(message()), text("Hello"), done(said), completed(said)).id == "resp_1"
     late = reply(text("Hello"), completed(said))
-    assert (late.id, late.model, late.metadata["response_id"]) == (None, "m", "resp_1")
+    assert (late.id, late.model, dict(late.metadata)) == ("resp_1", "m", {"created_at": 5})
 
 
 @pytest.mark.parametrize(
