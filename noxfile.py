@@ -52,8 +52,9 @@ def typing(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Time for each delta, as ratios against peers in the same run; results go to benchmarks/results/."""
-    session.install("-e", ".[all]", *group("judges"))
+    session.install("-e", ".[all]", *group("judges"), "pydantic-ai-slim==2.68.0", "ag-ui-protocol")
     session.run("python", "benchmarks/fold.py", *session.posargs)
+    session.run("python", "benchmarks/wire.py")
 
 
 @nox.session

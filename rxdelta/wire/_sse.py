@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rxdelta.core import InvalidValueError, thaw
+from rxdelta.core import InvalidValueError
 
 __all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "sse_frame"]
 
@@ -52,12 +52,15 @@ def sse_frame(frame: object) -> bytes:
 def _data(frame: Any) -> str:
     if frame is DONE:
         return "[DONE]"
-    if isinstance(frame, Mapping):
+    if isinstance(frame, dict):
         try:
-            return json.dumps(thaw(frame), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            return _write(frame)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     dump = getattr(frame, "model_dump_json", None)
     if callable(dump):
         return str(dump(by_alias=True, exclude_none=True))
     raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
+
+
+_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
