@@ -21,8 +21,9 @@ with the input.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
 Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
-details alone the signatures and the encrypted reasoning that it wants back. Mistral's way, parts of type
-`thinking` in a list as `content`, is read too, and Databricks', of type `reasoning` with a `summary`.
+details alone the signatures and the encrypted reasoning that it wants back; LiteLLM does the same with
+`reasoning_content` and `thinking_blocks`. Mistral's way, parts of type `thinking` in a list as `content`, is
+read too, and Databricks', of type `reasoning` with a `summary`.
 
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
 give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
@@ -74,6 +75,7 @@ Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _READ = Fields("openai-chat")
+_DETAILS = ("reasoning_details", "thinking_blocks")
 
 
 class OpenAIChatDecoder:
@@ -368,10 +370,11 @@ class Choice:
 
     def read_reasoning(self, out: Out, delta: Json, path: str) -> None:
         told = False
-        if delta.get("reasoning_details") is not None:
-            at = f"{path}.reasoning_details"
-            for place, entry in enumerate(_READ.items(delta["reasoning_details"], at)):
-                told |= self.read_detail(out, entry, f"{at}[{place}]")
+        for field in _DETAILS:
+            if delta.get(field) is not None and not told:  # a gateway may send both
+                at = f"{path}.{field}"
+                for place, entry in enumerate(_READ.items(delta[field], at)):
+                    told |= self.read_detail(out, entry, f"{at}[{place}]", field)
         for field in _REASONING:
             text = _READ.text_of(delta, field, path)
             if text:
@@ -379,24 +382,27 @@ class Choice:
                     self._write(out, "reasoning", text, {"sent_as": field})
                 break
 
-    def read_detail(self, out: Out, found: object, path: str) -> bool:
-        """One entry of `reasoning_details`; whether it had text.
+    def read_detail(self, out: Out, found: object, path: str, sent_as: str = _DETAILS[0]) -> bool:
+        """One entry of `reasoning_details` or `thinking_blocks`; whether it had text.
 
-        What follows a signature is another reasoning if the entry has another `index`.
+        What follows a signature is another reasoning if the entry has another `index`, of which blocks have none.
         """
         entry = _READ.mapping(found, path)
         fields = others(entry, _DETAIL)
-        if word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
+        if sent_as != _DETAILS[0]:
+            fields["sent_as"] = sent_as
+        elif word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
             fields["provider_type"] = entry["type"]
         index, data = entry.get("index"), _READ.text_of(entry, "data", path)
-        text = _READ.text_of(entry, "text", path) or _READ.text_of(entry, "summary", path)
+        text = next(filter(None, (_READ.text_of(entry, name, path) for name in _SAID)), "")
         signature = _READ.text_of(entry, "signature", path)
         if data:
             self._whole(out, {**fields, "type": "reasoning", "redacted": True, "data": data})
         if signature:
             fields["signature"] = signature
         if text:
-            if self._signed is not None and type(index) is int and index != self._signed:
+            numbered = type(index) is int or sent_as != _DETAILS[0]
+            if self._signed is not None and numbered and index != self._signed:
                 self._end_prose(out)
             self._describe(out, fields)
             self._write(out, "reasoning", text, fields)
@@ -932,6 +938,7 @@ _CUT: Mapping[str, str] = {
 _LAST_OBJECTS = ("chat.completion", "chat.completion.done")
 _APPENDED = ("logprobs", "token_ids")
 _REASONING = ("reasoning_content", "reasoning")
+_SAID = ("text", "summary", "thinking")
 _STEPS = "reasoning_steps"
 
 # What is read, or is nothing: ids of single tokens, padding against eavesdroppers, a copy of the text.
@@ -940,12 +947,10 @@ _ENVELOPE = frozenset(
 )
 _GROQ = frozenset(["usage", "error"])
 _CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", *_APPENDED])
-_DELTA = frozenset(
-    ["role", "reasoning_content", "reasoning", "reasoning_details", "token_id", _STEPS, *_FIELDS]
-)
+_DELTA = frozenset(["role", "reasoning_content", "reasoning", "token_id", _STEPS, *_DETAILS, *_FIELDS])
 _FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
 _FUNCTION = frozenset(["name", "arguments", "input"])
-_DETAIL = frozenset(["type", "text", "summary", "data", "signature", "index"])
+_DETAIL = frozenset(["type", "data", "signature", "index", *_SAID])
 _EXECUTED = frozenset(["index", "id", "type", "name", "arguments", "output"])
 _IMAGE = frozenset(["type", "index", "image_url"])
 _URL = frozenset(["url", "type"])

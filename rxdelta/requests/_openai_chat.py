@@ -5,7 +5,7 @@
 
 An assistant's message has one content and one list of calls, so their order among one another isn't kept; the
 provider doesn't tell it either. Reasoning goes back under the name that it came by: `reasoning_details`, whose entries
-are signed or encrypted, `reasoning` or `reasoning_content`. OpenAI itself gives none.
+are signed or encrypted, so are LiteLLM's `thinking_blocks`; `reasoning` or `reasoning_content`. OpenAI itself gives none.
 """
 
 from __future__ import annotations
@@ -101,6 +101,8 @@ def _thinking(part: ContentPart) -> Json:
 
 
 def _reasoning(parts: Sequence[ContentPart]) -> Json:
+    if any(part.options.get("sent_as") == "thinking_blocks" for part in parts):
+        return {"thinking_blocks": [_block(part) for part in parts]}
     if any([*part.options] != ["sent_as"] for part in parts):
         return {"reasoning_details": [_detail(part) for part in parts]}
     found: Json = {}
@@ -108,6 +110,14 @@ def _reasoning(parts: Sequence[ContentPart]) -> Json:
         name = part.options["sent_as"]
         found[name] = found.get(name, "") + (part.text or "")
     return found
+
+
+def _block(part: ContentPart) -> Json:
+    """LiteLLM's way, which is Anthropic's."""
+    if part.options.get("redacted"):
+        return {"type": "redacted_thinking", "data": part.options["data"]}
+    signed = {name: part.options[name] for name in ("signature",) if name in part.options}
+    return {"type": "thinking", "thinking": part.text or "", **signed}
 
 
 def _detail(part: ContentPart) -> Json:

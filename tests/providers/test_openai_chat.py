@@ -343,6 +343,23 @@ def test_a_second_signature_is_not_written_over_the_first() -> None:
     assert [part.options["signature"] for part in message.merged_content] == ["s0", "s1"]
 
 
+def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
+    def thinking(text: str, signature: str = "") -> Chunk:
+        block = {"type": "thinking", "thinking": text, "signature": signature}
+        return chunk({"reasoning_content": text, "thinking_blocks": [block]})
+
+    hidden = {"type": "redacted_thinking", "data": "x"}
+    message = reply(
+        thinking("a"), thinking("b"), thinking("", "s0"), thinking("c"), thinking("", "s1"),
+        chunk({"thinking_blocks": [hidden]}), text("Hi", "stop"),
+    )  # fmt: skip
+    assert shape(message) == [("reasoning", "ab"), ("reasoning", "c"), ("reasoning", None), ("text", "Hi")]
+    sent_as = {"sent_as": "thinking_blocks"}
+    assert [part.options for part in message.merged_content] == [
+        {**sent_as, "signature": "s0"}, {**sent_as, "signature": "s1"}, {**sent_as, "redacted": True, "data": "x"}, {},
+    ]  # fmt: skip
+
+
 # Calls.
 
 

@@ -242,6 +242,18 @@ def test_openrouter_s_details_and_another_vendor_s_field_go_back_as_they_came() 
     assert chat(reply(*plain, text("Hi")))[0]["reasoning_content"] == "ab"
 
 
+def test_litellm_s_thinking_blocks_go_back_as_they_came() -> None:
+    sent_as = {"sent_as": "thinking_blocks"}
+    signed = rd.ContentPart("reasoning", "Hm.", {**sent_as, "signature": "s"})
+    hidden = rd.ContentPart("reasoning", None, {**sent_as, "redacted": True, "data": "abc"})
+    (message,) = chat(reply(signed, hidden, text("Hi")))
+    assert message["thinking_blocks"] == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "abc"},
+    ]
+    assert "reasoning_details" not in message
+
+
 @pytest.mark.parametrize("wrong", [3, None, [3], [None], [["nested"]]])
 def test_what_no_conversation_is_made_of_is_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match=r"messages\[0\]"):
