@@ -65,7 +65,7 @@ AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-messa
 
 Frame: TypeAlias = AiSdkFrame | Done
 Out: TypeAlias = list[Any]
-"""Frames; that they are some is what the tests and the client itself hold."""
+"""Frames, built by what they are known to hold; their types are for those who read them."""
 Index: TypeAlias = int | str
 
 _REASONS = {"stop": "stop", "length": "length", "tool_use": "tool-calls", "content_filter": "content-filter"}
@@ -202,12 +202,8 @@ class AiSdkEncoder:
         step = self._step
         if step is not None:
             self._finish_step(out, step, _CUT)
-            out.append(
-                {
-                    "type": "message-metadata",
-                    "messageMetadata": self._summary(step) | {"status": "incomplete"},
-                }
-            )
+            told = {"status": "incomplete", **self._summary(step)}  # unless the message itself had ended
+            out.append({"type": "message-metadata", "messageMetadata": told})
         out.append({"type": "error", "errorText": self._say(error)})
         self._end(out)
 

@@ -219,6 +219,12 @@ def test_u8_an_error_closes_what_is_open_and_says_nothing_by_itself(caplog: pyte
     assert {record.name for record in caplog.records} == {"rxdelta.wire"}
 
 
+def test_u8_an_error_behind_the_message_leaves_it_complete() -> None:
+    frames = frames_of([START, *CALL, STOP], ValueError("tools"))
+    assert types(frames)[-3:] == ["message-metadata", "error", "DONE"]
+    assert frames[-3]["messageMetadata"]["status"] == "complete"
+
+
 def test_u8_the_caller_says_what_may_be_known() -> None:
     frames = frames_of([START, *TEXT[:2]], ValueError("busy"), on_error=lambda error: f"sorry: {error}")
     assert frames[-2] == {"type": "error", "errorText": "sorry: busy"}
