@@ -100,6 +100,7 @@ class GeminiDecoder:
         self._extras: dict[str, Any] = {}
         self._figures: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
+        self._told_usage: TokenUsage | None = None
         self._usage_sent: object = None  # as it came last
         self._blocked = False
         self._candidates: dict[int, _Candidate] = {}
@@ -173,8 +174,10 @@ class GeminiDecoder:
             index = fields.get("index")
             number = 0 if index is None else _READ.index(index, f"{path}.index")
             self._candidate(out, number).read(out, fields, path)
-        for state in self._candidates.values():
-            state.show_usage(out, self._usage)
+        if self._usage is not self._told_usage:
+            self._told_usage = self._usage
+            for state in self._candidates.values():
+                state.show_usage(out, self._usage)
         if error is not None:
             self._finish(out, broken_off=True)
             self._break_off(out, error)

@@ -770,6 +770,15 @@ def test_usage_is_told_on_change() -> None:
     assert found[0].usage is not None
 
 
+def test_usage_in_a_malformed_chunk_is_told_with_the_next() -> None:
+    decoder = GeminiDecoder()
+    decoder.decode(said(text("Hi")))
+    with pytest.raises(rd.MalformedChunkError):
+        decoder.decode({"candidates": [[]], "usageMetadata": {"promptTokenCount": 3}})
+    found = [*decoder.decode(STOP), *decoder.close()]
+    assert [event.usage.input_tokens for event in found if isinstance(event, UsageUpdate)] == [3]
+
+
 def test_output_that_is_all_thought_is_unknown_which_is_not_0() -> None:
     found = message(usage(promptTokenCount=30, thoughtsTokenCount=1947), STOP).usage
     assert found is not None
