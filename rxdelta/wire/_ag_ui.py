@@ -171,6 +171,7 @@ class AgUiEncoder:
         self._reply = _Reply(1)
         self._calls: dict[str, list[_Call]] = {}  # by the id that a result names
         self._unanswered: dict[str, _Call] = {}  # by the id that the client knows
+        self._late: list[ToolUpdate] = []  # news that wait for the call that has the floor
         self._early: dict[str, list[ToolUpdate]] = {}  # news of calls that haven't been told yet
         self._usage: dict[str | None, dict[str, int]] = {}  # of what has ended, by model
 
@@ -362,7 +363,7 @@ class AgUiEncoder:
             piece = _piece(event)
             lane.fold.grow(piece)
             self._grow(lane, piece)
-        if reply.waiting:
+        if reply.floor is None and (reply.waiting or self._late):
             self._give_the_floor()
 
     def _give_the_floor(self) -> None:
@@ -375,6 +376,17 @@ class AgUiEncoder:
             for event in reply.waiting.pop(next(iter(reply.waiting))):
                 self._of_a_block(event)
         reply.taking_turns = False
+        if reply.floor is None:
+            news, self._late = self._late, []
+            for one in news:
+                self._tool_update(one)
+
+    def _clear_the_floor(self) -> None:
+        """For clients before 1.0: pause what is open. It goes on when more of it comes."""
+        if self._serialize:
+            self._settle(every=True)
+            for lane in [*self._reply.thoughts]:
+                self._pause_thought(lane)
 
     def _block_start(self, event: BlockStart, known: _Lane | None) -> None:
         fold = BlockFold(event)
@@ -426,7 +438,7 @@ class AgUiEncoder:
                 if not lane.done:
                     lane.fold.finish(cut=cut)
                     self._finish(lane)
-            if not reply.waiting:
+            if not reply.waiting and not self._late:
                 break
             self._give_the_floor()
         self._settle(every=True)
@@ -434,7 +446,7 @@ class AgUiEncoder:
     def _finish(self, lane: _Lane, *, told: bool = True) -> None:
         """The block is closed. `told` is whether all that it says has been shown, as far as is known."""
         reply = self._reply
-        if type(lane) is not self._kind_of(lane.fold.block):
+        if type(lane) is not self._kind_of(lane.fold.block) or lane.is_another():
             if self._take_back(reply, lane):
                 self._show_all()
             lane = reply.lanes[lane.index] = self._lane_for(lane.index, BlockFold(lane.fold.block))
@@ -683,12 +695,11 @@ class AgUiEncoder:
         call_id, name = (block.call_id, block.name) if isinstance(block, ToolCall) else (None, None)
         if not force and not (call_id and name):
             return False
-        self._settle(every=self._serialize)
-        if self._serialize:
-            for lane in [*self._reply.thoughts]:
-                self._pause_thought(lane)
+        self._settle()
+        self._clear_the_floor()
         message = call.message = self._message_for()
         call.id = self._unused(call_id or f"call-{self._base()}-{call.index}")
+        call.told = (call_id, name)
         message.calls[call] = None
         self._unanswered[call.id] = call
         kind = {} if block.type == "tool_call" else {"type": block.type}
@@ -704,13 +715,16 @@ class AgUiEncoder:
             self._calls.setdefault(known, []).append(call)
             call.names.append(known)
         for news in self._early.pop(call_id or call.id, ()):
-            self._news(call, news)
+            if self._serialize:
+                self._late.append(news)
+            else:
+                self._news(call, news)
         return True
 
     def _finish_call(self, call: _Call) -> None:
         call.done = True
         if not call.ended:
-            call.ended = True
+            call.ended, call.finished = True, call.fold.block
             self._tell(self._ag.ToolCallEndEvent(tool_call_id=call.id, metadata=_metadata(call.facts())))
             if (secret := call.secret()) is not None:
                 self._tell(
@@ -726,7 +740,10 @@ class AgUiEncoder:
 
     def _tool_update(self, event: ToolUpdate) -> None:
         calls = self._calls.get(event.call_id)
-        if calls:
+        if self._reply.floor is not None:
+            self._late.append(event)
+        elif calls:
+            self._clear_the_floor()
             for call in [*calls]:
                 self._news(call, event)
         elif not self._reply.over:
@@ -794,6 +811,7 @@ class AgUiEncoder:
                 self._answer(calls[-1], _answer_of(output, {"block": said}))
             return
         self._settle()
+        self._clear_the_floor()
         lane.id = lane.id or self._next_id()
         self._reply.entries.setdefault(lane)
         self._tell(
@@ -889,6 +907,10 @@ class _Lane:
         self.pieces: list[str] = []  # as they were shown
         self.half = ""  # the first half of a character
         self.contradicted = False
+
+    def is_another(self) -> bool:
+        """Whether the block has become one that what was shown can't be continued to."""
+        return False
 
     @property
     def part(self) -> ContentPart:
@@ -1005,12 +1027,20 @@ class _Call(_Lane):
     message: _Text | None = None
     ended = settled = False
     partial: ToolResult | None = None
+    told: tuple[str | None, str | None] = (None, None)  # its id and name
+    finished: Block | None = None
 
     def __init__(self, index: Index, fold: BlockFold) -> None:
         super().__init__(index, fold)
         self.names: list[str] = []
         self.held: list[_Answer] = []
         self.answers: list[Any] = []
+
+    def is_another(self) -> bool:
+        block = self.fold.block
+        if self.message is None or not isinstance(block, ToolCall):
+            return False
+        return (block.call_id, block.name) != self.told or (self.ended and block != self.finished)
 
     @property
     def name(self) -> str:

@@ -62,7 +62,9 @@ class AgUiClient:
         self.open[space].remove(id)
 
     def _run_started(self, frame: Json) -> None:
-        assert frame["threadId"] and frame["runId"] and frame["protocolVersion"] == "1.0"
+        assert frame["threadId"]
+        assert frame["runId"]
+        assert frame["protocolVersion"] == "1.0"
         self.state = "running"
 
     def _run_finished(self, frame: Json) -> None:
@@ -70,7 +72,7 @@ class AgUiClient:
         self.state = "finished"
         outcome = frame.get("outcome", {"type": "success"})
         if outcome["type"] == "success":
-            mine = [id for id in self.started if id not in self.answered]
+            mine = [known for known in self.started if known not in self.answered]
             named = outcome.get("pendingToolCallIds", [])
             assert set(named) <= set(mine)
             self.pending = named or mine
@@ -129,23 +131,23 @@ class AgUiClient:
         self._leave("span", frame["messageId"])
 
     def _reasoning_encrypted_value(self, frame: Json) -> None:
-        id = frame["entityId"]
-        found = self._call(id) if frame["subtype"] == "tool-call" else None
-        target = found[1] if found is not None else self._message(id)
+        entity = frame["entityId"]
+        found = self._call(entity) if frame["subtype"] == "tool-call" else None
+        target = found[1] if found is not None else self._message(entity)
         assert target is not None
         target["encryptedValue"] = frame["encryptedValue"]
 
     def _tool_call_start(self, frame: Json) -> None:
-        id, parent_id = frame["toolCallId"], frame["parentMessageId"]
-        self._enter("call", id)
-        self.started += [] if id in self.started else [id]
-        assert self._call(id) is None, "an id that the client has already"
+        call_id, parent_id = frame["toolCallId"], frame["parentMessageId"]
+        self._enter("call", call_id)
+        self.started += [] if call_id in self.started else [call_id]
+        assert self._call(call_id) is None, "an call_id that the client has already"
         parent = self._message(parent_id)
         if parent is None:
             parent = {"id": parent_id, "role": "assistant", "toolCalls": []}
             self.messages.append(parent)
         assert parent["role"] == "assistant", "G6"
-        call: Json = {"id": id, "type": "function"}
+        call: Json = {"id": call_id, "type": "function"}
         call["function"] = {"name": frame["toolCallName"], "arguments": ""}
         self._keep(call, frame)
         parent.setdefault("toolCalls", []).append(call)

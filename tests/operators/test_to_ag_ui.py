@@ -1,0 +1,152 @@
+"""`to_ag_ui` as an operator: when its frames come, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex.subject import Subject
+from support.marbles import BOOM, marbles, run
+
+import rxdelta as rd
+
+ev = rd.events
+EVENTS = {
+    "s": ev.MessageStart("m1"),
+    "b": ev.BlockStart(0, {"type": "text"}),
+    "x": ev.TextDelta(0, "Hi"),
+    "f": ev.BlockFinish(0),
+    "c": ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c1", "name": "f"}),
+    "g": ev.BlockFinish(1),
+    "e": ev.MessageFinish("stop"),
+    "i": ev.MessageInterrupted("user"),
+    "u": ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok")),
+    "p": ev.ProviderEvent("x", "ping"),
+}
+ENDS = [(2, "RUN_STARTED"), (2, "RUN_ERROR"), (2, "C")]
+
+
+def operator(**options: Any) -> Any:
+    return rd.to_ag_ui("t1", "r1", **{"on_error": lambda error: "no", **options})
+
+
+def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
+    """(tick, what) for a source of these events."""
+    messages, _ = run(marbles(diagram, EVENTS, start=0), operator(), **more)
+    return [
+        (one.time - 200, one.value.value.type.value if one.value.kind == "N" else one.value.kind)
+        for one in messages
+    ]
+
+
+def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
+    assert told("sb-x-f-cg-e-u-|") == [
+        (0, "RUN_STARTED"),
+        (3, "TEXT_MESSAGE_START"),
+        (3, "TEXT_MESSAGE_CONTENT"),
+        (7, "TEXT_MESSAGE_END"),
+        (7, "TOOL_CALL_START"),
+        (8, "TOOL_CALL_ARGS"),
+        (8, "TOOL_CALL_END"),
+        (12, "TOOL_CALL_RESULT"),
+        (14, "RUN_FINISHED"),
+        (14, "C"),
+    ]
+
+
+def test_a_text_ends_with_its_message_if_nothing_follows_it() -> None:
+    assert (6, "TEXT_MESSAGE_END") in told("sbxf--e|")
+
+
+def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
+    assert told("sp-e-|") == [(0, "RUN_STARTED"), (5, "RUN_FINISHED"), (5, "C")]
+
+
+def test_an_empty_source_was_cut_off() -> None:
+    assert told("--|") == ENDS
+
+
+def test_a_silent_source_is_told_of_nothing() -> None:
+    assert told("-") == []
+
+
+def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
+    assert told("--#") == ENDS
+    assert told("sbx-#")[-3:] == [(4, "TEXT_MESSAGE_END"), (4, "RUN_ERROR"), (4, "C")]
+
+
+def test_a_stopped_message_is_a_run_that_is_cancelled() -> None:
+    assert told("sbx-i|")[-3:] == [(4, "TEXT_MESSAGE_END"), (5, "RUN_FINISHED"), (5, "C")]
+
+
+def test_disposing_disposes_the_source_and_nothing_more_comes() -> None:
+    messages, subscriptions = run(marbles("sb-x-f-e|", EVENTS, start=0), operator(), disposed=204)
+    assert [one.value.value.type.value for one in messages] == [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+    ]
+    assert [(one.subscribe, one.unsubscribe) for one in subscriptions] == [(200, 204)]
+
+
+def test_a_source_that_calls_at_once_is_told_of_at_once() -> None:
+    seen: list[str] = []
+    rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator()).subscribe(
+        lambda frame: seen.append(frame.type.value)
+    )
+    assert seen[0] == "RUN_STARTED"
+    assert seen[-1] == "RUN_FINISHED"
+
+
+def test_what_is_pushed_while_it_tells_waits_its_turn() -> None:
+    source: Subject[Any] = Subject()
+    seen: list[str] = []
+
+    def take(frame: Any) -> None:
+        if frame.type.value == "TEXT_MESSAGE_START":
+            source.on_next(ev.TextDelta(0, " there"))
+        seen.append(getattr(frame, "delta", frame.type.value))
+
+    source.pipe(operator()).subscribe(take)
+    for key in "sbxfe":
+        source.on_next(EVENTS[key])
+    assert seen == ["RUN_STARTED", "TEXT_MESSAGE_START", "Hi", " there", "TEXT_MESSAGE_END"]
+
+
+def test_each_subscription_is_a_run_of_its_own() -> None:
+    told = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator(messages=iter([])))
+    runs: list[list[Any]] = [[], []]
+    for one in runs:
+        told.subscribe(one.append)
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 5
+
+
+def test_a_limit_that_is_passed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rxdelta.wire import _ag_ui
+
+    monkeypatch.setattr(_ag_ui, "DEFAULT_LIMITS", rd.Limits(blocks=1))
+    kinds = [kind for _, kind in told("sbxc-e|")]
+    assert kinds == [
+        "RUN_STARTED",
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "RUN_ERROR",
+        "C",
+    ]
+
+
+def test_the_error_is_the_sources_own() -> None:
+    seen: list[Exception] = []
+    rx.throw(BOOM).pipe(operator(on_error=lambda error: seen.append(error) or "no")).subscribe()
+    assert seen == [BOOM]
+
+
+def test_it_reaches_the_wire_through_to_sse() -> None:
+    frames = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator(), rd.to_sse())
+    seen: list[bytes] = []
+    frames.subscribe(seen.append)
+    assert seen[2] == b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Hi"}\n\n'
+    assert rd.wire.AG_UI_HEADERS["content-type"].startswith("text/event-stream")

@@ -1,0 +1,352 @@
+"""AG-UI's runs: what becomes of what, and that what `to_ag_ui` writes comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ag_ui import core as ag
+from core.strategies import json_objects, json_values
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.ag_ui import frames_of
+from support.shared import recordings
+
+import rxdelta as rd
+from rxdelta.core import events as ev
+
+Json = dict[str, Any]
+START: Json = {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"}
+END: Json = {"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1"}
+
+
+def text(id: str, *pieces: str, **start: Any) -> list[Json]:
+    return [
+        {"type": "TEXT_MESSAGE_START", "messageId": id, **start},
+        *({"type": "TEXT_MESSAGE_CONTENT", "messageId": id, "delta": piece} for piece in pieces),
+        {"type": "TEXT_MESSAGE_END", "messageId": id},
+    ]
+
+
+def call(id: str, *pieces: str, **start: Any) -> list[Json]:
+    return [
+        {"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": "f", **start},
+        *({"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": piece} for piece in pieces),
+        {"type": "TOOL_CALL_END", "toolCallId": id},
+    ]
+
+
+def decoded(*chunks: Any) -> list[rd.Event]:
+    """The events, which keep the protocol."""
+    decoder, lifecycle = rd.providers.decoder("ag-ui"), rd.Lifecycle()
+    made = [event for chunk in chunks for event in decoder.decode(chunk)]
+    made += decoder.close()
+    for event in made:
+        assert lifecycle.check(event) in (None, "error_event"), event
+    return made
+
+
+def folded(*chunks: Any) -> rd.MessageDelta:
+    fold = rd.Fold()
+    for event in decoded(*chunks):
+        fold.step(event)
+    return fold.snapshot
+
+
+def blocks(*chunks: Any) -> list[Any]:
+    return [(block.type, getattr(block, "text", None)) for block in folded(*chunks).blocks]
+
+
+def test_a_run_is_a_message() -> None:
+    message = folded(START, *text("m1", "Hi", " there"), END).to_message()
+    assert (message.id, message.text, message.finish_reason) == ("m1", "Hi there", "stop")
+    assert message.metadata == {"thread_id": "t1", "run_id": "r1"}
+
+
+def test_the_packages_own_objects_are_read_as_their_json() -> None:
+    objects = [
+        ag.RunStartedEvent(thread_id="t1", run_id="r1"),
+        ag.TextMessageStartEvent(message_id="m1"),
+        ag.TextMessageContentEvent(message_id="m1", delta="Hi"),
+        ag.TextMessageEndEvent(message_id="m1"),
+        ag.StepStartedEvent(step_name="one"),
+        ag.RunFinishedEvent(thread_id="t1", run_id="r1"),
+    ]
+    same = [json.loads(one.model_dump_json(by_alias=True)) for one in objects]
+    assert decoded(*objects) == decoded(*same)
+    assert decoded(*objects)[-2] == ev.ProviderEvent(
+        "ag-ui", "STEP_STARTED", {"type": "STEP_STARTED", "stepName": "one"}
+    )
+
+
+def test_calls_that_interleave_are_told_apart() -> None:
+    (s1, a1, e1), (s2, a2, e2) = call("c1", '{"a": 1}'), call("c2", "{}")
+    message = folded(START, s1, s2, a2, a1, e2, e1, END).to_message()
+    assert [(one.call_id, one.arguments) for one in message.tool_calls] == [("c1", {"a": 1}), ("c2", {})]
+    assert message.finish_reason == "tool_use"
+
+
+def test_a_result_is_its_calls() -> None:
+    result = {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "ok"}
+    (one,) = folded(START, *call("c1", "{}"), result, *text("m2", "Done."), END).to_message().tool_calls
+    assert one.result == rd.ToolResult("c1", "ok")
+    assert one.execution_status() == "completed"
+
+
+def test_a_text_that_goes_on_is_another_block() -> None:
+    assert blocks(START, *text("m1", "a"), *text("m1", "b"), END) == [("text", "a"), ("text", "b")]
+
+
+def test_chunks_begin_and_end_by_themselves() -> None:
+    def chunk(kind: str, **fields: Any) -> Json:
+        return {"type": f"{kind}_CHUNK", **fields}
+
+    chunks = [
+        chunk("REASONING_MESSAGE", messageId="r", delta="hm"),
+        chunk("TEXT_MESSAGE", messageId="m1", delta="a"),
+        chunk("TEXT_MESSAGE", delta="b"),
+        chunk("TEXT_MESSAGE", messageId="m2", delta="c"),
+        chunk("TOOL_CALL", toolCallId="c1", toolCallName="f", delta="{"),
+        chunk("TOOL_CALL", delta="}"),
+    ]
+    snapshot = folded(START, *chunks, END)
+    assert [(one.type, getattr(one, "text", None)) for one in snapshot.blocks] == [
+        ("reasoning", "hm"),
+        ("text", "ab"),
+        ("text", "c"),
+        ("tool_call", None),
+    ]
+    assert snapshot.tool_calls[0].status == "complete"
+
+
+def test_reasoning_gets_what_only_its_provider_can_read() -> None:
+    chunks = [
+        {"type": "REASONING_START", "messageId": "s"},
+        {"type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning"},
+        {"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm"},
+        {"type": "REASONING_MESSAGE_END", "messageId": "r"},
+        {"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "r", "encryptedValue": "x"},
+        {"type": "REASONING_END", "messageId": "s"},
+        *call("c1", "{}"),
+        {
+            "type": "REASONING_ENCRYPTED_VALUE",
+            "subtype": "tool-call",
+            "entityId": "c1",
+            "encryptedValue": "y",
+        },
+    ]
+    thought, asked = folded(START, *chunks, END).blocks
+    assert thought == rd.ContentPart("reasoning", "hm", {"signature": "x"})
+    assert isinstance(asked, rd.ToolCall)
+    assert asked.metadata == {"signature": "y"}
+
+
+def test_the_thinking_of_earlier_versions_is_reasoning() -> None:
+    chunks = [
+        {"type": "THINKING_START"},
+        {"type": "THINKING_TEXT_MESSAGE_START"},
+        {"type": "THINKING_TEXT_MESSAGE_CONTENT", "delta": "hm"},
+        {"type": "THINKING_TEXT_MESSAGE_END"},
+        {"type": "THINKING_END"},
+    ]
+    assert blocks(START, *chunks, *text("m1", "Hi"), END) == [("reasoning", "hm"), ("text", "Hi")]
+
+
+def test_a_snapshot_in_the_midst_of_a_run_replaces_what_it_said() -> None:
+    snapshot = {
+        "type": "MESSAGES_SNAPSHOT",
+        "messages": [
+            {"id": "u1", "role": "user", "content": "Well?"},
+            {"id": "m1", "role": "assistant", "content": "Hello", "toolCalls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+            {"id": "t", "role": "tool", "toolCallId": "c1", "content": "ok"},
+        ],
+    }  # fmt: skip
+    result = {"type": "TOOL_CALL_RESULT", "messageId": "t", "toolCallId": "c1", "content": "ok"}
+    wrong = [*text("m1", "Hexe"), *call("c1", "{}", parentMessageId="m1"), result]
+    message = folded(START, *wrong, snapshot, *text("m2", "Done."), END).to_message()
+    assert message.text == "HelloDone."
+    assert message.attempt == 1
+    assert message.tool_calls[0].result == rd.ToolResult("c1", "ok")
+
+
+def test_a_snapshot_before_a_run_has_said_anything_is_its_history() -> None:
+    history = {"type": "MESSAGES_SNAPSHOT", "messages": [{"id": "a", "role": "assistant", "content": "x"}]}
+    events = decoded(START, history, *text("m1", "Hi"), END)
+    assert isinstance(events[0], ev.ProviderEvent)
+    assert not any(isinstance(event, ev.AttemptReset) for event in events)
+
+
+def test_what_somebody_else_says_is_not_the_agents() -> None:
+    assert blocks(START, *text("u1", "Well?", role="user"), *text("m1", "Hi"), END) == [("text", "Hi")]
+
+
+def test_a_cancelled_run_is_an_interrupted_message() -> None:
+    snapshot = folded(START, *text("m1", "Hi"), {**END, "outcome": {"type": "cancelled"}})
+    assert snapshot.status == "interrupted"
+
+
+def test_a_run_that_waits_for_somebody_says_for_what() -> None:
+    outcome = {"type": "interrupt", "interrupts": [{"id": "i1", "reason": "approval"}]}
+    message = folded(START, *text("m1", "May I?"), {**END, "outcome": outcome}).to_message()
+    assert (message.finish_reason, message.provider_finish_reason) == ("stop", "interrupt")
+    assert message.metadata["interrupts"] == [{"id": "i1", "reason": "approval"}]
+
+
+def test_a_failed_run_is_the_providers_error() -> None:
+    error = {"type": "RUN_ERROR", "message": "Oops", "code": "E1"}
+    assert decoded(START, *text("m1", "Hi"), error, *text("m2", "no"))[-1] == ev.StreamError(
+        "Oops", None, "E1"
+    )
+
+
+def test_usage_of_several_models_is_added_up() -> None:
+    entries = [{"model": "a", "inputTokens": 1, "outputTokens": 2}, {"model": "b", "inputTokens": 3}]
+    message = folded(START, *text("m1", "Hi"), {**END, "usage": entries}).to_message()
+    assert message.usage == rd.TokenUsage(4, 2, {"usage": entries})
+    assert message.model is None
+
+
+def test_several_runs_are_a_conversation() -> None:
+    events = decoded_runs(START, *text("m1", "a"), END, {**START, "runId": "r2"}, *text("m2", "b"), END)
+    assert [event.id for event in events if isinstance(event, ev.MessageStart)] == ["m1", "m2"]
+
+
+def decoded_runs(*chunks: Any) -> list[rd.Event]:
+    decoder = rd.providers.decoder("ag-ui")
+    return [event for chunk in chunks for event in decoder.decode(chunk)]
+
+
+def test_a_run_without_an_end_was_cut_off() -> None:
+    snapshot = folded(START, *text("m1", "Hi"), call("c1", "{")[0])
+    assert snapshot.status == "incomplete"
+    assert snapshot.tool_calls[0].open
+
+
+@pytest.mark.parametrize(
+    ("chunk", "path"),
+    [
+        ({"messageId": "m1"}, "type"),
+        ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": 1}, "delta"),
+        ({"type": "TOOL_CALL_START", "toolCallId": ["c"]}, "toolCallId"),
+        ({"type": "RUN_FINISHED", "outcome": "success"}, "outcome"),
+        ({"type": "RUN_FINISHED", "usage": [1]}, "usage[0]"),
+        ("RUN_STARTED", ""),
+    ],
+)
+def test_a_malformed_chunk_is_named(chunk: Any, path: str) -> None:
+    decoder = rd.providers.decoder("ag-ui")
+    decoder.decode(START)
+    with pytest.raises(rd.MalformedChunkError) as caught:
+        decoder.decode(chunk)
+    assert (caught.value.wire_format, caught.value.path) == ("ag-ui", path)
+
+
+KINDS = st.sampled_from(
+    [
+        "RUN_STARTED RUN_FINISHED RUN_ERROR TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TEXT_MESSAGE_CHUNK",
+        "TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END TOOL_CALL_CHUNK TOOL_CALL_RESULT MESSAGES_SNAPSHOT CUSTOM RAW",
+        "REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT REASONING_MESSAGE_END REASONING_END",
+        "REASONING_MESSAGE_CHUNK REASONING_ENCRYPTED_VALUE ACTIVITY_SNAPSHOT STATE_DELTA NEW",
+    ]
+).flatmap(lambda line: st.sampled_from(line.split()))
+SOME_IDS = st.sampled_from(["a", "b", ""])
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"id": SOME_IDS, "role": st.sampled_from(["user", "assistant", "reasoning", "tool", "activity"])},
+        optional={
+            "content": st.text(max_size=3) | json_values,
+            "toolCallId": SOME_IDS,
+            "toolCalls": st.lists(
+                st.fixed_dictionaries(
+                    {"id": SOME_IDS},
+                    optional={"function": st.just({"name": "f", "arguments": "{}"})},
+                ),
+                max_size=2,
+            ),
+        },
+    ),
+    max_size=3,
+)
+CHUNKS = st.fixed_dictionaries(
+    {"type": KINDS},
+    optional={
+        "messageId": SOME_IDS,
+        "toolCallId": SOME_IDS,
+        "entityId": SOME_IDS,
+        "toolCallName": st.just("f"),
+        "delta": st.text(max_size=3) | json_values,
+        "content": st.text(max_size=3) | json_objects,
+        "encryptedValue": st.just("x"),
+        "subtype": st.sampled_from(["message", "tool-call"]),
+        "outcome": st.sampled_from([{"type": "success"}, {"type": "cancelled"}]) | json_objects,
+        "messages": MESSAGES,
+        "activityType": st.sampled_from(["rxdelta.image", "mine"]),
+        "metadata": st.builds(lambda facts: {"rxdelta": facts}, json_objects),
+    },
+)
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(CHUNKS, max_size=12))
+def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chunks: list[Json]) -> None:
+    decoder, lifecycle, fold = rd.providers.decoder("ag-ui"), rd.Lifecycle(), rd.Fold()
+    over = False
+
+    def take(events: Any) -> None:
+        nonlocal lifecycle, fold, over
+        for event in events:
+            assert not over, event
+            if isinstance(event, ev.StreamError):
+                over = True
+                continue
+            if isinstance(event, ev.MessageStart) and fold.snapshot.status != "incomplete":
+                lifecycle, fold = rd.Lifecycle(), rd.Fold()
+            assert lifecycle.check(event) is None, event
+            fold.step(event)
+
+    for chunk in chunks:
+        try:
+            take(decoder.decode(chunk))
+        except rd.MalformedChunkError:
+            continue
+    take(decoder.close())
+
+
+UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
+CASES = [
+    pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
+    for wire_format in rd.providers.FORMATS
+    if wire_format not in UNRECORDED
+    for case in recordings(wire_format)
+]
+
+
+@pytest.mark.parametrize(("wire_format", "chunks"), CASES)
+def test_what_to_ag_ui_writes_of_a_recorded_stream_comes_back(wire_format: str, chunks: list[Any]) -> None:
+    decoder, fold = rd.providers.decoder(wire_format), rd.Fold(choice=0)
+    events = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
+    for event in events:
+        if isinstance(event, ev.StreamError):
+            return
+        fold.step(event)
+    if fold.snapshot.status == "incomplete":
+        return
+    message = fold.snapshot.to_message()
+    back = folded(*frames_of(rd.wire.AgUiEncoder("t1", "r1"), events)).to_message()
+    assert (back.text, back.reasoning) == (message.text, message.reasoning)
+    assert (back.status, back.finish_reason) == (message.status, message.finish_reason)
+    assert [one for one in back.blocks if isinstance(one, rd.ToolCall)] == [
+        one for one in message.blocks if isinstance(one, rd.ToolCall)
+    ]
+    assert signatures(back) == signatures(message)
+
+
+def signatures(message: rd.Message) -> list[Any]:
+    """What providers want back, in its place."""
+    return [
+        (part.type, part.options.get("signature"), part.options.get("encrypted_content"), part.options.get("data"))
+        for part in message.blocks
+        if isinstance(part, rd.ContentPart) and part.options.keys() & {"signature", "encrypted_content", "data"}
+    ]  # fmt: skip

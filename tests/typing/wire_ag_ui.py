@@ -1,0 +1,31 @@
+"""What type checkers infer of AG-UI's runs. Never run: `mypy --strict tests/typing` and `pyright tests/typing`."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from ag_ui.core import BaseEvent, RunAgentInput
+from reactivex import Observable
+
+import rxdelta as rd
+
+
+def frames(events: Observable[rd.Event], run: RunAgentInput) -> None:
+    told = events.pipe(rd.to_ag_ui(run.thread_id, run.run_id, messages=run.messages))
+    assert_type(told, Observable[BaseEvent])
+    assert_type(told.pipe(rd.to_sse()), Observable[bytes])
+    assert_type(events.pipe(rd.to_ag_ui("t", "r", on_error=str, choice=1), rd.to_sse(15)), Observable[bytes])
+
+
+def messages(run: RunAgentInput) -> None:
+    assert_type(rd.from_ag_ui(run), list[rd.Message])
+    assert_type(rd.from_ag_ui({"messages": []}, system=True), list[rd.Message])
+
+
+def encoder() -> rd.wire.Encoder[BaseEvent]:
+    return rd.wire.AgUiEncoder("t", "r", serialize_tool_calls=True)
+
+
+def wrong() -> None:
+    rd.to_ag_ui("t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    rd.to_ag_ui("t", "r", 1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
