@@ -456,7 +456,7 @@ class AgUiEncoder:
             if lane.part.citations or ("signature" in lane.part.options and not lane.discreet):
                 self._enter(lane)
             if not lane.done and lane.message is not None:
-                lane.message.busy -= 1
+                self._expect(lane.message, -1)
             lane.done = True
         elif isinstance(lane, _Thought):
             self._finish_thought(lane)
@@ -494,7 +494,7 @@ class AgUiEncoder:
         message = lane.message
         if message is None:
             return False
-        message.busy -= 0 if lane.done else 1
+        self._expect(message, 0 if lane.done else -1)
         del message.texts[lane]
         self._drop_if_empty(reply, message)
         return True
@@ -612,9 +612,20 @@ class AgUiEncoder:
     def _settle(self, *, every: bool = False) -> None:
         """End the texts that can't go on; with `every`, those too that can."""
         reply = self._reply
-        for message in [*reply.open]:
-            if every or not message.busy:
-                self._end_text(reply, message)
+        for message in [*(reply.open if every else reply.idle)]:
+            self._end_text(reply, message)
+
+    def _expect(self, message: _Text, texts: int) -> None:
+        """So many more of a message's texts can go on."""
+        message.busy += texts
+        self._note(message)
+
+    def _note(self, message: _Text) -> None:
+        reply = self._reply
+        if message in reply.open and not message.busy:
+            reply.idle[message] = None
+        else:
+            reply.idle.pop(message, None)
 
     def _enter(self, lane: _Prose) -> _Text:
         """The lane's message, which is open then."""
@@ -622,9 +633,10 @@ class AgUiEncoder:
         if message is None:
             message = lane.message = self._message_for(lane)
             message.texts[lane] = None
-            message.busy += 0 if lane.done else 1
+            self._expect(message, 0 if lane.done else 1)
         if message not in self._reply.open:
             self._reply.open[message] = None
+            self._note(message)
             kind = {} if lane.part.type == "text" else {"type": lane.part.type}
             self._tell(
                 self._ag.TextMessageStartEvent(
@@ -636,6 +648,7 @@ class AgUiEncoder:
     def _end_text(self, reply: _Reply, message: _Text) -> None:
         if message in reply.open:
             del reply.open[message]
+            reply.idle.pop(message, None)
             self._tell(
                 self._ag.TextMessageEndEvent(message_id=message.id, metadata=_metadata(message.facts()))
             )
@@ -876,6 +889,7 @@ class _Reply:
         self.lanes: dict[Index, _Lane] = {}
         self.entries: dict[_Text | _Thought | _Whole, None] = {}  # as they stand in the client's list
         self.open: dict[_Text, None] = {}
+        self.idle: dict[_Text, None] = {}  # the open ones that nothing is known to go on with
         self.thoughts: dict[_Thought, None] = {}  # that are open
         self.spare: str | None = None  # the id of a reasoning that was taken back
         self.floor: _Call | None = None  # the call during which all else waits
