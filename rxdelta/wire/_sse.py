@@ -59,7 +59,7 @@ def _data(frame: Any) -> str:
             raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     dump = getattr(frame, "model_dump_json", None)
     if callable(dump):
-        return str(dump(by_alias=True, exclude_none=True))
+        return str(dump(by_alias=True))
     raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
 
 

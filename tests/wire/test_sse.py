@@ -28,10 +28,10 @@ def test_frozen_values_are_written_as_json() -> None:
     assert rd.wire.sse_frame(rd.FrozenDict({"a": rd.FrozenList([1])})) == b'data: {"a":[1]}\n\n'
 
 
-def test_an_object_that_writes_itself_leaves_out_what_is_not_there() -> None:
+def test_an_object_that_writes_itself_does_so_in_the_protocol_s_own_names() -> None:
     class Event:
         def model_dump_json(self, **how: Any) -> str:
-            assert how == {"by_alias": True, "exclude_none": True}
+            assert how == {"by_alias": True}
             return '{"type":"X"}'
 
     assert rd.wire.sse_frame(Event()) == b'data: {"type":"X"}\n\n'
