@@ -12,7 +12,7 @@ FIXED = {
     "values": "MessageDelta Message ContentPart ToolCall ToolResult TokenUsage Citation",
     "functions": "merge_delta merge_deltas apply_event to_events thaw",
     "operators": "decode validate scan_deltas to_message throttle_latest debounce_latest conflate compact_deltas smooth parse_sse parse_ndjson "
-    "share_latest share_events stall_timeout until_stopped retry_stream on_settled is_transient exponential_backoff",
+    "share_latest share_events stall_timeout until_stopped retry_stream on_settled tap_metrics tap_otel is_transient exponential_backoff",
     "asyncio": "from_async_iterable from_iterable for_each to_async_iterable to_iterable iterate first_value last_value",
     "errors": "RxDeltaError InvalidValueError MalformedChunkError ProtocolError MergeError ProviderError "
     "IncompleteMessageError InvalidToolCallError StreamInterrupted StallTimeoutError EmptyStreamError "

@@ -34,7 +34,7 @@ NOT_PURE = {
 THIRD_PARTIES = {
     "core": {"attrs"},
     "wire": {"ag_ui"},
-    "operators": {"reactivex", "ag_ui"},
+    "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "aio": {"reactivex"},
     "cli": {"rich"},
 }

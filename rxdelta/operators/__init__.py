@@ -10,6 +10,7 @@ from rxdelta.operators._group_by_block import BlockStream, group_by_block
 from rxdelta.operators._group_by_choice import ChoiceStream, group_by_choice
 from rxdelta.operators._group_by_message import MessageStream, group_by_message
 from rxdelta.operators._json_items import json_items
+from rxdelta.operators._metrics import StreamMetrics
 from rxdelta.operators._on_settled import Outcome, on_settled
 from rxdelta.operators._parse_ndjson import parse_ndjson
 from rxdelta.operators._parse_sse import parse_sse
@@ -27,6 +28,8 @@ from rxdelta.operators._share_latest import share_latest
 from rxdelta.operators._smooth import smooth
 from rxdelta.operators._stable_blocks import stable_blocks
 from rxdelta.operators._stall_timeout import stall_timeout
+from rxdelta.operators._tap_metrics import tap_metrics
+from rxdelta.operators._tap_otel import tap_otel
 from rxdelta.operators._text_deltas import reasoning_deltas, text_deltas
 from rxdelta.operators._throttle_latest import throttle_latest
 from rxdelta.operators._to_ag_ui import to_ag_ui
@@ -46,6 +49,7 @@ __all__ = [
     "MessageStream",
     "Outcome",
     "Partial",
+    "StreamMetrics",
     "ToolProgress",
     "compact_deltas",
     "completed_tool_calls",
@@ -73,6 +77,8 @@ __all__ = [
     "smooth",
     "stable_blocks",
     "stall_timeout",
+    "tap_metrics",
+    "tap_otel",
     "text_deltas",
     "throttle_latest",
     "to_ag_ui",

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import Fold, InvalidValueError, MessageDelta, ProtocolError, ProviderError
-from rxdelta.core.events import EVENT_TYPES
-from rxdelta.operators._stray import report
+from rxdelta.core import InvalidValueError
+from rxdelta.operators._reply_so_far import ReplySoFar
+from rxdelta.operators._side_call import SideCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rxdelta.core import MessageDelta
+
 __all__ = ["Outcome", "on_settled"]
 
 T = TypeVar("T")
-
-_tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
 @attrs.frozen
@@ -100,17 +98,14 @@ class _Settling(Generic[T]):
         self, observer: abc.ObserverBase[T], fn: Callable[[MessageDelta | None, Outcome], object], choice: int
     ) -> None:
         self._observer = observer
-        self._fn = fn
-        self._choice = choice
-        self._fold: Fold | None = Fold(choice=choice)
-        self._snapshot: MessageDelta | None = None
+        self._fn = SideCall(fn, "on_settled")
+        self._reply = ReplySoFar("on_settled", choice)
         self._lock = Lock()
         self._settled = False
-        self._loop = _running_loop()
         self.upstream = SingleAssignmentDisposable()
 
     def on_next(self, value: T) -> None:
-        self._note(value)
+        self._reply.note(value)
         try:
             self._observer.on_next(value)
         except Exception as error:  # nobody else would say that it is over
@@ -129,65 +124,9 @@ class _Settling(Generic[T]):
     def disposed(self) -> None:
         self._settle(Outcome("disposed"))
 
-    def _note(self, value: Any) -> None:
-        if isinstance(value, MessageDelta):
-            self._snapshot = value
-        elif self._fold is not None and type(value) in EVENT_TYPES:
-            try:
-                self._snapshot = self._fold.step(value)
-            except ProtocolError:  # another message
-                self._fold = Fold(choice=self._choice)
-                self._snapshot = self._fold.step(value)
-            except ProviderError:
-                pass
-            except Exception as error:
-                self._fold = None
-                report(error, "on_settled could not fold the events; what came before is what it will tell")
-
     def _settle(self, outcome: Outcome) -> None:
         with self._lock:
             if self._settled:
                 return
             self._settled = True
-        try:
-            done = self._fn(self._snapshot, outcome)
-            if inspect.isawaitable(done):
-                self._await(done)
-        except Exception as error:
-            report(error, _RAISED)
-
-    def _await(self, done: Any) -> None:
-        loop = self._loop
-        if loop is None or loop.is_closed():
-            if inspect.iscoroutine(done):
-                done.close()
-            raise InvalidValueError(
-                "an async function needs a running asyncio loop at the subscription", field="fn"
-            )
-        if _running_loop() is loop:
-            _start(loop, done)
-        else:
-            loop.call_soon_threadsafe(_start, loop, done)
-
-
-_RAISED = "the function given to on_settled raised"
-
-
-def _start(loop: asyncio.AbstractEventLoop, done: Any) -> None:
-    task = loop.create_task(_finish(done))
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-
-
-async def _finish(done: Any) -> None:
-    try:
-        await done
-    except Exception as error:
-        report(error, _RAISED)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        self._fn(self._reply.snapshot, outcome)

@@ -32,6 +32,25 @@ def doors_out(snapshots: Observable[rd.MessageDelta], texts: Observable[str]) ->
             assert_type(word, str)
 
 
+def measuring(events: Observable[rd.Event], snapshots: Observable[rd.MessageDelta]) -> None:
+    assert_type(events.pipe(rd.tap_metrics(note)), Observable[rd.Event])
+    assert_type(snapshots.pipe(rd.tap_metrics(store, every=1)), Observable[rd.MessageDelta])
+    assert_type(
+        snapshots.pipe(rd.tap_metrics(note, through=rd.throttle_latest(0.05)), rd.to_message()),
+        Observable[rd.Message],
+    )
+    assert_type(events.pipe(rd.tap_otel("openai", "gpt-5"), rd.scan_deltas()), Observable[rd.MessageDelta])
+
+
+def note(metrics: rd.StreamMetrics) -> None:
+    assert_type(metrics.tokens_per_second, float | None)
+    assert_type(metrics.outcome, rd.Outcome | None)
+
+
+async def store(metrics: rd.StreamMetrics) -> None: ...
+
+
 def wrong(snapshots: Observable[rd.MessageDelta]) -> None:
     rd.to_iterable(snapshots, "newest")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    snapshots.pipe(rd.tap_metrics(lambda: None))  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]
     rd.from_iterable(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
