@@ -48,9 +48,13 @@ class Paced(Generic[T]):
     ) -> abc.DisposableBase:
         upstream = SingleAssignmentDisposable()
         self._everything = CompositeDisposable(Disposable(self._stop), self._timer, upstream, owned)
-        upstream.disposable = source.subscribe(
-            self.on_next, self.on_error, self.on_completed, scheduler=inherited
-        )
+        try:
+            upstream.disposable = source.subscribe(
+                self.on_next, self.on_error, self.on_completed, scheduler=inherited
+            )
+        except BaseException:  # the observer's, from a synchronous source: nobody gets anything to dispose
+            self._everything.dispose()
+            raise
         return self._everything
 
     def on_next(self, value: T, /) -> None:

@@ -341,6 +341,19 @@ def test_51_an_observer_that_raises_on_the_own_thread_ends_that(
     assert source.observers == []
 
 
+def test_51_an_observer_that_raises_inside_subscribe_leaves_no_thread() -> None:
+    def subscribe(observer: abc.ObserverBase[int], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        observer.on_next(1)  # opens a window, and so starts the thread
+        observer.on_completed()
+        return Disposable()
+
+    def fail() -> None:
+        raise BOOM
+
+    with pytest.raises(ValueError, match="boom"):
+        Observable(subscribe).pipe(rd.throttle_latest(1000)).subscribe(on_completed=fail)
+
+
 def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subscription(
     passes: Callable[[float], None],
 ) -> None:
