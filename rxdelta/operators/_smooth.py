@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["smooth"]
 
 _SHORTEST = 0.001  # seconds between two timers; more pieces a second than that go out several at a time
+_DEADLINES = 128  # at a time, about: each turn looks at all of them
 _ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
 
 
@@ -152,7 +153,7 @@ class _Smoothing(Paced[Event]):
         self._ready: deque[Event] = deque()
         self._came = self._left = 0
         self._deadlines: deque[tuple[float, int]] = deque()  # by when how much must have left
-        self._moment = min(interval, lag) / 4  # what comes within it has one deadline
+        self._moment = max(min(interval, lag) / 4, lag / _DEADLINES)  # what comes within it has one deadline
         self._began = float("-inf")  # this moment
         self._next_turn: float | None = None  # until then nothing goes out but what must
         self._alarm: float | None = None

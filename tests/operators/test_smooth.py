@@ -20,7 +20,7 @@ from support import loops
 from support.marbles import BOOM, marbles, run
 
 import rxdelta as rd
-from rxdelta.operators import _clock
+from rxdelta.operators import _clock, _smooth
 
 ev = rd.events
 PING = ev.ProviderEvent("p", "ping")
@@ -242,6 +242,16 @@ def test_49_a_megabyte_without_a_space_arrives_whole_and_in_time(sign: str, chun
     scheduler.advance_to(0.4)
     assert "".join(piece for _, piece in got) == sign * (size // 50 * 50)
     assert len(got) <= 42
+
+
+def test_a_turn_costs_the_same_however_much_there_is_and_however_long_the_lag(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares: list[int] = []  # worked out, one for each deadline at each turn
+    ceil = _smooth.ceil
+    monkeypatch.setattr(_smooth, "ceil", lambda number: shares.append(ceil(number)) or shares[-1])
+    turns = len(smoothed([(time, "two words ") for time in range(2000)], "word", 0.5, 5000, end=2000))
+    assert len(shares) < 150 * turns
 
 
 def test_50_a_pattern_that_matches_nothing_is_refused_at_once() -> None:
