@@ -165,11 +165,14 @@ class _Watch(Generic[T]):
         self.outlet.on_next(value)
 
     def _start_silence(self) -> None:
-        limit = "idle" if self._any or self._limits["first"] is None else "first"
+        heard = self._any
+        limit = "idle" if heard or self._limits["first"] is None else "first"
         if self._limits[limit] is None:
             self.silence.disposable = Disposable()
         else:
             self._start(self.silence, limit, self._heard)
+        if heard is not self._any:  # meanwhile, on another thread, whose timer this one may have replaced
+            self._start_silence()
 
     def _start(self, slot: SerialDisposable, limit: str, since: datetime) -> None:
         """Look when the time is up, counted from `since`."""

@@ -13,7 +13,7 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.loops import Stream
@@ -21,7 +21,7 @@ from support.loops import run as run_loop
 from support.marbles import BOOM, marbles, run
 
 import rxdelta as rd
-from rxdelta.operators import _clock
+from rxdelta.operators import _clock, _stall_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,6 +209,30 @@ def test_two_subscriptions_know_nothing_of_each_other() -> None:
     scheduler.start()
     assert [message.time for message in first.messages] == [1, 5]
     assert [message.time for message in second.messages] == [3, 7]
+
+
+def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler, source = TestScheduler(), Subject[str]()
+    made = 0
+
+    def make() -> SingleAssignmentDisposable:
+        nonlocal made
+        made += 1
+        if made == 2:  # the first is the source's
+            thread = threading.Thread(target=source.on_next, args=("a",))
+            thread.start()
+            thread.join(10)
+        return SingleAssignmentDisposable()
+
+    monkeypatch.setattr(_stall_timeout, "SingleAssignmentDisposable", make)
+    ended: list[float] = []
+    source.pipe(rd.stall_timeout(first=100, idle=10, scheduler=scheduler)).subscribe(
+        on_error=lambda _: ended.append(scheduler.clock)
+    )
+    scheduler.advance_to(1000)
+    assert ended == [10]
 
 
 def test_a_synchronous_source_ends_before_any_timer() -> None:
