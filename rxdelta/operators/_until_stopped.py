@@ -128,7 +128,7 @@ def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) 
     if isinstance(signal, Observable):
         return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
     if _is_event(signal):
-        if signal.is_set():
+        if getattr(signal, "is_set", bool)():
             until.stop()
             return Disposable()
         awaitable: Any = signal.wait()

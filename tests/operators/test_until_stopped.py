@@ -291,6 +291,17 @@ def test_an_event_that_is_set_costs_no_request() -> None:
     assert run_loop(main) == [MARKS["X"]]
 
 
+def test_anything_with_an_async_wait_stops() -> None:
+    class Process:
+        async def wait(self) -> int:
+            return 0
+
+    async def main() -> list[rd.Event]:
+        return [event async for event in rd.iterate(rx.never().pipe(rd.until_stopped(Process())))]  # type: ignore[arg-type]
+
+    assert run_loop(main) == [MARKS["X"]]
+
+
 @pytest.mark.parametrize("kind", ["future", "task", "coroutine"])
 def test_an_awaitable_stops_when_it_ends(kind: str) -> None:
     async def main() -> list[rd.Event]:
