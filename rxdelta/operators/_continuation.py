@@ -117,6 +117,8 @@ class Continuation:
                     isinstance(self._joined, int) and index > self._joined
                 )  # which takes no place of its own
                 known = index + self._offset - behind
+                while known in self._taken:  # by one that came before the text that goes on
+                    known += 1
             else:
                 known = next(name for name in _names(str(index)) if name not in self._taken)
             self._taken.add(known)

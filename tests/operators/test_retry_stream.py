@@ -321,6 +321,16 @@ def test_monotone_and_in_order() -> None:
             [("text", "Yes"), ("text", "No"), ("text", "!")],
             id="indexes that are names, or negative",
         ),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes, "})],
+            [
+                ev.BlockStart(2, {"type": "reasoning", "reasoning": "Hm"}),
+                ev.BlockStart(1, {"type": "text", "text": "no"}),
+                ev.BlockStart(3, {"type": "text", "text": "!"}),
+            ],
+            [("text", "Yes, no"), ("reasoning", "Hm"), ("text", "!")],
+            id="the text comes behind a block of a higher index",
+        ),
     ],
 )
 def test_blocks_come_behind_those_that_are_there(begun: Any, rest: Any, blocks: Any) -> None:
