@@ -17,6 +17,7 @@ BELOW: dict[str, set[str]] = {
     "operators": {"core", "providers", "wire"},
     "aio": {"core", "providers", "wire", "operators"},
     "relay": {"core", "providers", "wire", "operators", "aio"},
+    "asgi": {"core", "wire", "operators", "aio"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "relay", "testing"},
 }
@@ -36,6 +37,7 @@ THIRD_PARTIES = {
     "wire": {"ag_ui"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "aio": {"reactivex"},
+    "asgi": {"reactivex", "starlette"},
     "cli": {"rich"},
 }
 SDKS = {"openai", "anthropic", "google", "mistralai", "cohere", "ollama", "boto3", "langchain_core"}

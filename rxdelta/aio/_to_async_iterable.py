@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from reactivex.disposable import SingleAssignmentDisposable
 
+from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._session import Session, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta
+from rxdelta.core.events import EVENT_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Inbox", "Overflow", "Reading", "check_overflow", "to_async_iterable"]
 
 T = TypeVar("T")
-Overflow: TypeAlias = Literal["latest", "buffer", "block", "error"]
+Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
 _BREATH = 64  # values after which a reader that never has to wait lets the loop's timers run
 
@@ -41,8 +43,10 @@ def to_async_iterable(
         overflow: What a slow reader gets. `latest`: the newest value, for snapshots. `buffer`: all, in a
             queue without a bound. `block`: all, and a `from_async_iterable` that this reading has started
             waits while `maxsize` are queued (any other source cannot be slowed, and is queued). `error`: all,
-            or `BufferOverflowError` when more than `maxsize` are queued.
-        maxsize: Values that may be queued, for `block` and `error`.
+            or `BufferOverflowError` when more than `maxsize` are queued. `join`: for events; those that wait are
+            joined where they are more of the same (pieces of a block, usage, news of a tool), so that a few are
+            queued however far the reader is behind; otherwise like `block`.
+        maxsize: Values that may be queued, for `block`, `error` and `join`.
 
     Raises:
         InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1.
@@ -62,7 +66,7 @@ def to_async_iterable(
 
 
 def check_overflow(overflow: object, maxsize: object) -> None:
-    if overflow not in ("latest", "buffer", "block", "error"):
+    if overflow not in ("latest", "buffer", "block", "error", "join"):
         raise InvalidValueError.of([("overflow", overflow, "is invalid")])
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         raise InvalidValueError.of([("maxsize", maxsize, "must be at least 1")])
@@ -111,7 +115,9 @@ class Inbox(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._overflow = overflow
         self._maxsize = maxsize
-        self._values: deque[T] = deque(maxlen=1 if overflow == "latest" else None)
+        self._values: deque[T] | Backlog[T] = (
+            Backlog() if overflow == "join" else deque(maxlen=1 if overflow == "latest" else None)
+        )
         self._ended = False
         self._error: Exception | None = None
         self._news = asyncio.Event()
@@ -140,7 +146,7 @@ class Inbox(Generic[T]):
     def take(self) -> T:
         """A value that waits, on any thread; `IndexError` if there is none."""
         value = self._values.popleft()
-        if self._overflow == "block":
+        if self._overflow in ("block", "join"):
             self._make_room()
         return value
 
@@ -171,8 +177,15 @@ class Inbox(Generic[T]):
             self._end(overflow)
             self.subscription.dispose()
             return
+        if self._overflow == "join" and type(value) not in EVENT_TYPES:
+            wanted = (
+                "must be an event where a reader asks for overflow='join'; of snapshots it wants the 'latest'"
+            )
+            self._end(InvalidValueError.of([("value", value, wanted)]))
+            self.subscription.dispose()
+            return
         self._values.append(value)
-        if self._overflow == "block" and len(self._values) >= self._maxsize:
+        if self._overflow in ("block", "join") and len(self._values) >= self._maxsize:
             self.session.pause()
             self._make_room()  # where it was read meanwhile, on another thread
         self._on_loop(self._news.set)

@@ -47,8 +47,8 @@ def to_iterable(
     Args:
         source: Any Observable.
         overflow: What a slow reader gets: the `latest` value; all (`buffer`); all, with a source that waits
-            (`block`); or an `error`. See `to_async_iterable`.
-        maxsize: Values that may be queued, for `block` and `error`.
+            (`block`); all, joined (`join`, for events); or an `error`. See `to_async_iterable`.
+        maxsize: Values that may be queued, for `block`, `error` and `join`.
         loop: A loop that is running on another thread, in place of one of its own.
 
     Raises:

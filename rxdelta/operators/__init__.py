@@ -1,5 +1,7 @@
 """Observable → Observable: one operator a file, named after it."""
 
+from rxdelta.operators._compact_deltas import JOINABLE as JOINABLE
+from rxdelta.operators._compact_deltas import Joined as Joined
 from rxdelta.operators._compact_deltas import compact_deltas
 from rxdelta.operators._completed_tool_calls import completed_tool_calls
 from rxdelta.operators._conflate import conflate

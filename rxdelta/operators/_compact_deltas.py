@@ -22,9 +22,9 @@ from rxdelta.operators._clock import check_seconds, clock
 from rxdelta.operators._paced import Paced, no_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["compact_deltas"]
+__all__ = ["JOINABLE", "Joined", "compact_deltas"]
 
 
 def compact_deltas(
@@ -81,7 +81,7 @@ def compact_deltas(
     return apply
 
 
-class _Joined:
+class Joined:
     """Neighbouring deltas of one block."""
 
     __slots__ = ("first", "pieces")
@@ -98,16 +98,17 @@ class _Joined:
         first: Event = self.first
         if len(self.pieces) == 1:
             return first
-        _, make = _DELTAS[type(first)]
+        _, make = JOINABLE[type(first)]
         return make(self.first.index, "".join(self.pieces), choice=self.first.choice)
 
 
-_DELTAS: dict[type, tuple[str, Callable[..., Event]]] = {
+JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
     TextDelta: ("text", text_delta),
     ReasoningDelta: ("reasoning", reasoning_delta),
     ToolCallDelta: ("args", tool_call_delta),
     DataDelta: ("data", DataDelta),
 }
+"""The deltas that can be joined: the field with the piece, and what makes one of them."""
 
 
 class _Compaction(Paced[Event]):
@@ -117,7 +118,7 @@ class _Compaction(Paced[Event]):
         super().__init__(observer)
         self._interval = interval
         self._time = time
-        self._queue: deque[_Joined | Event] = deque()
+        self._queue: deque[Joined | Event] = deque()
         self._ripe = 0  # how many of them needn't wait any longer
         self._open = False  # a window
 
@@ -125,7 +126,7 @@ class _Compaction(Paced[Event]):
         with self._lock:
             if self._stopped or self._end is not None:
                 return
-            known = _DELTAS.get(type(event))
+            known = JOINABLE.get(type(event))
             if known is None:
                 self._take(event)
             elif self._hold(event, getattr(event, known[0])):
@@ -143,10 +144,10 @@ class _Compaction(Paced[Event]):
     def _hold(self, delta: Event, piece: str) -> bool:
         """Whether it has to wait."""
         last = self._queue[-1] if self._queue else None
-        if isinstance(last, _Joined) and last.takes(delta):
+        if isinstance(last, Joined) and last.takes(delta):
             last.pieces.append(piece)
         else:
-            self._queue.append(_Joined(delta, piece))
+            self._queue.append(Joined(delta, piece))
         if self._open:
             return True
         self._ripe = len(self._queue)
@@ -168,7 +169,7 @@ class _Compaction(Paced[Event]):
             raise LookupError
         event = self._queue.popleft()
         self._ripe = max(0, self._ripe - 1)
-        return event.event() if isinstance(event, _Joined) else event
+        return event.event() if isinstance(event, Joined) else event
 
     def _let_go(self) -> None:
         self._queue.clear()

@@ -1,0 +1,114 @@
+"""Events that wait for a slow reader, joined where they are more of the same."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from rxdelta.core.events import (
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    ProviderEvent,
+    ToolUpdate,
+    UsageUpdate,
+)
+from rxdelta.operators import JOINABLE, Joined
+
+__all__ = ["Backlog"]
+
+T = TypeVar("T")
+
+_TERMINAL = ("completed", "failed")
+
+
+class Backlog(Generic[T]):
+    """A queue of events that fold to what the given ones fold to, with a few entries for each block that is open.
+
+    What is joined goes to where the first of it waits, past events that have nothing to do with it: of another block,
+    of a tool, usage. Nothing goes past the end of a message, nor past another event of its own block.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[_Entry] = deque()
+        self._newest: dict[object, _Entry] = {}  # those that still take more, by what they are about
+        self._lock = Lock()  # the source may be on another thread than the reader
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def append(self, event: T) -> None:
+        with self._lock:
+            about = self._about(event)
+            newest = self._newest.get(about)
+            if newest is None or not newest.takes(event):
+                entry = _Entry(about, event)
+                self._queue.append(entry)
+                if about is not None:
+                    self._newest[about] = entry
+
+    def popleft(self) -> T:
+        """The first event; `IndexError` if there is none."""
+        with self._lock:
+            entry = self._queue.popleft()
+            if self._newest.get(entry.about) is entry:
+                del self._newest[entry.about]
+            held: Any = entry.held
+        joined: Any = held.event() if type(held) is Joined else held
+        event: T = joined
+        return event
+
+    def clear(self) -> None:
+        with self._lock:
+            self._queue.clear()
+            self._newest.clear()
+
+    def _about(self, given: object) -> object:
+        event: Any = given
+        kind: Any = type(given)
+        if kind in JOINABLE or kind in (BlockStart, BlockDelta, BlockFinish):
+            return event.choice, event.index
+        if kind is ToolUpdate:
+            return event.call_id
+        if kind is UsageUpdate:
+            return event.choice
+        if kind is not ProviderEvent:
+            self._newest.clear()
+        return None
+
+
+class _Entry:
+    __slots__ = ("about", "held")
+
+    def __init__(self, about: object, given: object) -> None:
+        event: Any = given
+        self.about = about
+        kind: Any = type(given)
+        known = JOINABLE.get(kind)
+        self.held: Any = event if known is None else Joined(event, getattr(event, known[0]))
+
+    def takes(self, given: object) -> bool:
+        """Whether the event is more of this, which then holds both."""
+        event: Any = given
+        held = self.held
+        if type(held) is Joined:
+            if not held.takes(event):
+                return False
+            held.pieces.append(getattr(event, JOINABLE[type(event)][0]))
+        elif type(held) is UsageUpdate:
+            self.held = event
+        elif type(held) is ToolUpdate:
+            if held.execution_status != event.execution_status or held.execution_status in _TERMINAL:
+                return False
+            shown = event.display_text or held.display_text  # "" blanks nothing
+            result = held.result if event.result is None else event.result
+            self.held = ToolUpdate(held.call_id, held.execution_status, shown, result)
+        elif type(held) is BlockDelta and type(event) is BlockDelta:
+            if "execution_status" in held.fields:  # which doesn't go back, and so isn't replaced
+                return False
+            more = {name: value for name, value in event.fields.items() if value is not None}
+            self.held = BlockDelta(held.index, {**held.fields, **more}, choice=held.choice)
+        else:
+            return False
+        return True
