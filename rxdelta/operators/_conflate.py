@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.operators._paced import Paced, dropped
+from rxdelta.operators._paced import PacedLatest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,25 +70,15 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
     return apply
 
 
-class _Conflation(Paced[T]):
+class _Conflation(PacedLatest[T]):
     """One subscription's state."""
+
+    _operator = "conflate"
 
     def __init__(self, observer: abc.ObserverBase[T], place: abc.SchedulerBase | None) -> None:
         super().__init__(observer)
         self._place = place
         self._called = False  # to emit at that place
-        self._held: tuple[T, ...] = ()
-
-    def on_next(self, value: T) -> None:
-        with self._lock:
-            if self._stopped or self._end is not None:
-                return
-            wrong = dropped("conflate", self._held[0]) if self._held else None
-            if wrong is None:
-                self._held = (value,)
-            else:
-                self._end = partial(self._observer.on_error, wrong)
-        self._emit()
 
     def _emit(self) -> None:
         if self._place is None:
@@ -111,10 +100,3 @@ class _Conflation(Paced[T]):
         except BaseException:
             self._everything.dispose()
             raise
-
-    def _next(self) -> T:
-        value, self._held = self._held[0], ()
-        return value
-
-    def _let_go(self) -> None:
-        self._held = ()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import Observable, abc
 
 from rxdelta.operators._clock import check_seconds, clock
-from rxdelta.operators._paced import Paced, dropped
+from rxdelta.operators._paced import PacedLatest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +69,10 @@ def debounce_latest(
     return apply
 
 
-class _Debounce(Paced[T]):
+class _Debounce(PacedLatest[T]):
     """One subscription's state. A timer isn't moved with each value: it looks, and waits for the rest of its time."""
+
+    _operator = "debounce_latest"
 
     def __init__(
         self, observer: abc.ObserverBase[T], rest: float, longest: float, time: abc.SchedulerBase
@@ -80,24 +81,16 @@ class _Debounce(Paced[T]):
         self._rest = rest
         self._longest = longest
         self._time = time
-        self._held: tuple[T, ...] = ()
         self._since = self._newest = time.now
         self._ripe = False
 
-    def on_next(self, value: T) -> None:
-        with self._lock:
-            if self._stopped or self._end is not None:
-                return
-            wrong = dropped("debounce_latest", self._held[0]) if self._held else None
-            if wrong is None:
-                self._newest = self._time.now
-                if not self._held:
-                    self._since = self._newest
-                    self._start_timer(self._time, min(self._rest, self._longest))
-                self._held = (value,)
-                return
-            self._end = partial(self._observer.on_error, wrong)
-        self._emit()
+    def _hold(self, value: T) -> bool:
+        self._newest = self._time.now
+        if not self._held:
+            self._since = self._newest
+            self._start_timer(self._time, min(self._rest, self._longest))
+        self._held = (value,)
+        return False
 
     def _ripen(self) -> None:
         now = self._time.now
@@ -112,9 +105,5 @@ class _Debounce(Paced[T]):
     def _next(self) -> T:
         if not self._ripe and self._end is None:
             raise LookupError
-        value, self._held = self._held[0], ()
         self._ripe = False
-        return value
-
-    def _let_go(self) -> None:
-        self._held = ()
+        return super()._next()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-__all__ = ["Paced", "dropped", "no_event"]
+__all__ = ["Paced", "PacedLatest", "no_event"]
 
 T = TypeVar("T")
 
@@ -132,7 +132,40 @@ class Paced(Generic[T]):
         return True
 
 
-def dropped(operator: str, value: object) -> InvalidValueError | None:
+class PacedLatest(Paced[T]):
+    """One that holds the newest value and lets go of the older."""
+
+    _operator: str  # for messages
+
+    def __init__(self, observer: abc.ObserverBase[T]) -> None:
+        super().__init__(observer)
+        self._held: tuple[T, ...] = ()
+
+    def on_next(self, value: T, /) -> None:
+        with self._lock:
+            if self._stopped or self._end is not None:
+                return
+            wrong = _dropped(self._operator, self._held[0]) if self._held else None
+            if wrong is not None:
+                self._end = partial(self._observer.on_error, wrong)
+            elif not self._hold(value):
+                return
+        self._emit()
+
+    def _hold(self, value: T) -> bool:
+        """Hold it, under the lock. Whether it may be due at once."""
+        self._held = (value,)
+        return True
+
+    def _next(self) -> T:
+        value, self._held = self._held[0], ()
+        return value
+
+    def _let_go(self) -> None:
+        self._held = ()
+
+
+def _dropped(operator: str, value: object) -> InvalidValueError | None:
     """What is wrong with an operator's letting go of the value in favour of a newer one."""
     if type(value) not in EVENT_TYPES:
         return None

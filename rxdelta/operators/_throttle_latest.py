@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import Observable, abc
 
 from rxdelta.operators._clock import check_seconds, clock
-from rxdelta.operators._paced import Paced, dropped
+from rxdelta.operators._paced import PacedLatest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,28 +67,20 @@ def throttle_latest(
     return apply
 
 
-class _Throttle(Paced[T]):
+class _Throttle(PacedLatest[T]):
     """One subscription's state."""
+
+    _operator = "throttle_latest"
 
     def __init__(self, observer: abc.ObserverBase[T], interval: float, time: abc.SchedulerBase) -> None:
         super().__init__(observer)
         self._interval = interval
         self._time = time
-        self._held: tuple[T, ...] = ()
         self._open = False  # a window: what comes meanwhile is held
 
-    def on_next(self, value: T) -> None:
-        with self._lock:
-            if self._stopped or self._end is not None:
-                return
-            wrong = dropped("throttle_latest", self._held[0]) if self._held else None
-            if wrong is None:
-                self._held = (value,)
-                if self._open:
-                    return
-            else:
-                self._end = partial(self._observer.on_error, wrong)
-        self._emit()
+    def _hold(self, value: T) -> bool:
+        self._held = (value,)
+        return not self._open
 
     def _ripen(self) -> None:
         self._open = False
@@ -97,11 +88,7 @@ class _Throttle(Paced[T]):
     def _next(self) -> T:
         if not self._held or (self._open and self._end is None):
             raise LookupError
-        value, self._held = self._held[0], ()
         if self._end is None:
             self._open = True
             self._start_timer(self._time, self._interval)
-        return value
-
-    def _let_go(self) -> None:
-        self._held = ()
+        return super()._next()
