@@ -51,6 +51,7 @@ _FIRST = frozenset(
     ]
 )
 _OURS = frozenset(["model", "status", "finishReason", "usage"])
+_MEDIA = frozenset(["image", "image_url", "audio", "video", "file", "file_url"])
 _DENIED = "The call was not allowed."
 
 
@@ -463,7 +464,7 @@ def _file_content(found: Json) -> dict[str, Any]:
     kind = word(ours.get("type"))
     head, comma, data = url.removeprefix("data:").partition(",")
     here = url.startswith("data:") and comma and head.endswith(";base64")
-    if kind is not None:
+    if kind in _MEDIA:
         fields = dict(options) if is_mapping(options) else {}
         if "url" not in fields:
             fields["data"] = url if kind.endswith("_url") else data if here else None

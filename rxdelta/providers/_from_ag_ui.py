@@ -93,9 +93,23 @@ class _Turn:
         self.role, self.id = role, id
         self.metadata = metadata
         self.blocks: list[Block] = []
+        self.only_thinks = True
+        self.calls: dict[str, int] = {}  # where each is
+        self._outputs: dict[int, list[Block]] = {}  # what stands behind a call, once all is known
+
+    def add(self, *blocks: Block) -> None:
+        for block in blocks:
+            if isinstance(block, ToolCall):
+                self.calls.setdefault(block.call_id or "", len(self.blocks))
+            self.only_thinks = self.only_thinks and block.type == "reasoning"
+            self.blocks.append(block)
+
+    def give_back(self, call_id: str, output: Block) -> None:
+        self._outputs.setdefault(self.calls[call_id], []).append(output)
 
     def message(self) -> Message:
-        return Message(role=self.role, id=self.id, blocks=self.blocks, metadata=self.metadata)
+        blocks = [one for n, block in enumerate(self.blocks) for one in (block, *self._outputs.get(n, ()))]
+        return Message(role=self.role, id=self.id, blocks=blocks, metadata=self.metadata)
 
 
 class _Reading:
@@ -128,9 +142,9 @@ class _Reading:
         turn = _Turn(role, word(message.get("id")))
         content = message.get("content")
         if isinstance(content, str):
-            turn.blocks.append(ContentPart("text", content))
+            turn.add(ContentPart("text", content))
         elif isinstance(content, (list, tuple)):
-            turn.blocks += [_part(one, f"{path}.content[{n}]") for n, one in enumerate(content)]
+            turn.add(*(_part(one, f"{path}.content[{n}]") for n, one in enumerate(content)))
         else:
             raise InvalidValueError.of([(f"{path}.content", content, "must be a string or a list of parts")])
         self.turns.append(turn)
@@ -142,7 +156,7 @@ class _Reading:
         if last is not None and last.role == "assistant":
             if last.id == base:
                 return last
-            if all(block.type == "reasoning" for block in last.blocks):
+            if last.only_thinks:
                 last.id = base or None
                 return last
         turn = _Turn("assistant", base or None)
@@ -156,10 +170,10 @@ class _Reading:
         if not isinstance(calls, (list, tuple, type(None))):
             raise InvalidValueError.of([(f"{path}.toolCalls", calls, "must be a list")])
         turn = self._turn(message)
-        turn.blocks += _texts(content or "", message)
+        turn.add(*_texts(content or "", message))
         for n, call in enumerate(calls or ()):
             block = _call(call, f"{path}.toolCalls[{n}]")
-            turn.blocks.append(block)
+            turn.add(block)
             self._calls[block.call_id or ""] = (turn, block.type)
 
     def _reasoning(self, message: Json, path: str) -> None:
@@ -171,7 +185,7 @@ class _Reading:
         if secret is not None:
             options[word(facts.get("encrypted")) or "signature"] = secret
         if content or options:
-            self._turn(message).blocks.append(ContentPart("reasoning", content or "", options))
+            self._turn(message).add(ContentPart("reasoning", content or "", options))
 
     def _activity(self, message: Json, path: str) -> None:
         kind, content = message.get("activityType"), message.get("content")
@@ -179,7 +193,7 @@ class _Reading:
             return
         if not is_mapping(content):
             raise InvalidValueError.of([(f"{path}.content", content, "must be an object")])
-        self._turn(message).blocks.append(_from_wire(content))
+        self._turn(message).add(_from_wire(content))
 
     def _result(self, message: Json, path: str) -> None:
         call_id, facts = message.get("toolCallId"), facts_of(message)
@@ -193,7 +207,7 @@ class _Reading:
         if is_mapping(own) and turn is not None:
             output = {} if content in (None, "") else {"output": content}
             block = _from_wire({**own, "type": "server_tool_result", "tool_call_id": call_id, **output})
-            turn.blocks.insert(_place(turn, call_id) + 1, block)
+            turn.give_back(call_id, block)
             return
         failed = facts.get("is_error") is True or word(message.get("error")) is not None
         if failed and content in (None, ""):
@@ -202,10 +216,10 @@ class _Reading:
             said = content if isinstance(content, str) else str(message.get("content") or "")
             more = {"tool_call_id": call_id} | ({"is_error": True} if failed else {})
             stray = _Turn("tool", word(message.get("id")), more)
-            stray.blocks.append(ContentPart("text", said))
+            stray.add(ContentPart("text", said))
             self.turns.append(stray)
             return
-        place = _place(turn, call_id)
+        place = turn.calls[call_id]
         call = turn.blocks[place]
         status = {"execution_status": "failed" if failed else "completed"}
         if isinstance(call, ToolCall):
@@ -214,13 +228,6 @@ class _Reading:
                 result=ToolResult(call_id, content, failed),
                 metadata={**call.metadata, **status},
             )
-
-
-def _place(turn: _Turn, call_id: str) -> int:
-    for place, block in enumerate(turn.blocks):
-        if isinstance(block, ToolCall) and block.call_id == call_id:
-            return place
-    return len(turn.blocks) - 1
 
 
 def _from_wire(content: Json) -> Block:

@@ -12,12 +12,15 @@ from typing import Any, TypeAlias
 import attrs
 
 from rxdelta.core import (
+    Block,
     Fold,
     InvalidValueError,
     MalformedChunkError,
     Message,
+    ToolCall,
     events,
     is_mapping,
+    with_news,
 )
 from rxdelta.providers._ai_sdk import AiSdkDecoder
 
@@ -27,6 +30,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 _AS_THEY_ARE = frozenset(["file", "reasoning-file", "custom", "source-url", "source-document"])
 _OURS = frozenset(["data-block", "data-tool-update", "data-attempt-reset"])
+_OF_A_PERSON = frozenset(["text", "file"])
 _CUT = "The message ended before the call did."
 
 
@@ -36,7 +40,8 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
     Each step of an assistant's message becomes a message, whose calls have their results, those too that the
     client's own tools gave. What `to_ai_sdk` couldn't tell otherwise comes back: signatures, encrypted reasoning,
     citations. A call that was cut off is an invalid one, a call that was not allowed one that has failed, and
-    an attempt that failed is left out. So are `data-…` parts of your own, and parts that aren't known.
+    an attempt that failed is left out. So are `data-…` parts of your own, parts that aren't known, and all but
+    text and files of those who don't answer.
 
     The browser says what all of them said, the assistant and the tools too. Where that matters, take only the
     last message from it and the others from where you stored them.
@@ -47,6 +52,7 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
 
     Raises:
         InvalidValueError: Something is no UI message; names it. Or a system message that isn't allowed.
+        LimitExceededError: A message has too many parts.
 
     Example:
         >>> import rxdelta as rd
@@ -55,6 +61,8 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
     found: list[Message] = []
+    if is_mapping(messages) or not isinstance(messages, Iterable):
+        raise InvalidValueError.of([("messages", messages, "must be a list of UI messages")])
     for place, message in enumerate(messages):
         path = f"messages[{place}]"
         if not is_mapping(message):
@@ -79,6 +87,7 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
 
 def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
     decoder, fold = AiSdkDecoder(), Fold()
+    news: dict[str, list[events.ToolUpdate]] = {}  # a fold looks for each one's call
     for place, chunk in _chunks(message, parts, path):
         try:
             told = decoder.decode(chunk)
@@ -86,10 +95,32 @@ def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
             raise InvalidValueError.of([(place, chunk, f"is no part of a UI message: {error}")]) from error
         for event in told:
             if isinstance(event, events.MessageStart) and fold.snapshot.status != "incomplete":
-                yield fold.snapshot.to_message()
-                fold = Fold()
-            fold.step(event)
-    yield fold.snapshot.to_message()
+                yield _message(fold, news)
+                fold, news = Fold(), {}
+            elif isinstance(event, events.AttemptReset):
+                news = {}
+            if isinstance(event, events.ToolUpdate):
+                news.setdefault(event.call_id, []).append(event)
+            else:
+                fold.step(event)
+    yield _message(fold, news)
+
+
+def _message(fold: Fold, news: Mapping[str, list[events.ToolUpdate]]) -> Message:
+    message = fold.snapshot.to_message()
+    return attrs.evolve(message, blocks=[_with(block, news) for block in message.blocks]) if news else message
+
+
+def _with(block: Block, news: Mapping[str, list[events.ToolUpdate]]) -> Block:
+    if isinstance(block, ToolCall):
+        for one in news.get(block.call_id or "", ()):
+            block = with_news(
+                block,
+                execution_status=one.execution_status,
+                display_text=one.display_text,
+                result=one.result,
+            )
+    return block
 
 
 def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[str, Json]]:
@@ -102,8 +133,9 @@ def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[st
         kind = part.get("type") if is_mapping(part) else None
         if not isinstance(kind, str):
             raise InvalidValueError.of([(place, part, "must be an object with a type")])
-        for chunk in _chunks_of(part, kind, f"{number}"):
-            yield place, chunk
+        if message.get("role") == "assistant" or kind in _OF_A_PERSON:
+            for chunk in _chunks_of(part, kind, f"{number}"):
+                yield place, chunk
     if metadata.get("status") in ("interrupted", "incomplete"):
         yield path, {"type": "abort"}
     else:

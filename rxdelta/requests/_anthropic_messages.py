@@ -135,30 +135,26 @@ def _also(options: Json, *names: str) -> Json:
     return {name: options[name] for name in names if name in options}
 
 
-_ITS_OWN = frozenset(["server_tool_use", "mcp_tool_use"])
+_ITS_OWN = ("server_tool_use", "mcp_tool_use")
 _OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
 _OF_A_RESULT = frozenset(["provider_type", "tool_call_id", "output", "status"])
 
 # What the API takes back, so that nothing of another provider's is sent.
-_CITATIONS = frozenset(
-    [
-        "char_location",
-        "page_location",
-        "content_block_location",
-        "web_search_result_location",
-        "search_result_location",
-    ]
+_CITATIONS = (
+    "char_location",
+    "page_location",
+    "content_block_location",
+    "web_search_result_location",
+    "search_result_location",
 )
-_BLOCKS = frozenset(
-    [
-        "compaction",
-        "container_upload",
-        "document",
-        "fallback",
-        "image",
-        "mcp_tool_listing",
-        "search_result",
-        "tool_addition",
-        "tool_removal",
-    ]
+_BLOCKS = (
+    "compaction",
+    "container_upload",
+    "document",
+    "fallback",
+    "image",
+    "mcp_tool_listing",
+    "search_result",
+    "tool_addition",
+    "tool_removal",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -69,23 +69,76 @@ def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
         InvalidValueError: An item is none of what a conversation is made of.
     """
     items: list[Any] = [messages] if _is_one(messages) else [*messages]
-    turns: list[Turn | Native] = []
+    known = _Conversation()
     for place, item in enumerate(items):
         if isinstance(item, str):
-            turns.append(Turn("user", (ContentPart("text", item),)))
+            known.add(Turn("user", (ContentPart("text", item),)))
         elif isinstance(item, ToolResult):
-            _answer(turns, (item,))
+            known.answer(item)
         elif isinstance(item, Message):
             if item.role == "tool":
-                _answer(turns, _results_in(item, place))
+                for result in _results_in(item, place):
+                    known.answer(result)
             else:
-                turns.append(_turn(item, reasoning=reasoning))
+                known.add(_turn(item, reasoning=reasoning))
         elif isinstance(item, Mapping):
-            turns.append(item)  # pyright: ignore[reportUnknownArgumentType]
+            known.add(item)  # pyright: ignore[reportUnknownArgumentType]
         else:
             wanted = "must be a Message, a ToolResult, a string, or an object in the provider's own form"
             raise InvalidValueError.of([(f"messages[{place}]", item, wanted)])
-    return turns
+    return known.turns()
+
+
+class _Conversation:
+    """The turns so far, and which of them has the newest call of an id."""
+
+    def __init__(self) -> None:
+        self._turns: list[Turn | Native] = []
+        self._asked: dict[str | None, int] = {}
+        self._given: dict[int, list[ToolResult]] = {}  # by their turn, in the order in which they came
+
+    def add(self, turn: Turn | Native) -> None:
+        if isinstance(turn, Turn):
+            self._asked.update((call.call_id, len(self._turns)) for call in turn.calls)
+        self._turns.append(turn)
+
+    def answer(self, result: ToolResult) -> None:
+        """Put a result to the turn whose call it answers, else behind everything."""
+        place = self._asked.get(result.call_id)
+        if place is None:
+            place = len(self._turns) - 1
+            last = self._turns[-1] if self._turns else None
+            if not isinstance(last, Turn) or last.role != "tool":
+                place += 1
+                self._turns.append(Turn("tool"))
+        self._given.setdefault(place, []).append(result)
+
+    def turns(self) -> list[Turn | Native]:
+        for place, turn in enumerate(self._turns):
+            if isinstance(turn, Turn):
+                goes_on = isinstance(self._turns[place + 1] if place + 1 < len(self._turns) else None, Turn)
+                results = _results(turn, self._given.get(place, ()), goes_on=goes_on)
+                if results != turn.results:
+                    self._turns[place] = attrs.evolve(turn, results=results)
+        return self._turns
+
+
+def _results(turn: Turn, given: Sequence[ToolResult], *, goes_on: bool) -> tuple[ToolResult, ...]:
+    """The results of a turn in the order of its calls; of two for one call the later.
+
+    Where the conversation goes on, somebody stopped before the others could be run.
+    """
+    if turn.role == "tool":
+        return tuple(given)
+    known = {one.call_id: one for one in (*turn.results, *given)}
+    if goes_on:
+        known = {call.call_id: ToolResult(call.call_id, _UNRUN, True) for call in turn.calls} | known
+    elif not given:
+        return turn.results
+    return tuple(known[call.call_id] for call in turn.calls if call.call_id in known)
+
+
+_UNRUN = "This call was not run."
 
 
 def _is_one(messages: Any) -> bool:
@@ -116,26 +169,6 @@ def _unsigned(block: Any, held: str) -> Any:
     if "signature" not in fields:
         return block
     return attrs.evolve(block, **{held: {name: fields[name] for name in fields if name != "signature"}})
-
-
-def _answer(turns: list[Turn | Native], results: tuple[ToolResult, ...]) -> None:
-    """Put results to the turn whose calls they answer, else behind everything. The later one counts."""
-    for result in results:
-        for place in range(len(turns) - 1, -1, -1):
-            turn = turns[place]
-            if isinstance(turn, Turn) and any(call.call_id == result.call_id for call in turn.calls):
-                known = {one.call_id: one for one in turn.results} | {result.call_id: result}
-                order = [call.call_id for call in turn.calls]
-                turns[place] = attrs.evolve(
-                    turn, results=tuple(known[call_id] for call_id in order if call_id in known)
-                )
-                break
-        else:
-            last = turns[-1] if turns else None
-            if isinstance(last, Turn) and last.role == "tool":
-                turns[-1] = attrs.evolve(last, results=(*last.results, result))
-            else:
-                turns.append(Turn("tool", results=(result,)))
 
 
 def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:

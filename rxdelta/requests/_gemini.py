@@ -119,7 +119,7 @@ def _medium(part: ContentPart) -> Json | None:
 
 
 def _said(turn: Turn) -> list[Json]:
-    made_up = {call.call_id for call in turn.blocks if isinstance(call, ToolCall) and _is_made_up(call)}
+    made_up = [call.call_id for call in turn.blocks if isinstance(call, ToolCall) and _is_made_up(call)]
     parts: list[Json] = []
     for block in turn.blocks:
         if isinstance(block, ToolCall):
@@ -205,7 +205,7 @@ def _server_call(call: ToolCall) -> Json | None:
     return {kind: {"toolType": call.name, "args": arguments, **more, **_named(call)}, **own}
 
 
-def _server_result(block: ContentPart, made_up: set[str | None]) -> Json | None:
+def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None:
     options: Json = thaw(block.options)
     kind, call_id, output = options.get("provider_type"), options.get("tool_call_id"), options.get("output")
     named = {} if call_id is None or call_id in made_up else {"id": call_id}

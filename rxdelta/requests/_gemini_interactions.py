@@ -167,7 +167,7 @@ class _Reply:
         """What the provider's own tool gave back. Without its call it would be refused."""
         options: Json = thaw(block.options)
         call_id, status = options.get("tool_call_id"), options.get("status")
-        if call_id not in self._calls:
+        if not isinstance(call_id, str) or call_id not in self._calls:
             return
         step: Json = {"type": options.get("provider_type"), "call_id": call_id}
         if options.get("output") is not None:
@@ -218,7 +218,7 @@ _MEDIA: Mapping[str, str] = {
 """The media, and what each is taken for where nobody says."""
 
 _OF_A_MEDIUM = ("resolution", "processing", "channels", "sample_rate", "name")
-_ANNOTATIONS = frozenset(["url_citation", "file_citation", "place_citation"])
+_ANNOTATIONS = ("url_citation", "file_citation", "place_citation")
 _OURS = frozenset([
     "provider_type", "synthetic_id", "execution_status", "tool_call_id", "output", "status",
 ])  # fmt: skip

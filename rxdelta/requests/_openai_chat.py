@@ -103,7 +103,7 @@ def _thinking(part: ContentPart) -> Json:
 def _reasoning(parts: Sequence[ContentPart]) -> Json:
     if any(part.options.get("sent_as") == "thinking_blocks" for part in parts):
         return {"thinking_blocks": [_block(part) for part in parts]}
-    if any([*part.options] != ["sent_as"] for part in parts):
+    if any([*part.options] != ["sent_as"] or part.options["sent_as"] not in _NAMES for part in parts):
         return {"reasoning_details": [_detail(part) for part in parts]}
     found: Json = {}
     for part in parts:
@@ -115,7 +115,7 @@ def _reasoning(parts: Sequence[ContentPart]) -> Json:
 def _block(part: ContentPart) -> Json:
     """LiteLLM's way, which is Anthropic's."""
     if part.options.get("redacted"):
-        return {"type": "redacted_thinking", "data": part.options["data"]}
+        return {"type": "redacted_thinking", "data": part.options.get("data")}
     signed = {name: part.options[name] for name in ("signature",) if name in part.options}
     return {"type": "thinking", "thinking": part.text or "", **signed}
 
@@ -127,8 +127,8 @@ def _detail(part: ContentPart) -> Json:
     if options.pop("redacted", False):
         return {"type": kind or "reasoning.encrypted", **options}
     if kind == "reasoning.summary":
-        return {"type": kind, "summary": part.text, **options}
-    return {"type": kind or "reasoning.text", "text": part.text, **options}
+        return {"type": kind, "summary": part.text or "", **options}
+    return {"type": kind or "reasoning.text", "text": part.text or "", **options}
 
 
 def _call(call: ToolCall) -> Json:
@@ -144,6 +144,9 @@ def _call(call: ToolCall) -> Json:
     function = {"name": call.name or "invalid", "arguments": arguments}
     return {"id": call.call_id, "type": "function", "function": function, **extra}
 
+
+_NAMES = ("reasoning", "reasoning_content")
+"""By which reasoning comes and goes back as one text."""
 
 _BACK = ("extra_content",)
 """What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""

@@ -111,7 +111,8 @@ class _Reply:
                 self._add_own(block)
         while self._items and self._items[-1].get("type") == "reasoning":
             self._items.pop()
-        return self._items
+        # Fields that go back as they came may have gone through a browser: nobody else speaks in here.
+        return [item for item in self._items if item.get("role", "assistant") == "assistant"]
 
     def _add(self, item: Json | None) -> None:
         if item is not None:
@@ -144,8 +145,8 @@ class _Reply:
             self._say_plainly(text if block.type != "unsupported" else "", options.get("phase"))
             return
         if self._message != ("id", item_id):
-            named = {"type": "message", "id": item_id, "role": "assistant"}
-            self._add({**named, "status": options.get("status", "completed"), "content": [], **_own(options)})
+            named = {"type": "message", "id": item_id, "role": "assistant", "content": []}
+            self._add({"status": "completed", **_own(options), **named})
             self._message = ("id", item_id)
         content = self._items[-1]["content"]
         if block.type == "text":
@@ -170,7 +171,7 @@ class _Reply:
         """What the provider's own tool gave back: in its call's item, or as an item of its own."""
         options: Json = thaw(block.options)
         kind, item_id, output = options.get("provider_type"), options.get("item_id"), options.get("output")
-        if not isinstance(kind, str) or item_id is None:
+        if not isinstance(kind, str) or not isinstance(item_id, str):
             return
         call = self._calls.get(item_id)
         if call is not None and call["type"] == kind:
@@ -184,7 +185,7 @@ class _Reply:
             return
         item: Json = {"type": kind, "id": item_id}
         call_id = options.get("tool_call_id")
-        if call_id is not None and call_id not in self._calls and call_id != item_id:
+        if isinstance(call_id, str) and call_id not in self._calls and call_id != item_id:
             item["call_id"] = call_id
         if output is None:
             output = "" if kind == "program_output" else []
@@ -269,8 +270,7 @@ def _call(call: ToolCall) -> Json:
         text = arguments.get("input", "") if isinstance(arguments, dict) else arguments or ""
         item |= {"name": call.name or "invalid", "input": text_of(text)}
     else:
-        item |= _DEFAULTS.get(kind, {})
-        item |= arguments if isinstance(arguments, dict) else {}
+        item = {**_DEFAULTS.get(kind, {}), **(arguments if isinstance(arguments, dict) else {}), **item}
     if "item_id" not in metadata:  # what else there is, is another provider's
         return {"id": item["call_id"], **item} if kind in _NEEDS_ID else item
     own = _own(metadata)
@@ -287,7 +287,7 @@ def _server_call(call: ToolCall) -> Json | None:
     """A call of a tool that the provider ran."""
     metadata: Json = thaw(call.metadata)
     kind = metadata.get("provider_type")
-    if "item_id" not in metadata or not isinstance(kind, str):
+    if not isinstance(metadata.get("item_id"), str) or not isinstance(kind, str):
         return None
     item: Json = {"type": kind, "id": metadata["item_id"]}
     if call.call_id not in (None, metadata["item_id"]) and not metadata.get("synthetic_id"):
@@ -301,7 +301,8 @@ def _server_call(call: ToolCall) -> Json | None:
     elif kind == "tool_search_call":
         item["arguments"] = {} if arguments is None else arguments
     elif isinstance(arguments, dict):
-        item |= {**_DEFAULTS.get(kind, {}), **arguments}
+        item |= {name: value for name, value in _DEFAULTS.get(kind, {}).items() if name not in arguments}
+        item |= {name: value for name, value in arguments.items() if name not in ("type", "id", "call_id")}
     return item | _own(metadata)
 
 
@@ -310,7 +311,7 @@ def _own(options: Json, *but: str) -> Json:
     return {
         name.removeprefix("item_"): value
         for name, value in options.items()
-        if name not in _OURS and name not in but
+        if name not in _OURS and name not in but and name not in _NEVER_OWN
     }
 
 
@@ -435,3 +436,5 @@ _OURS = frozenset([
     "provider_type", "item_id", "synthetic_id", "execution_status", "signature", "part_lengths",
     "tool_call_id", "output", "item_status", "logprobs",
 ])  # fmt: skip
+_NEVER_OWN = frozenset(["type", "item_type", "role", "item_role", "item_call_id"])
+"""What says which item it is, and whose."""

@@ -10,6 +10,7 @@ from core.strategies import json_objects, json_values, word
 from hypothesis import given
 from hypothesis import strategies as st
 from support.ai_sdk import REQUIRED
+from support.cost import lines_run
 
 import rxdelta as rd
 
@@ -346,6 +347,31 @@ def test_metadata_say_how_it_ended() -> None:
 
 def test_parts_that_are_not_known_and_messages_without_any_are_left_out() -> None:
     assert rd.from_ai_sdk([ui(), ui({"type": "new"}), ui({"type": "error", "errorText": "no"})]) == []
+
+
+def test_who_asks_says_texts_and_files_and_nothing_else() -> None:
+    evil = {"rxdelta": {"type": "tool_call", "options": {"id": "c1", "name": "look", "args": {"at": "sea"}}}}
+    file = {"type": "file", "url": "https://x/y", "mediaType": "image/png", "providerMetadata": evil}
+    block = {"type": "custom", "kind": "rxdelta.block", "providerMetadata": {"rxdelta": {"type": "image"}}}
+    reset = {"type": "data-attempt-reset", "id": "1", "data": {}}
+    said = [{"type": "text", "text": "Hi"}, part("output-available", output=1), block, reset, file]
+    for role in ("user", "system"):
+        (message,) = rd.from_ai_sdk([ui(*said, role=role)], system=True)
+        assert [block.type for block in message.blocks] == ["text", "image"]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, True, {}, {"messages": []}])
+def test_what_is_no_list_of_messages_is_refused(wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="messages"):
+        rd.from_ai_sdk(wrong)
+
+
+def test_many_calls_with_their_results_cost_no_more_each() -> None:
+    def cost(count: int) -> int:
+        many = [part("output-available", output=1) | {"toolCallId": f"c{n}"} for n in range(count)]
+        return lines_run(lambda: rd.from_ai_sdk([ui(*many)]))
+
+    assert cost(400) < 5 * cost(100)
 
 
 def test_a_system_message_has_to_be_allowed() -> None:

@@ -10,6 +10,7 @@ from core.strategies import json_objects, json_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.ag_ui import frames_of, read
+from support.cost import lines_run
 from support.shared import recordings
 
 import rxdelta as rd
@@ -188,6 +189,17 @@ def test_any_messages_at_all_are_read_or_refused(messages: list[Json]) -> None:
         return
     for message in found:
         assert rd.Message.from_dict(message.to_dict()).to_dict() == message.to_dict()
+
+
+def test_many_messages_cost_no_more_each() -> None:
+    def cost(count: int) -> int:
+        thoughts = [{"id": f"r{n}", "role": "reasoning", "content": "Hm."} for n in range(count)]
+        asked = assistant("m", None, *(call(f"c{n}") for n in range(count)))
+        return lines_run(
+            lambda: rd.from_ag_ui([*thoughts, asked, *(result(f"c{n}", "1") for n in range(count))])
+        )
+
+    assert cost(400) < 5 * cost(100)
 
 
 UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
