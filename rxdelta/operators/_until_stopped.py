@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["until_stopped"]
 
-Signal: TypeAlias = Observable[Any] | asyncio.Event | Awaitable[Any]
+
+class _Waits(Protocol):
+    """An `asyncio.Event`, for one."""
+
+    def wait(self) -> Coroutine[Any, Any, Any]: ...
+
+
+Signal: TypeAlias = Observable[Any] | _Waits | Awaitable[Any]
 
 
 def until_stopped(
@@ -65,7 +72,7 @@ def until_stopped(
         >>> stop.on_next(None)
         interrupted Hel
     """
-    if not (isinstance(signal, Observable) or inspect.isawaitable(signal) or _is_event(signal)):
+    if not (isinstance(signal, Observable) or inspect.isawaitable(signal) or _waits(signal)):
         raise InvalidValueError.of(
             [("signal", signal, "must be an Observable, an asyncio.Event, or an awaitable")]
         )
@@ -120,14 +127,14 @@ class _Until:
         self.outlet.on_error(error)
 
 
-def _is_event(signal: object) -> TypeGuard[asyncio.Event]:
+def _waits(signal: object) -> TypeGuard[_Waits]:
     return inspect.iscoroutinefunction(getattr(signal, "wait", None)) and not isinstance(signal, type)
 
 
 def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
     if isinstance(signal, Observable):
         return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
-    if _is_event(signal):
+    if _waits(signal):
         if getattr(signal, "is_set", bool)():
             until.stop()
             return Disposable()

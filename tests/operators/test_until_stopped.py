@@ -297,7 +297,7 @@ def test_anything_with_an_async_wait_stops() -> None:
             return 0
 
     async def main() -> list[rd.Event]:
-        return [event async for event in rd.iterate(rx.never().pipe(rd.until_stopped(Process())))]  # type: ignore[arg-type]
+        return [event async for event in rd.iterate(rx.never().pipe(rd.until_stopped(Process())))]
 
     assert run_loop(main) == [MARKS["X"]]
 
