@@ -132,16 +132,20 @@ class Inbox(Generic[T]):
         self._count += 1
         if self._count % _BREATH == 0:
             await asyncio.sleep(0)
+        await self.come()
+        value = self._values.popleft()
+        if len(self._values) < self._maxsize:
+            self.session.room.set()
+        return value
+
+    async def come(self) -> None:
+        """Wait until there is a value, or raise the end."""
         while not self._values:
             if self._ended:
                 self._raise()
             self._news.clear()
             if not self._values and not self._ended:  # another thread may have been quicker
                 await self._news.wait()
-        value = self._values.popleft()
-        if len(self._values) < self._maxsize:
-            self.session.room.set()
-        return value
 
     def take(self) -> T:
         """A value that waits, on any thread; `IndexError` if there is none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import copy_context
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -104,9 +103,8 @@ class BlockingReading(Generic[T]):
             self._thread = _LoopThread()
             loop = self._thread.loop
         opened: Future[Inbox[T]] = Future()
-        context = copy_context()
         try:
-            loop.call_soon_threadsafe(_open, self._reading, opened, context=context)
+            loop.call_soon_threadsafe(_open, self._reading, opened)  # which copies our context
             self._items = _Items(opened.result(), loop)
         except BaseException:
             if self._thread is not None:
@@ -144,13 +142,18 @@ class _Items(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        with suppress(IndexError):
-            return self._inbox.take()
-        if self._left:
-            raise StopIteration
-        coming = self._start(self._inbox.__anext__())
+        while True:
+            with suppress(IndexError):
+                return self._inbox.take()
+            if self._left:
+                raise StopIteration
+            self._wait()
+
+    def _wait(self) -> None:
+        """On the loop nothing is taken: who is interrupted here loses nothing."""
+        coming = self._start(self._inbox.come())
         try:
-            return coming.result()
+            coming.result()
         except StopAsyncIteration:
             raise StopIteration from None
         except BaseException:

@@ -13,7 +13,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
-from support.loops import run
+from support.loops import run, turns
 from support.replies import ANTHROPIC
 
 import rxdelta as rd
@@ -223,6 +223,7 @@ def test_an_interrupt_of_the_reader_loses_nothing_and_closes_the_source(
             with pytest.raises(KeyboardInterrupt):
                 next(values)
         subject.on_next(1)
+        asyncio.run_coroutine_threadsafe(turns(), values._loop).result()  # type: ignore[attr-defined]
         assert next(values) == 1
         raise KeyboardInterrupt
     assert subject.observers == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from typing import Any
@@ -177,6 +178,9 @@ def test_the_lag_of_snapshots_is_that_of_the_newest_which_leaves() -> None:
 def test_the_lag_of_events_that_are_joined_is_that_of_the_first_letter_that_waited() -> None:
     pieces = {mark: ev.TextDelta(0, mark) for mark in "abcdef"} | {"S": EVENTS["b"]}
     notes, messages, _ = measured("Sab-cd----|", pieces, through=rd.compact_deltas(4))
+    again, more, _ = measured("Sab-cd-ef-----|", pieces, through=rd.compact_deltas(4))
+    assert [record.time - 200 for record in more] == [0, 1, 5, 9, 14]
+    assert (again[0].longest_lag, again[0].mean_lag) == (3, 5 / 4)
     times = [(record.time - 200, getattr(record.value.value, "text", "")) for record in messages[:-1]]
     assert times == [(0, ""), (1, "a"), (5, "bcd")]
     assert (notes[0].longest_lag, notes[0].mean_lag) == (3, 1)
@@ -249,6 +253,23 @@ def test_disposal_ends_the_timer() -> None:
     subscription.dispose()
     scheduler.advance_to(99)
     assert notes.kinds == [None, None, "disposed"]
+
+
+def test_51_an_observer_that_raises_leaves_no_timer() -> None:
+    source = Subject[int]()
+
+    def draw(value: int) -> None:
+        raise BOOM
+
+    async def main() -> None:
+        loop: Any = asyncio.get_running_loop()
+        before = list(loop._scheduled)
+        source.pipe(rd.tap_metrics(print, every=3600)).subscribe(draw)
+        with pytest.raises(ValueError, match="boom"):
+            source.on_next(1)
+        assert [timer for timer in loop._scheduled if not timer.cancelled() and timer not in before] == []
+
+    run_loop(main)
 
 
 def test_fn_may_dispose() -> None:

@@ -259,6 +259,15 @@ def test_a_tool_behind_run_tools_has_a_span_and_a_measure(fails: bool) -> None:
     assert reply.attributes["team"] == "sea"
 
 
+def test_a_tools_end_that_is_told_twice_is_measured_once() -> None:
+    backend = Backend()
+    ended = ev.ToolUpdate("call_1", "completed", None, rd.ToolResult("call_1", "calm", duration=2))
+    rx.of(EVENTS["s"], ended, ended).pipe(backend.tap()).subscribe()
+    assert [(point.count, point.sum) for point in backend.points("gen_ai.execute_tool.duration")] == [(1, 2)]
+    tool, _ = backend.spans
+    assert (tool.name, tool.end_time - tool.start_time) == ("execute_tool", 2_000_000_000)
+
+
 def test_the_source_is_subscribed_in_the_span_and_the_subscriber_is_not() -> None:
     backend = Backend()
     seen: list[Any] = []
