@@ -20,11 +20,12 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import rxdelta as rd
+from rxdelta.asgi import EventStreamResponse
 from rxdelta.testing import sample_chunks
 
 PAGE = Path(__file__).parent / "page"
@@ -91,8 +92,8 @@ async def reply(conversation: list[rd.Message]) -> AsyncIterator[rd.Event]:
 
 
 def stream(conversation: list[rd.Message]) -> Response:
-    frames = rd.from_async_iterable(reply(conversation)).pipe(rd.to_ai_sdk(), rd.to_sse(keep_alive=15))
-    return StreamingResponse(rd.iterate(frames), headers=dict(rd.wire.AI_SDK_HEADERS))
+    events = rd.from_async_iterable(reply(conversation))
+    return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
 
 
 async def chat(request: Request) -> Response:
