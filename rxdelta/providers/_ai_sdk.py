@@ -32,7 +32,7 @@ from rxdelta.core import (
 )
 from rxdelta.providers._decoder import Fields, as_mapping, kept, usage_of, word
 
-__all__ = ["AiSdkDecoder", "recognises"]
+__all__ = ["AiSdkDecoder", "recognises", "written"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
@@ -287,7 +287,7 @@ class AiSdkDecoder:
         given = found.get("input")
         if found["type"] == "tool-input-error":
             content["error"] = _READ.text(found.get("errorText"), "errorText") or "invalid"
-            content["args"] = given if isinstance(given, str) or is_mapping(given) else json.dumps(given)
+            content["args"] = given if isinstance(given, str) or is_mapping(given) else written(given)
             if not call.runs_there:
                 content["type"] = "invalid_tool_call"
         else:
@@ -510,3 +510,8 @@ def _call_content(call: _Call, found: Json) -> dict[str, Any]:
 
 def _json(value: Any) -> Any:
     return kept({"value": value})["value"]
+
+
+def written(value: Any) -> str:
+    """As JSON, however deep or large it is."""
+    return json.dumps(_json(value), ensure_ascii=False)

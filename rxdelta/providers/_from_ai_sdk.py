@@ -5,7 +5,6 @@ A UI message's parts say what the chunks of its stream said, so they are told to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -22,7 +21,7 @@ from rxdelta.core import (
     is_mapping,
     with_news,
 )
-from rxdelta.providers._ai_sdk import AiSdkDecoder
+from rxdelta.providers._ai_sdk import AiSdkDecoder, written
 
 __all__ = ["from_ai_sdk"]
 
@@ -169,7 +168,7 @@ def _chunks_of_tool(part: Json, name: Any) -> Iterator[Json]:
     approval = part.get("approval")
     if state == "input-streaming":
         raw = part.get("rawInput")
-        text = raw if isinstance(raw, str) else json.dumps(given) if given is not None else ""
+        text = raw if isinstance(raw, str) else written(given) if given is not None else ""
         yield {"type": "tool-input-error", "input": text, "errorText": _CUT, **about}
         return
     failed = part.get("errorText") or "The tool failed."

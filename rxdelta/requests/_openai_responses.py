@@ -240,9 +240,13 @@ def _picture(block: ContentPart) -> Json | None:
 
 
 def _unknown(block: ContentPart) -> Json | None:
-    """An item of a kind that isn't known, or that is nothing but the provider's own, such as a compaction."""
+    """An item of a kind that isn't known, or that is nothing but the provider's own, such as a compaction.
+
+    None that refers to what the provider has stored: that might be somebody else's.
+    """
     options: Json = thaw(block.options)
-    return options if "type" in options and "id" in options else None
+    known = "type" in options and "id" in options and options["type"] != "item_reference"
+    return options if known else None
 
 
 # Calls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -358,6 +359,15 @@ def test_who_asks_says_texts_and_files_and_nothing_else() -> None:
     for role in ("user", "system"):
         (message,) = rd.from_ai_sdk([ui(*said, role=role)], system=True)
         assert [block.type for block in message.blocks] == ["text", "image"]
+
+
+def test_an_input_that_was_cut_off_may_be_as_deep_and_large_as_it_likes() -> None:
+    deep: Any = 10**5000
+    for _ in range(sys.getrecursionlimit()):
+        deep = [deep]
+    for state in ("input-streaming", "output-error"):
+        for told in (deep, {"at": deep}, 10**5000):
+            assert rd.from_ai_sdk([ui(part(state) | {"input": told})])
 
 
 @pytest.mark.parametrize("wrong", [None, 5, True, {}, {"messages": []}])

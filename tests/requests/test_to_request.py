@@ -372,6 +372,11 @@ def test_what_a_block_brings_may_be_any_json(wire_format: str, name: str) -> Non
     assert json.dumps(rd.to_request([reply(*blocks)], wire_format), default=repr)
 
 
+def test_no_block_of_a_reply_can_refer_to_what_somebody_else_has_stored() -> None:
+    block = rd.ContentPart("unsupported", None, {"type": "item_reference", "id": "msg_1"})
+    assert rd.to_request([reply(block)], "openai-responses")["input"] == []
+
+
 def test_nothing_of_another_provider_s_is_sent_to_anthropic() -> None:
     message = reply(
         rd.ContentPart("text", "Hi", citations=[rd.Citation(url="https://x", raw={"type": "url_citation"})]),
