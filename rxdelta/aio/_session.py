@@ -23,15 +23,18 @@ class Session:
 
     def __init__(self, fail: Callable[[Exception], None]) -> None:
         self._fail = fail
-        self._pumps: set[Pump] = set()
+        self._pumps: dict[asyncio.Task[None], Pump] = {}
         self._left = False
         self.room = asyncio.Event()
         """Cleared while the reader is full: pumps wait before their next item."""
         self.room.set()
 
     def sign_in(self, pump: Pump) -> None:
-        self._pumps.add(pump)
-        pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
+        self._pumps[pump.task] = pump
+        pump.task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._pumps.pop(task, None)
 
     def pause(self) -> None:
         if not self._left:
@@ -50,7 +53,9 @@ class Session:
         """
         self._left = True
         self.room.set()
-        closing = {pump.task for pump in self._pumps if pump.stopped}
+        closing = {task for task, pump in self._pumps.items() if pump.stopped}
+        for task in self._pumps.keys() - closing:  # which may go on for long, and needn't remember us
+            task.remove_done_callback(self._ended)
         if closing:
             _, late = await asyncio.wait(closing, timeout=CLOSE_SECONDS)
             for task in late:

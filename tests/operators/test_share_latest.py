@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import logging
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -483,3 +485,21 @@ def test_a_late_reader_hears_the_newest_and_what_comes(marks: list[str], error: 
     later = [message.value for message in first if message.time >= now or message.value.kind != "N"]
     assert [message.value for message in second] == [*newest, *later]
     assert all(message.time == max(now, message.time) for message in second)
+
+
+def test_readers_who_have_left_are_forgotten_while_the_source_goes_on() -> None:
+    async def main() -> int:
+        stream = Stream(1, hold=True)
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
+        left: list[weakref.ref[object]] = []
+        async with rd.to_async_iterable(shared) as stays:
+            await anext(stays)
+            for _ in range(3):
+                async with rd.to_async_iterable(shared) as values:
+                    await anext(values)
+                    left.append(weakref.ref(values))
+                del values
+            gc.collect()
+            return sum(reader() is not None for reader in left)
+
+    assert run_loop(main) == 0
