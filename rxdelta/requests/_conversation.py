@@ -126,19 +126,19 @@ class _Conversation:
 def _results(turn: Turn, given: Sequence[ToolResult], *, goes_on: bool) -> tuple[ToolResult, ...]:
     """The results of a turn in the order of its calls; of two for one call the later.
 
-    Where the conversation goes on, somebody stopped before the others could be run.
+    Where the conversation goes on, somebody stopped before the others had theirs.
     """
     if turn.role == "tool":
         return tuple(given)
     known = {one.call_id: one for one in (*turn.results, *given)}
     if goes_on:
-        known = {call.call_id: ToolResult(call.call_id, _UNRUN, True) for call in turn.calls} | known
+        known = {call.call_id: ToolResult(call.call_id, _STOPPED, True) for call in turn.calls} | known
     elif not given:
         return turn.results
     return tuple(known[call.call_id] for call in turn.calls if call.call_id in known)
 
 
-_UNRUN = "This call was not run."
+_STOPPED = "This call was stopped before it had a result."
 
 
 def _is_one(messages: Any) -> bool:

@@ -55,7 +55,7 @@ def to_request(
     reasoning, the provider's own tool calls and their results. A call whose arguments could not be read goes
     back with its text and, where it has no result, with one that says what was wrong, because providers
     refuse a call that nobody answered. For the same reason a call without a result, behind which the
-    conversation goes on because somebody stopped the reply, is answered as not run. What a model said and the format has no place for is left out; what a
+    conversation goes on because somebody stopped the reply, is answered as stopped. What a model said and the format has no place for is left out; what a
     person said is not, but refused. No block of a reply can make a message of another role, so replies may
     have gone through a browser.
 

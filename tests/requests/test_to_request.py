@@ -139,10 +139,10 @@ def test_an_invalid_call_goes_back_with_its_text_and_what_was_wrong() -> None:
     assert result["content"] == "Try again."
 
 
-def test_a_call_that_nobody_ran_is_answered_where_the_conversation_goes_on() -> None:
+def test_a_call_that_was_stopped_is_answered_where_the_conversation_goes_on() -> None:
     stopped = reply(text("Let me see."), call("c1"), call("c2"), status="interrupted")
     _, one, two, asked = chat(stopped, rd.ToolResult("c2", "21"), "Never mind.")
-    assert (one["tool_call_id"], one["content"]) == ("c1", "This call was not run.")
+    assert (one["tool_call_id"], one["content"]) == ("c1", "This call was stopped before it had a result.")
     assert (two["tool_call_id"], two["content"]) == ("c2", "21")
     assert asked["content"] == "Never mind."
     _, results, _ = anthropic(stopped, "Never mind.")["messages"]
