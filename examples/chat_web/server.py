@@ -40,6 +40,7 @@ TOOL = {
         "required": ["city"],
     },
 }
+KEPT = 1_000_000  # bytes of a chat; it's an example, and a browser may send anything
 requests_open = 0  # to the provider: it falls when a reader stops, or leaves
 kept: dict[str, bytes] = {}  # the messages of each chat, as the page has sent them
 
@@ -109,8 +110,13 @@ async def plain_chat(request: Request) -> Response:
 async def messages(request: Request) -> Response:
     name = request.path_params["chat"]
     if request.method == "PUT":
-        kept[name] = await request.body()
+        kept[name] = (await request.body())[:KEPT]
     return Response(kept.get(name, b"[]"), media_type="application/json")
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """What a browser sent that is no conversation."""
+    return JSONResponse({"error": str(error)}, status_code=400)
 
 
 async def status(request: Request) -> Response:
@@ -134,7 +140,8 @@ app = Starlette(
         Route("/api/chat/{chat}/messages", messages, methods=["GET", "PUT"]),
         Route("/status", status),
         Mount("/page", StaticFiles(directory=PAGE)),
-    ]
+    ],
+    exception_handlers={rd.RxDeltaError: refuse, ValueError: refuse, KeyError: refuse},
 )
 
 

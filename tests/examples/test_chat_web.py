@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,3 +135,14 @@ def test_a_reload_shows_the_finished_message(server: str) -> None:
         browser.reload()
         browser.wait_for_selector(".text >> text=take skis instead")
         assert browser.locator("section").all_inner_texts() == before
+
+
+@pytest.mark.parametrize(
+    "body", [b"no json", b"{}", b'{"messages": 3}', b'{"messages": [{"role": "system"}]}']
+)
+def test_what_is_no_conversation_is_refused(server: str, body: bytes) -> None:
+    request = urllib.request.Request(f"{server}/api/chat/x", body, method="POST")
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request)
+    assert caught.value.code == 400
+    caught.value.close()
