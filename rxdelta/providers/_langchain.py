@@ -11,6 +11,10 @@ messages. They come as LangChain's objects, as what `model_dump`, `messages_to_d
 the form in which Python and JavaScript store them (`lc`, `kwargs`), within a generation (`message`), or within
 an event of `astream_events` or of the agent protocol.
 
+In that protocol's envelope an event has the protocol's words (`base64`, `annotations`), and beside them what
+`to_langchain_events` adds, by which all that it was told comes back. Its channel `tools` tells the news of the calls
+that are run.
+
 **What belongs together** is as LangChain's own `+` has it. Two parts of a list, or two fragments of calls, are
 one if they have the same `index`, a whole number or a string that begins with `lc_`, and no two ids that differ.
 One without such an index is whole: nothing continues it. Texts are joined, other strings of a part too (but not

@@ -321,7 +321,11 @@ def test_a_background_task_runs_after_the_reply() -> None:
 
     async def main() -> None:
         provider, ran = Provider(*BEGUN, hold=False), []
-        response = provider.response(background=BackgroundTask(lambda: ran.append(provider.closed.is_set())))
+
+        async def note() -> None:
+            ran.append(provider.closed.is_set())
+
+        response = provider.response(background=BackgroundTask(note))
         async with served(lambda _: response) as server, httpx.AsyncClient() as client:
             await client.get(url(server))
             await until(lambda: ran)
