@@ -18,8 +18,7 @@ from support.loops import run
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.aio import _to_async_iterable
-from rxdelta.aio._backlog import Backlog
+from rxdelta.aio._to_async_iterable import Inbox
 from rxdelta.asgi import EventStreamResponse, _event_stream, _open_streams, end_streams
 
 httpx = pytest.importorskip("httpx")
@@ -47,6 +46,7 @@ class Provider:
         try:
             for event in self.given:
                 yield event
+                await asyncio.sleep(0)  # each comes by itself
             self.told.set()
             await self.more.wait()
             for event in ENDED:
@@ -338,25 +338,27 @@ def test_a_background_task_runs_after_the_reply() -> None:
 
 
 @pytest.fixture
-def lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The longest that each backlog was."""
-    longest: list[int] = []
+def lengths(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
+    """The longest that each queue was: of events (`join`), and of what they are written as (`block`)."""
+    longest: dict[str, list[int]] = {"join": [], "block": []}
+    places: dict[Inbox[Any], int] = {}
+    on_next = Inbox.on_next
 
-    class Counted(Backlog[Any]):
-        def __init__(self) -> None:
-            super().__init__()
-            self.place = len(longest)
-            longest.append(0)
+    def counted(inbox: Inbox[Any], value: Any) -> None:
+        on_next(inbox, value)
+        kind = longest[inbox._overflow]
+        if inbox not in places:
+            places[inbox] = len(kind)
+            kind.append(0)
+        kind[places[inbox]] = max(kind[places[inbox]], len(inbox._values))
 
-        def append(self, event: Any) -> None:
-            super().append(event)
-            longest[self.place] = max(longest[self.place], len(self))
-
-    monkeypatch.setattr(_to_async_iterable, "Backlog", Counted)
+    monkeypatch.setattr(Inbox, "on_next", counted)
     return longest
 
 
-def test_two_hundred_slow_readers_hold_a_few_events_each_and_get_their_own(lengths: list[int]) -> None:
+def test_two_hundred_slow_readers_hold_a_few_events_each_and_get_their_own(
+    lengths: dict[str, list[int]],
+) -> None:
     readers, pieces = 200, 400
 
     async def main() -> None:
@@ -372,8 +374,8 @@ def test_two_hundred_slow_readers_hold_a_few_events_each_and_get_their_own(lengt
             clients = {name: await connected(server, name) for name in providers}
             for provider in providers.values():
                 await provider.told.wait()  # nobody has read a byte, and the provider was not held up
-            assert len(lengths) == readers
-            assert max(lengths) <= 4
+            assert [len(kind) for kind in lengths.values()] == [readers, readers]
+            assert max(map(max, lengths.values())) <= 4
             for provider in providers.values():
                 provider.more.set()
             bodies = await asyncio.gather(*map(rest, clients.values()))
@@ -389,17 +391,17 @@ def test_two_hundred_slow_readers_hold_a_few_events_each_and_get_their_own(lengt
     run(main)
 
 
-def test_a_slow_reader_holds_up_nobody_who_reads_the_same_source(lengths: list[int]) -> None:
+def test_a_slow_reader_holds_up_nobody_who_reads_the_same_source(lengths: dict[str, list[int]]) -> None:
     async def main() -> None:
         provider = Provider(*BEGUN, *(ev.TextDelta(0, "x" * 1000) for _ in range(500)), hold=False)
         shared = rd.from_async_iterable(lambda: provider()).pipe(rd.share_events())
         async with served(lambda _: EventStreamResponse(shared, rd.to_ai_sdk())) as server:
             slow = await connected(server)
-            await until(lambda: lengths)
+            await until(lambda: lengths["block"])
             async with httpx.AsyncClient() as client:
                 response = await client.get(url(server))
             assert len(text(response.content)) == 500_000
-            assert max(lengths) <= 8
+            assert max(map(max, lengths.values())) <= 8
             assert len(text(await rest(slow))) == 500_000
             slow.close()
 
