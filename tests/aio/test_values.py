@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 
@@ -84,7 +85,7 @@ def test_51_for_each_raises_what_the_function_raised_when_the_source_has_closed(
 READERS: list[Callable[[rx.Observable[Any]], Awaitable[Any]]] = [
     lambda source: rd.for_each(source, lambda _: None),
     rd.last_value,
-    lambda source: rd.first_value(source.pipe(rx.operators.skip(9))),
+    lambda source: rd.first_value(source.pipe(ops.skip(9))),
 ]
 
 

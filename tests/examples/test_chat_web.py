@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,19 @@ new MutationObserver(() => {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
+    with serving(pace=0.02) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[str]:
+    """A reply there takes minutes, so that it is still coming when the page is done with it."""
+    with serving(pace=0.8) as address:
+        yield address
+
+
+@contextmanager
+def serving(pace: float) -> Iterator[str]:
     for package in ("starlette", "uvicorn"):
         pytest.importorskip(package)
     needed("npm", "node", "chromium")
@@ -39,7 +53,7 @@ def server() -> Iterator[str]:
         port = free.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
     process = subprocess.Popen(
-        [sys.executable, str(SERVER), "--port", str(port)], env={**environment, "PACE": "0.02"}
+        [sys.executable, str(SERVER), "--port", str(port)], env={**environment, "PACE": str(pace)}
     )
     address = f"http://127.0.0.1:{port}"
     try:
@@ -100,26 +114,26 @@ def test_the_page_shows_a_reply_as_it_grows(server: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/plain"])
-def test_stop_closes_the_provider_s_request_and_keeps_what_was_said(server: str, path: str) -> None:
+def test_stop_closes_the_provider_s_request_and_keeps_what_was_said(slow: str, path: str) -> None:
     with page() as browser:
-        browser.goto(server + path)
+        browser.goto(slow + path)
         browser.click("#send")
         browser.wait_for_function(GROWN.format(20))
-        assert status(server)["requests_open"] == 1
+        assert status(slow)["requests_open"] == 1
         browser.click("#stop")
-        assert no_request_is_open(server)
+        assert no_request_is_open(slow)
         browser.wait_for_selector("#send:visible")
         said = browser.locator(".assistant, #reply").inner_text()
         assert said
         assert "take skis instead" not in said
 
 
-def test_leaving_the_page_closes_it_too(server: str) -> None:
+def test_leaving_the_page_closes_it_too(slow: str) -> None:
     with page() as browser:
-        browser.goto(server)
+        browser.goto(slow)
         browser.click("#send")
         browser.wait_for_function(GROWN.format(20))
-    assert no_request_is_open(server)
+    assert no_request_is_open(slow)
 
 
 def test_a_reload_shows_the_finished_message(server: str) -> None:
