@@ -341,6 +341,27 @@ def test_bad_input_35_an_error_in_a_stream_that_began_well_keeps_what_was_said(w
     assert (error.snapshot.text, error.snapshot.status) == ("a", "incomplete")
 
 
+CODES: dict[str, Any] = {
+    "openai-chat": lambda code: {"error": {"message": "no", "code": code}},
+    "openai-completions": lambda code: {"object": "error", "message": "no", "code": code},
+    "openai-responses": lambda code: {"type": "error", "message": "no", "code": code},
+    "gemini": lambda code: {"error": {"message": "no", "code": code}},
+    "gemini-interactions": lambda code: {"event_type": "error", "error": {"message": "no", "code": code}},
+    "bedrock-converse": lambda code: {
+        "modelStreamErrorException": {"message": "no", "originalStatusCode": code}
+    },
+    "ollama": lambda code: {"error": "no", "status_code": code},
+}
+
+
+@pytest.mark.parametrize("wire_format", CODES)
+def test_bad_input_26_an_error_s_code_that_is_no_code_is_none(wire_format: str) -> None:
+    for code, told in ((429, "429"), ("busy", "busy"), (10**5000, None), (True, None), ([], None)):
+        events = rd.providers.decoder(wire_format).decode(CODES[wire_format](code))
+        assert isinstance(events[-1], ev.StreamError)
+        assert (events[-1].message, events[-1].code) == ("no", told)
+
+
 def test_bad_input_42_interleaved_choices_are_kept_apart_and_end_each_for_itself() -> None:
     def piece(index: int, text: str, reason: str | None = None) -> Any:
         return {"id": "c", "choices": [{"index": index, "delta": {"content": text}, "finish_reason": reason}]}

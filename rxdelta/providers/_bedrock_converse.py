@@ -46,7 +46,17 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.providers._decoder import Fields, as_mapping, due, kept, others, remember, usage_of, word
+from rxdelta.providers._decoder import (
+    Fields,
+    as_mapping,
+    due,
+    error_code,
+    kept,
+    others,
+    remember,
+    usage_of,
+    word,
+)
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
 
@@ -146,7 +156,7 @@ class BedrockConverseDecoder:
             out.append(events.ProviderEvent(_PROVIDER, name, _readable(error)))
         said = said or word(error.get("originalMessage")) or "unknown error"
         kind = word(error.get("__type")) or (name if name != "message" else None)
-        out.append(events.StreamError(said, kind, str(code) if type(code) is int else word(code)))
+        out.append(events.StreamError(said, kind, error_code(code)))
         self._end()
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import attrs
 
 from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, TokenUsage, freeze
+from rxdelta.core.events import ProviderEvent, StreamError
 
 __all__ = [
     "NOTHING",
@@ -15,9 +16,11 @@ __all__ = [
     "Fields",
     "as_mapping",
     "due",
+    "error_code",
     "kept",
     "others",
     "remember",
+    "told_error",
     "usage_of",
     "word",
 ]
@@ -152,6 +155,23 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
             now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
         if now is not None:
             known[name] = now
+
+
+def error_code(value: object) -> str | None:
+    """An error's code as text, be it a word or a number; a number that is too long to be a code is none."""
+    if type(value) is int:
+        return str(value) if abs(value) < 2**31 else None
+    return word(value)
+
+
+def told_error(provider: str, error: Mapping[str, Any], kind: object, read: frozenset[str]) -> list[Event]:
+    """An error object as the end of a stream; what it says beyond the fields that are read goes before it."""
+    message = word(error.get("message"))
+    more = any(value not in NOTHING for name, value in error.items() if name not in read)
+    passed_on: list[Event] = []
+    if more or message is None:  # such as Groq's `failed_generation`
+        passed_on.append(ProviderEvent(provider, "error", kept(error)))
+    return [*passed_on, StreamError(message or "unknown error", word(kind), error_code(error.get("code")))]
 
 
 def due(size: int, told: int) -> bool:

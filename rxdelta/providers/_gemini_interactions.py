@@ -48,13 +48,13 @@ from rxdelta.core import (
 )
 from rxdelta.providers._base64 import Base64Pieces
 from rxdelta.providers._decoder import (
-    NOTHING,
     Fields,
     as_mapping,
     due,
     kept,
     others,
     remember,
+    told_error,
     usage_of,
     word,
 )
@@ -258,13 +258,7 @@ class GeminiInteractionsDecoder:
 
     def _break_off(self, out: Out, error: Json) -> None:
         self._tell(out)
-        message, code = word(error.get("message")), error.get("code")
-        if message is None or any(
-            value not in NOTHING for name, value in error.items() if name not in _ERROR
-        ):
-            out.append(events.ProviderEvent("google", "error", kept(error)))
-        code = str(code) if type(code) is int and abs(code) < 2**31 else word(code)
-        out.append(events.StreamError(message or "unknown error", word(error.get("status")), code))
+        out += told_error("google", error, error.get("status"), _ERROR)
         self._end()
 
     def _end(self) -> None:

@@ -26,7 +26,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
-from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, kept, others, remember, usage_of, word
+from rxdelta.providers._decoder import (
+    NOTHING,
+    Fields,
+    as_mapping,
+    error_code,
+    kept,
+    others,
+    remember,
+    usage_of,
+    word,
+)
 
 __all__ = ["OllamaDecoder", "recognises"]
 
@@ -207,8 +217,7 @@ class OllamaDecoder:
         if word(said) is None or isinstance(error, Mapping) or more:  # such as where to sign in
             out.append(events.ProviderEvent(_PROVIDER, "error", kept(line)))
         code = line.get("status_code", line.get("status"))
-        code = str(code) if type(code) is int else word(code)
-        out.append(events.StreamError(word(said) or "unknown error", None, code))
+        out.append(events.StreamError(word(said) or "unknown error", None, error_code(code)))
         self._over = True
 
 

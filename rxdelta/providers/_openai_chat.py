@@ -65,6 +65,7 @@ from rxdelta.providers._decoder import (
     kept,
     others,
     remember,
+    told_error,
     usage_of,
     word,
 )
@@ -243,12 +244,7 @@ class OpenAIChatDecoder:
                 state.finish(out, self._model, self._extras)
 
     def _break_off(self, out: Out, error: Json) -> None:
-        message, code = word(error.get("message")), error.get("code")
-        more = any(value not in NOTHING for name, value in error.items() if name not in _ERROR)
-        if more or message is None:  # such as Groq's `failed_generation`
-            out.append(events.ProviderEvent("openai", "error", kept(error)))
-        code = str(code) if type(code) is int else word(code)
-        out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
+        out += told_error("openai", error, error.get("type"), _ERROR)
         self._end()
 
     def _end(self) -> None:

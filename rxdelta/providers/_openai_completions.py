@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events, freeze, is_mapping, text_delta
-from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, kept, remember, usage_of, word
+from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, kept, remember, told_error, usage_of, word
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
 
@@ -157,12 +157,7 @@ class OpenAICompletionsDecoder:
                 state.finish(out, self._model, self._extras)
 
     def _break_off(self, out: Out, error: Json) -> None:
-        message, code = word(error.get("message")), error.get("code")
-        more = any(value not in NOTHING for name, value in error.items() if name not in _ERROR)
-        if more or message is None:
-            out.append(events.ProviderEvent("openai", "error", kept(error)))
-        code = str(code) if type(code) is int else word(code)
-        out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
+        out += told_error("openai", error, error.get("type"), _ERROR)
         self._over, self._choices = True, {}
 
 

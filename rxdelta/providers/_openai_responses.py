@@ -58,7 +58,7 @@ from rxdelta.core import (
     thaw,
     tool_call_delta,
 )
-from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, due, kept, usage_of, word
+from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, due, error_code, kept, usage_of, word
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
@@ -365,7 +365,7 @@ class _Response:
         message, code = word(error.get("message")), error.get("code")
         if any(value not in NOTHING and name not in _ERROR for name, value in error.items()):
             out.append(events.ProviderEvent("openai", "error", kept(error)))
-        code = str(code) if type(code) is int else word(code)
+        code = error_code(code)
         out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
         self.failed = True
         self.end()
