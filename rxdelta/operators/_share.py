@@ -179,5 +179,4 @@ class _Run(Generic[T]):
             reader.outlet.flush()
         except Exception as error:
             self.leave(reader)
-            if reader.session is None or not reader.session.fail(error):
-                report(error, f"a reader of {self._memory.name} raised, and is not told any more")
+            report(error, f"a reader of {self._memory.name} raised, and is not told any more", reader.session)

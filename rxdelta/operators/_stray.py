@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rxdelta.operators._session import Session
 
 __all__ = ["report"]
 
 
-def report(error: Exception, what: str) -> None:
-    """Tell the running asyncio loop's exception handler; where no loop runs, the log `rxdelta`."""
+def report(error: Exception, what: str, session: Session | None = None) -> None:
+    """Raise the error where the pipeline is read; if it is not read by a session, tell the running loop's handler.
+
+    Where no loop runs, the log `rxdelta` has it. The session is the one that was current when the operator was
+    subscribed: a timer or a task may run in another context.
+    """
+    if session is not None and session.fail(error):
+        return
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
