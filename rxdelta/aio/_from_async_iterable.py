@@ -11,8 +11,10 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
+from rxdelta.aio._finishing import is_finishing
 from rxdelta.aio._session import current_session
-from rxdelta.core import InvalidValueError, StreamInterrupted
+from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
+from rxdelta.operators import report
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -20,6 +22,8 @@ T = TypeVar("T")
 Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
 
 _BREATH = 64  # items after which a source that is always ready lets the loop's timers run
+_LOOK_AGAIN = 0.01  # seconds between two looks at a source that is finishing while it is left
+_EXITS = (KeyboardInterrupt, SystemExit)  # for the program as well as for the reader
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
@@ -27,9 +31,10 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
     """The items of an async iterable, each as it comes.
 
     Subscribing starts a task on the running loop, in the subscriber's context. Disposing, from any thread,
-    cancels it and closes the iterable (its `aclose()` or `close()`, or that of its `response`). So does an
-    observer that raises: its exception is raised by the `for_each` or `async for` that reads the pipeline,
-    and goes to the loop's exception handler where none does.
+    cancels it and closes the iterable (its `aclose()` or `close()`, or that of its `response`). An iterable that is
+    closing by itself at that moment, in a `finally` of its own, is not cancelled. An observer that raises closes
+    the iterable too: its exception is raised by the `for_each` or `async for` that reads the pipeline, and goes to
+    the loop's exception handler where none does.
 
     Completes with the iterable. Its exception is passed on raw, traceback and all.
 
@@ -40,7 +45,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
 
     Errors: The iterable's own. `InvalidValueError` for what is none of these, for a second subscription to a
     one-shot source, and where no asyncio loop is running. `StreamInterrupted` when the task, or something
-    that the source awaits, was cancelled by anybody else.
+    that the source awaits, was cancelled by anybody else, and for what the iterable raises that is no `Exception`.
 
     Example:
         >>> import asyncio
@@ -111,7 +116,7 @@ class TaskPump(Generic[T]):
         self._session = current_session.get()
         self._door = door  # for messages
         self._begun = False
-        self._waiting = False  # in an await that a cancellation may break off
+        self._awaited: object = None  # what a cancellation may break off
         self._opened: list[Any] = []  # what must be closed, the last first
         self.stopped = False
         self.task = loop.create_task(self._run())
@@ -135,10 +140,14 @@ class TaskPump(Generic[T]):
 
     def _cancel(self) -> None:
         # Outside of such an await the task sees `stopped` by itself, and must not be disturbed while it
-        # closes.
-        if self._waiting:
-            self._waiting = False
-            self.task.cancel()
+        # closes. Nor must a source that closes by itself; but behind that it may wait for more.
+        if self._awaited is None:
+            return
+        if is_finishing(self._awaited):
+            self._loop.call_later(_LOOK_AGAIN, self._cancel)
+            return
+        self._awaited = None
+        self.task.cancel()
 
     async def _run(self) -> None:
         self._begun = True
@@ -150,8 +159,10 @@ class TaskPump(Generic[T]):
             else:
                 self._interrupt(cancelled)
                 raise
-        except Exception as error:
-            self._end(self._observer.on_error, error)
+        except BaseException as error:
+            self._end(self._observer.on_error, as_exception(error))
+            if isinstance(error, _EXITS):
+                raise
         finally:
             await self._close()
 
@@ -208,11 +219,11 @@ class TaskPump(Generic[T]):
                 await self._breakable(self._session.room.wait())
 
     async def _breakable(self, awaitable: Awaitable[Any]) -> Any:
-        self._waiting = True
+        self._awaited = awaitable
         try:
             return await awaitable
         finally:
-            self._waiting = False
+            self._awaited = None
 
     def _interrupt(self, cancelled: BaseException | None) -> None:
         error = StreamInterrupted("the task that reads the source, or one that it waits for, was cancelled")
@@ -228,11 +239,13 @@ class TaskPump(Generic[T]):
         """An observer that raises has left: nobody else would stop the source, nor hear of it."""
         try:
             notify(*arguments)
-        except Exception as error:
+        except BaseException as error:
             self.stopped = True
             unheard = self.task.cancelling() and error in arguments  # the loop shuts down and nobody listens
-            if not unheard and (self._session is None or not self._session.fail(error)):
-                self._report(f"an observer of {self._door} raised; its source was closed", error)
+            if not unheard:
+                report(error, f"an observer of {self._door} raised; its source was closed", self._session)
+            if isinstance(error, _EXITS):
+                raise
             return False
         return True
 
@@ -245,14 +258,11 @@ class TaskPump(Generic[T]):
                 closing = close()
                 if inspect.isawaitable(closing):
                     await closing
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, *_EXITS):
                 await self._close()
                 raise
-            except Exception as error:
-                self._report(f"closing the source of {self._door} failed", error)
-
-    def _report(self, message: str, error: Exception) -> None:
-        self._loop.call_exception_handler({"message": message, "exception": error, "task": self.task})
+            except BaseException as error:
+                report(error, f"closing the source of {self._door} failed")
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         _running.discard(task)

@@ -17,7 +17,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.aio import _session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, as_exception
 
 __all__ = ["from_iterable"]
 
@@ -109,7 +109,10 @@ class _Blocking(Generic[T]):
     def next(self) -> T:
         """The next item; `_END` behind the last."""
         if self._items is None:
-            self._items = self._open()
+            try:
+                self._items = self._open()
+            except StopIteration as error:  # no future takes one, and to a reader it would be an end
+                raise RuntimeError("what makes the source raised StopIteration") from error
         with self._lock:
             if self.stopped:
                 return _END  # type: ignore[no-any-return]
@@ -145,13 +148,13 @@ class _Blocking(Generic[T]):
 
     def close(self) -> None:
         """Close all, and raise what the last failure was."""
-        failed: Exception | None = None
+        failed: BaseException | None = None
         while self._opened:
             close = closer(self._opened.pop(), names=("close",))
             try:
                 if close is not None:
                     close()
-            except Exception as error:
+            except BaseException as error:
                 failed = error
         if failed is not None:
             raise failed
@@ -223,7 +226,7 @@ class _OnThread(Generic[T]):
                 self._tell(answer, None, item)
         try:
             self._blocking.close()
-        except Exception as error:
+        except BaseException as error:
             self._tell(ended, error)
         else:
             self._tell(ended, None, None)
@@ -265,9 +268,9 @@ class _Pusher(Generic[T]):
             while not blocking.stopped:
                 try:
                     item = blocking.next()
-                except Exception as error:
+                except BaseException as error:
                     if not blocking.stopped:
-                        observer.on_error(error)
+                        observer.on_error(as_exception(error))
                     return
                 if blocking.stopped:
                     return

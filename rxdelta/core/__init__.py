@@ -18,6 +18,8 @@ from rxdelta.core._errors import (
     StallTimeoutError,
     StreamInterrupted,
     UnknownWireFormatError,
+    as_exception,
+    described,
 )
 from rxdelta.core._fold import BlockFold, Fold, apply_event
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
@@ -68,9 +70,11 @@ __all__ = [
     "ToolResult",
     "UnknownWireFormatError",
     "apply_event",
+    "as_exception",
     "block_from_wire",
     "block_to_wire",
     "clean_text",
+    "described",
     "events",
     "freeze",
     "is_mapping",

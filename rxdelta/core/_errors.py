@@ -165,6 +165,13 @@ class InvalidToolCallError(RxDeltaError, ValueError):
 class StreamInterrupted(RxDeltaError):
     """The stream broke off for a reason that is not ours; `__cause__` is the original exception."""
 
+    @classmethod
+    def by(cls, cause: BaseException, *, snapshot: MessageDelta | None = None) -> StreamInterrupted:
+        """The usual case: a foreign exception ended the stream."""
+        error = cls(f"the stream broke off: {described(cause)}", snapshot=snapshot)
+        error.__cause__ = cause
+        return error
+
 
 class StallTimeoutError(RxDeltaError):
     """Nothing came for longer than was allowed.
@@ -214,6 +221,20 @@ class LimitExceededError(RxDeltaError):
 
 class UnknownWireFormatError(RxDeltaError, LookupError):
     """No decoder has this name, or no format is known whose first chunk looks like this one."""
+
+
+def as_exception(error: BaseException) -> Exception:
+    """What an observer can be told: it knows only `Exception`s, and others would end nothing but a task."""
+    return error if isinstance(error, Exception) else StreamInterrupted.by(error)
+
+
+def described(error: BaseException) -> str:
+    """The exception's type and its text, also where `str()` of it raises."""
+    try:
+        text = str(error)
+    except Exception as failure:
+        text = f"<its str() raises {type(failure).__name__}>"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _short(value: object, width: int = 200) -> str:

@@ -24,6 +24,7 @@ from rxdelta.core import (
     Limits,
     MessageDelta,
     RxDeltaError,
+    described,
 )
 from rxdelta.core.events import AttemptReset, StreamError
 from rxdelta.operators._clock import clock
@@ -333,8 +334,8 @@ class _Retrying:
             return
         self._failures += 1
         usages = (fold.snapshot.usage for fold in self._folds.values())
-        said = f"{type(error).__name__}: {error}"
-        self._reset = AttemptReset(self._failures, said, next((known for known in usages if known), None))
+        usage = next((known for known in usages if known), None)
+        self._reset = AttemptReset(self._failures, described(error), usage)
         if wait:
             timer = SingleAssignmentDisposable()
             self.current.disposable = timer

@@ -101,11 +101,7 @@ def _explained(error: Exception, event: object) -> Exception:
 
 def _with_snapshot(error: Exception, snapshot: MessageDelta) -> RxDeltaError:
     if not isinstance(error, RxDeltaError):
-        interrupted = StreamInterrupted(
-            f"the stream broke off: {type(error).__name__}: {error}", snapshot=snapshot
-        )
-        interrupted.__cause__ = error
-        return interrupted
+        return StreamInterrupted.by(error, snapshot=snapshot)
     if error.snapshot is not None and error.snapshot is not snapshot:
         # Another subscription got the same error, and its snapshot is another.
         error, original = copy(error), error

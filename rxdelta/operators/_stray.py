@@ -6,19 +6,21 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from rxdelta.core import as_exception
+
 if TYPE_CHECKING:
     from rxdelta.operators._session import Session
 
 __all__ = ["report"]
 
 
-def report(error: Exception, what: str, session: Session | None = None) -> None:
+def report(error: BaseException, what: str, session: Session | None = None) -> None:
     """Raise the error where the pipeline is read; if it is not read by a session, tell the running loop's handler.
 
     Where no loop runs, the log `rxdelta` has it. The session is the one that was current when the operator was
     subscribed: a timer or a task may run in another context.
     """
-    if session is not None and session.fail(error):
+    if session is not None and session.fail(as_exception(error)):
         return
     try:
         loop = asyncio.get_running_loop()

@@ -9,6 +9,8 @@ import random
 import threading
 import traceback
 import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,12 +18,13 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
 from support.loops import Stream, run, turns
+from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 from rxdelta.aio import _from_async_iterable, _session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
 BOOM = ValueError("boom")
 
@@ -535,6 +538,163 @@ def test_a_close_that_hangs_is_waited_for_a_while_and_then_cancelled(
 
     run(main)
     assert after == ["iterator", "stream"]
+
+
+# Leaving a source that is closing by itself.
+
+Closing = Callable[[list[str], asyncio.Event], Any]
+
+
+def in_a_finally(log: list[str], go_on: asyncio.Event) -> Any:
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            log.append("begun")
+            await go_on.wait()
+            await asyncio.sleep(0)
+            log.append("done")
+
+    return source
+
+
+def in_an_async_with(log: list[str], go_on: asyncio.Event) -> Any:
+    @asynccontextmanager
+    async def connection() -> AsyncIterator[None]:
+        yield
+        log.append("begun")
+        await go_on.wait()
+        await asyncio.sleep(0)
+        log.append("done")
+
+    async def source() -> AsyncIterator[int]:
+        async with connection():
+            yield 1
+
+    return source
+
+
+def in_a_generator_that_it_reads(log: list[str], go_on: asyncio.Event) -> Any:
+    async def source() -> AsyncIterator[int]:
+        async for number in in_a_finally(log, go_on)():
+            yield number
+
+    return source
+
+
+def below_an_sdks_stream(log: list[str], go_on: asyncio.Event) -> Any:
+    class Numbers:
+        def __init__(self) -> None:
+            self._items = in_a_finally(log, go_on)()
+
+        def __aiter__(self) -> Numbers:
+            return self
+
+        async def __anext__(self) -> int:
+            number: int = await self._items.__anext__()
+            return number
+
+    return Numbers
+
+
+def after_an_error(log: list[str], go_on: asyncio.Event) -> Any:
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+            raise BOOM
+        finally:
+            log.append("begun")
+            await go_on.wait()
+            log.append("done")
+
+    return source
+
+
+@pytest.mark.parametrize(
+    "make",
+    [in_a_finally, in_an_async_with, in_a_generator_that_it_reads, below_an_sdks_stream, after_an_error],
+)
+@pytest.mark.parametrize("how", ["the block is left", "disposed", "the reader is cancelled"])
+def test_a_source_that_is_left_while_it_closes_by_itself_is_not_cut_short(make: Closing, how: str) -> None:
+    async def main() -> None:
+        log: list[str] = []
+        go_on = asyncio.Event()
+        source = rd.from_async_iterable(make(log, go_on))
+
+        async def read() -> None:
+            async with rd.to_async_iterable(source, overflow="buffer") as values:
+                assert await anext(values) == 1
+                await turns()
+                if how == "the reader is cancelled":
+                    await asyncio.Event().wait()
+
+        if how == "disposed":
+            subscription = Log().watch(source)
+            await turns()
+            subscription.dispose()
+            reading = None
+        else:
+            reading = asyncio.ensure_future(read())
+            await turns(60)
+            if how == "the reader is cancelled":
+                reading.cancel()
+        await turns()
+        assert log == ["begun"]
+        go_on.set()
+        await turns(60)
+        assert log == ["begun", "done"]
+        if reading is not None:
+            await asyncio.wait([reading])
+
+    run(main)
+
+
+def test_a_source_that_closes_one_thing_and_then_waits_for_more_is_left_all_the_same() -> None:
+    log: list[str] = []
+
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(1)
+            log.append("closed")
+        try:
+            await asyncio.Event().wait()  # another connection
+        except asyncio.CancelledError:
+            log.append("cancelled")
+            raise
+
+    async def main() -> None:
+        async with rd.to_async_iterable(rd.from_async_iterable(source), overflow="buffer") as values:
+            assert await anext(values) == 1
+            await turns()
+
+    run_virtually(main)
+    assert log == ["closed", "cancelled"]
+
+
+def test_where_python_has_no_text_of_the_source_leaving_cancels_it() -> None:
+    log: list[str] = []
+    names: dict[str, Any] = {"asyncio": asyncio, "log": log}
+    exec(  # as in a frozen program
+        "async def source():\n"
+        "    try:\n"
+        "        yield 1\n"
+        "    finally:\n"
+        "        try:\n"
+        "            await asyncio.Event().wait()\n"
+        "        finally:\n"
+        "            log.append('cut')\n",
+        names,
+    )
+
+    async def main() -> None:
+        async with rd.to_async_iterable(rd.from_async_iterable(names["source"]), "buffer") as values:
+            assert await anext(values) == 1
+            await turns()
+
+    run(main)
+    assert log == ["cut"]
 
 
 # The loop's end.

@@ -1,0 +1,74 @@
+"""Whether a source that is waiting is waiting for its own end.
+
+Leaving cancels what a source awaits. That is right for the next chunk, and wrong inside a `finally`: the rest of
+it would be skipped, and a connection not be given back. A coroutine doesn't tell the one from the other, so the
+suspended frames are looked at, at the moment of leaving only. Where Python cannot show them (no source text, a
+coroutine of a C extension) the wait counts as one for the next chunk.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import inspect
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+__all__ = ["is_finishing"]
+
+_CLOSING = frozenset({"aclose", "close", "__aexit__"})
+_DEPTH = 64  # awaits within awaits
+
+
+def is_finishing(awaited: object) -> bool:
+    """Whether one of the suspended frames below `awaited` stands in a `finally`, or closes something."""
+    for _ in range(_DEPTH):
+        frame, awaited = _suspended(awaited)
+        if frame is not None and (frame.f_code.co_name in _CLOSING or _in_finally(frame)):
+            return True
+        if awaited is None:
+            return False
+    return False
+
+
+def _suspended(awaited: Any) -> tuple[FrameType | None, object]:
+    """The frame of a coroutine or a generator, and what it awaits in turn."""
+    if inspect.iscoroutine(awaited):
+        return awaited.cr_frame, awaited.cr_await
+    if inspect.isasyncgen(awaited):
+        return awaited.ag_frame, awaited.ag_await
+    if type(awaited) is _STEP:  # it has no attribute for its generator
+        return None, next(filter(inspect.isasyncgen, gc.get_referents(awaited)), None)
+    return None, None
+
+
+def _in_finally(frame: FrameType) -> bool:
+    return any(first <= frame.f_lineno <= last for first, last in _finally_lines(frame.f_code))
+
+
+@lru_cache(maxsize=256)
+def _finally_lines(code: CodeType) -> tuple[tuple[int, int], ...]:
+    """The first and last line of each `finally` in a function's text."""
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse("if 1:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+    except (OSError, SyntaxError, ValueError, IndexError):
+        return ()
+    above = first - 2
+    return tuple(
+        (node.finalbody[0].lineno + above, (node.finalbody[-1].end_lineno or 0) + above)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Try, ast.TryStar)) and node.finalbody
+    )
+
+
+async def _nothing() -> Any:
+    yield
+
+
+_step = _nothing().__anext__()
+_STEP = type(_step)
+_step.close()  # or Python would warn that nobody awaited it
