@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from types import CodeType, FrameType
 
 __all__ = ["is_finishing"]
@@ -65,7 +66,7 @@ def _finally_lines(code: CodeType) -> tuple[tuple[int, int], ...]:
     )
 
 
-async def _nothing() -> Any:
+async def _nothing() -> AsyncGenerator[None, None]:
     yield
 
 

@@ -17,7 +17,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.aio import _session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
-from rxdelta.core import InvalidValueError, as_exception
+from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
 
 __all__ = ["from_iterable"]
 
@@ -50,9 +50,9 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
             client's request doesn't block either. With a function every subscription makes a request of its own,
             and without one a source that gives its items once can be subscribed once.
 
-    Errors: The iterable's own. `InvalidValueError` for what isn't iterable, for an async iterable (which
-    `from_async_iterable` reads), for a text or a mapping (a whole reply, not a stream), and for a second
-    subscription to a one-shot source.
+    Errors: The iterable's own; `StreamInterrupted` for what it raises that is no `Exception`. `InvalidValueError`
+    for what isn't iterable, for an async iterable (which `from_async_iterable` reads), for a text or a mapping (a
+    whole reply, not a stream), and for a second subscription to a one-shot source.
 
     Example:
         >>> import asyncio
@@ -109,10 +109,7 @@ class _Blocking(Generic[T]):
     def next(self) -> T:
         """The next item; `_END` behind the last."""
         if self._items is None:
-            try:
-                self._items = self._open()
-            except StopIteration as error:  # no future takes one, and to a reader it would be an end
-                raise RuntimeError("what makes the source raised StopIteration") from error
+            self._items = self._open()
         with self._lock:
             if self.stopped:
                 return _END  # type: ignore[no-any-return]
@@ -220,6 +217,8 @@ class _OnThread(Generic[T]):
         while (answer := self._orders.get()) is not None:
             try:
                 item = self._blocking.next()
+            except (StopIteration, StopAsyncIteration) as error:  # out of `__anext__` it would be an end
+                self._tell(answer, StreamInterrupted.by(error))
             except BaseException as error:
                 self._tell(answer, error)
             else:

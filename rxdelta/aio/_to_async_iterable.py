@@ -11,7 +11,7 @@ from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._session import Session, current_session
-from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta
+from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
 
 if TYPE_CHECKING:
@@ -158,6 +158,8 @@ class Inbox(Generic[T]):
         error, self._error = self._error, None
         if error is None:
             raise StopAsyncIteration
+        if isinstance(error, (StopIteration, StopAsyncIteration)):  # which would look like completion
+            error = StreamInterrupted.by(error)
         try:
             raise error
         finally:

@@ -33,7 +33,9 @@ class SideCall:
             done = self._fn(*arguments)
             if inspect.isawaitable(done):
                 self._await(done)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             report(error, self._raised)
 
     def _await(self, done: Any) -> None:
@@ -57,7 +59,9 @@ class SideCall:
     async def _finish(self, done: Any) -> None:
         try:
             await done
-        except Exception as error:
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             report(error, self._raised)
 
 
