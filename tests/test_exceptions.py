@@ -308,7 +308,9 @@ def test_whatever_a_function_raises_that_the_stream_needs_its_reader_hears_of_it
     run(main, reports=reports)
     assert len(ends.heard) <= 1
     assert not any(isinstance(error, TimeoutError) for error in heard)
-    assert len(heard) == 1 or (heard == [] and name == "to_ai_sdk's on_error")  # an encoder's errors are frames
+    assert len(heard) == 1 or (
+        heard == [] and name == "to_ai_sdk's on_error"
+    )  # an encoder's errors are frames
 
 
 @pytest.mark.parametrize("made", KINDS, ids=NAMES)
