@@ -3,38 +3,57 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+import sys
 from pathlib import Path
 
 import nox
 
 nox.options.sessions = ["lint", "typing", "tests"]
 nox.options.default_venv_backend = "venv"
+nox.options.reuse_venv = "yes"  # the second run of a session takes seconds
+nox.options.error_on_missing_interpreters = False  # in CI, too: other_pythons takes those that are there
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 GROUPS = PROJECT["dependency-groups"]
+OTHER_PYTHONS = [
+    version
+    for version in nox.project.python_versions(PROJECT)
+    if version != f"{sys.version_info.major}.{sys.version_info.minor}"
+]
+CLIENTS = Path("tests/wire/clients")
 
 
 def group(name: str) -> list[str]:
     return list(nox.project.dependency_groups(PROJECT, name))
 
 
-def wheel(session: nox.Session) -> str:
-    """The project as its users get it."""
-    session.install("build")
-    out = tempfile.mkdtemp()
-    session.run("python", "-m", "build", "--wheel", "--outdir", out, silent=True)
-    return str(next(Path(out).glob("*.whl")))
+def run_tests(session: nox.Session) -> None:
+    """The tests and the examples in docstrings and docs, against the wheel that pip builds."""
+    session.install(*PROJECT["build-system"]["requires"], *group("tests"), *group("judges"))
+    session.install("--no-build-isolation", ".[all]")
+    if shutil.which("npm") and _is_older(
+        CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
+    ):
+        # The front ends' own clients, without which their tests are skipped.
+        clients = ["npm", "ci", "--prefix", str(CLIENTS)]
+        session.run(*clients, external=True, silent=True, success_codes=range(256))
+    session.run("pytest", "-n", "auto", *(session.posargs or ["--slow"]))
+
+
+def _is_older(made: Path, source: Path) -> bool:
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The tests and the examples in docstrings and docs, against the built wheel."""
-    session.install(f"{wheel(session)}[all]", *group("tests"), *group("judges"))
-    if shutil.which("npm"):  # the front ends' own clients, without which their tests are skipped
-        clients = ["npm", "ci", "--prefix", "tests/wire/clients"]
-        session.run(*clients, external=True, silent=True, success_codes=range(256))
-    session.run("pytest", "-n", "auto", *session.posargs)
+    """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
+    run_tests(session)
+
+
+@nox.session(python=OTHER_PYTHONS)
+def other_pythons(session: nox.Session) -> None:
+    """The same under each other Python that we support and this machine has."""
+    run_tests(session)
 
 
 @nox.session

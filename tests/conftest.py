@@ -1,6 +1,32 @@
-"""For all tests: time decides nothing, so a slow machine makes no property fail."""
+"""For all tests: which ones run, and how long one may take. Time decides nothing else."""
 
+from __future__ import annotations
+
+import pytest
 from hypothesis import settings
 
-settings.register_profile("rxdelta", deadline=None)
+settings.register_profile("rxdelta", deadline=None)  # a slow machine makes no property fail
 settings.load_profile("rxdelta")
+
+LIMIT, SLOW_LIMIT = 120, 600  # seconds. Nothing takes as long: what hangs fails.
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            slow = item.get_closest_marker("slow") is not None
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
+    if config.option.slow or config.option.markexpr or any("::" in argument for argument in config.args):
+        return  # whoever names a test or a mark means it
+    left_out = [item for item in items if item.get_closest_marker("slow") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return None if config.option.slow else "tests marked slow are left out: --slow runs them, too"

@@ -68,6 +68,7 @@ def read(overflow: Any, *operators: Any, maxsize: int | None = None) -> Reading:
     return reading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operators", "oldest"),
     [
@@ -86,6 +87,7 @@ def test_with_latest_the_producer_is_not_slowed_and_the_picture_is_a_frame_old_a
     assert max(reading.waiting) <= 8
 
 
+@pytest.mark.slow
 def test_with_block_the_producer_goes_at_the_readers_pace() -> None:
     reading = read("block", maxsize=4)
     assert reading.seen == list(range(1, CHUNKS + 1))
@@ -94,6 +96,7 @@ def test_with_block_the_producer_goes_at_the_readers_pace() -> None:
     assert max(reading.waiting) <= 12
 
 
+@pytest.mark.slow
 def test_with_buffer_the_queue_grows_and_that_is_what_latest_is_for() -> None:
     reading = read("buffer")
     assert reading.seen == list(range(1, CHUNKS + 1))

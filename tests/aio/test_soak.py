@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+pytestmark = pytest.mark.slow
+
 CYCLES = 10_000
 WORKERS = 8  # so that readings overlap
 SEED = 20_261

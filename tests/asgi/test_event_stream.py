@@ -356,6 +356,7 @@ def lengths(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     return longest
 
 
+@pytest.mark.slow
 def test_two_hundred_slow_readers_hold_a_few_events_each_and_get_their_own(
     lengths: dict[str, list[int]],
 ) -> None:

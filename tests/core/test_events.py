@@ -216,6 +216,7 @@ wire = st.dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(json_values | wire, max_size=8))
 def test_any_json_makes_events_and_snapshots_or_an_error_of_ours(sent: list[Any]) -> None:
     read = []

@@ -418,6 +418,7 @@ def test_the_constructors_keywords_are_read_as_json() -> None:
     ).blocks[1].key == ("call", 4)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from(["role", "status", "content", "merged_content", "tool_calls", "blocks", "usage", "metadata",

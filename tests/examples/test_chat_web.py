@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from support.browser import needed, page
 
+pytestmark = pytest.mark.slow
+
 SERVER = Path(__file__).resolve().parents[2] / "examples" / "chat_web" / "server.py"
 WATCH = """
 window.seen = [];

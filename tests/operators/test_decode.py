@@ -245,6 +245,7 @@ def test_35_an_error_inside_the_stream_comes_after_what_the_provider_said_was_do
     assert not any(isinstance(event, rd.events.StreamError) for event in got)
 
 
+@pytest.mark.slow
 @given(data=st.data(), wire_format=st.sampled_from(sorted(REPLIES)))
 def test_any_chunk_at_all_gives_events_or_one_of_our_errors(data: st.DataObject, wire_format: str) -> None:
     values = st.recursive(

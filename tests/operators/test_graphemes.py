@@ -106,6 +106,7 @@ def test_every_border_is_one_of_the_standards(characters: list[str]) -> None:
     assert borders(clusters(text)) <= borders(regex.findall(r"\X", text))
 
 
+@pytest.mark.slow
 def test_each_character_joins_its_neighbours_where_the_standard_says_so() -> None:
     for character in [*KNOWN[:20_000], *KNOWN[20_000::4]]:
         for text in (f"a{character}", f"{character}a", f"\u1100{character}", f"\u0915\u094d{character}"):

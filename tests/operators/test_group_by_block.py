@@ -528,6 +528,7 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
     assert got == ["", "None", "a", '{"n":']
 
 
+@pytest.mark.slow
 def test_blocks_that_nobody_can_reach_are_not_kept() -> None:
     source, ends = Subject[Any](), list[Any]()
     outer = source.pipe(rd.group_by_block(limits=rd.Limits(blocks=1))).subscribe(
@@ -729,6 +730,7 @@ def alive(kind: type) -> int:
     return sum(isinstance(thing, kind) for thing in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_10_000_blocks_keep_memory_flat() -> None:
     source = Subject[Any]()
     count = 0
@@ -763,6 +765,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
     assert grown < 100_000
 
 
+@pytest.mark.slow
 def test_a_block_that_was_left_open_is_freed_with_the_message() -> None:
     source = Subject[Any]()
     streams: list[weakref.ref[Any]] = []
@@ -881,6 +884,7 @@ def grouped(source: Observable[Any]) -> dict[Any, list[Any]]:
     return got
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(interleaved())
 def test_a_block_among_others_is_what_it_is_alone_hot_and_cold(

@@ -113,6 +113,7 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
     assert source.observers == []
 
 
+@pytest.mark.slow
 def test_choices_that_nobody_can_reach_are_not_kept() -> None:
     def alive() -> int:
         gc.collect()

@@ -199,6 +199,7 @@ def test_bad_input_gives_the_value_before_it_and_says_why(
         json.dumps(last.value, ensure_ascii=False).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 1000])
 def test_27_absurd_nesting_is_an_error_of_the_text(size: int) -> None:
     text = '{"a": ' + "[" * 100_000
@@ -212,6 +213,7 @@ def test_27_absurd_nesting_is_an_error_of_the_text(size: int) -> None:
     assert repr(got[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 100, 100_000])
 def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
@@ -525,6 +527,7 @@ def grows(before: Any, after: Any) -> bool:
     return json.dumps(before) == json.dumps(after)
 
 
+@pytest.mark.slow
 @steady
 @given(calls=st.lists(cut_objects(), min_size=1, max_size=3), data=st.data())
 def test_any_objects_cut_anywhere_in_any_interleaving(
@@ -588,6 +591,7 @@ soup = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @steady
 @given(pieces=st.lists(soup, max_size=6), whole=soup | st.none())
 def test_whatever_comes_is_values_and_never_an_exception(pieces: list[str], whole: str | None) -> None:

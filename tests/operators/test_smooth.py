@@ -226,6 +226,7 @@ def test_48_right_to_left_text_comes_as_it_is() -> None:
     assert [piece for _, piece in got] == ["שָׁלוֹם ", "עוֹלָם!", "C"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["x", "漢", "é", "e\u0301"])
 @pytest.mark.parametrize("chunking", ["word", "line", "char"])
 def test_49_a_megabyte_without_a_space_arrives_whole_and_in_time(sign: str, chunking: Any) -> None:

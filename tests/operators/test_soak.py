@@ -9,6 +9,8 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 import rxdelta as rd
 
 ev = rd.events
@@ -88,6 +90,7 @@ async def one(seed: int) -> str:
     return "done"
 
 
+@pytest.mark.slow
 def test_a_thousand_streams_leave_nothing_behind() -> None:
     async def main() -> tuple[list[str], int, list[Any]]:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: stray.append(context))

@@ -249,6 +249,7 @@ def test_each_character_is_looked_at_once(shape: str, opening: str, monkeypatch:
     assert scanned.characters <= len(text(3000)) + 1
 
 
+@pytest.mark.slow
 def test_blank_lines_after_deep_nesting_cost_no_more_than_others() -> None:
     deep, flat = "- " * 2000 + "a\n", "- a" + " " * 3998 + "\n"
     assert steps(deep + "\n" * 2000, 50) <= 40 * steps(flat + "\n" * 2000, 50)

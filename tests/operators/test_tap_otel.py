@@ -372,6 +372,7 @@ def test_a_provider_must_be_named(wrong: Any) -> None:
         rd.tap_otel(wrong)
 
 
+@pytest.mark.slow
 @given(
     marks=st.lists(st.sampled_from("sbtuf-"), max_size=20),
     end=st.sampled_from("|#-"),

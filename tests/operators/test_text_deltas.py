@@ -168,6 +168,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(told=st.lists(st.tuples(st.integers(0, 2), words), max_size=20), finished=st.sets(st.integers(0, 2)))
 def test_at_every_moment_the_pieces_of_a_block_are_its_text(

@@ -352,6 +352,7 @@ SAYS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wire_format", "name", "chunks"),
     [

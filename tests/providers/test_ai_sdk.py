@@ -242,6 +242,7 @@ chunks = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(chunks, max_size=12))
 def test_any_json_gives_events_or_one_of_our_errors(stream: list[Any]) -> None:
     decoder, fold = rd.providers.decoder("ai-sdk"), rd.Fold()

@@ -1038,6 +1038,7 @@ def test_an_absurd_index_is_beyond_the_limit() -> None:
     assert in_message(block_start(2**31 - 1, "text", text=""))
 
 
+@pytest.mark.slow
 def test_absurd_nesting_is_left_out_and_costs_nothing_else() -> None:
     deep: Any = "x"
     for _ in range(100_000):
@@ -1172,6 +1173,7 @@ chunks = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(stream=st.lists(chunks, max_size=25), begun=st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(

@@ -695,6 +695,7 @@ chunks = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(stream=st.lists(chunks, max_size=20), begun=st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(

@@ -478,6 +478,7 @@ def as_fragments(value: Any, path: str = "$") -> list[Chunk]:
     return [piece(path, nullValue="NULL_VALUE") if value is None else piece(path, numberValue=value)]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     arguments=st.dictionaries(st.text("ab.'\"]\\ü", min_size=1, max_size=3), JSON_VALUES, max_size=3),
@@ -1026,6 +1027,7 @@ RESPONSES = st.builds(
 ) | st.sampled_from([{"error": {"message": "x"}}, {}, {"usageMetadata": {"promptTokenCount": 1}}])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(chunks=st.lists(RESPONSES, max_size=8))
 def test_any_parts_in_any_order_keep_the_protocol(chunks: list[Chunk]) -> None:

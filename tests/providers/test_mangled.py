@@ -70,6 +70,7 @@ def complete_calls(snapshot: rd.MessageDelta) -> Iterator[tuple[Any, Any, Any]]:
             yield call.call_id, call.name, call.arguments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
 def test_cut_off_after_any_chunk_it_is_a_snapshot_of_what_had_come(
     wire_format: str, chunks: list[Any], expected: dict[str, Any]
@@ -88,6 +89,7 @@ def test_cut_off_after_any_chunk_it_is_a_snapshot_of_what_had_come(
                 cut.to_message()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
 def test_with_a_chunk_lost_doubled_or_out_of_place_it_keeps_the_protocol(
     wire_format: str, chunks: list[Any], expected: dict[str, Any]
@@ -107,6 +109,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_any_json_at_all_is_events_or_our_error(wire_format: str) -> None:
     @settings(max_examples=150, deadline=None)
@@ -132,6 +135,7 @@ def replaced(value: Any, path: tuple[Any, ...], by: Any) -> Any:
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire_format", FORMATS)
 def test_any_json_in_any_place_of_a_real_chunk_is_events_or_our_error(wire_format: str) -> None:
     streams = [case.values[0] for case in recordings(wire_format) if not case.marks]

@@ -341,6 +341,7 @@ chunks = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(json_values | chunks, max_size=6))
 @settings(max_examples=300)
 def test_anything_gives_events_that_keep_the_protocol_or_our_errors(found: list[Any]) -> None:

@@ -464,6 +464,7 @@ lines = st.fixed_dictionaries(
 ) | st.dictionaries(st.sampled_from(["error", "status", "done", "x"]), json_values)
 
 
+@pytest.mark.slow
 @given(stream=st.lists(lines, max_size=12))
 @settings(max_examples=300, deadline=None)
 def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(stream: list[Line]) -> None:

@@ -1252,6 +1252,7 @@ CHUNK = some(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(chunks=st.lists(st.one_of(CHUNK, CHUNK, CHUNK, CHUNK, JSON), max_size=6))
 @example(chunks=[{"choices": [{"delta": {"x": [[[[]]]]}}]}, {"choices": [{"finish_reason": "stop"}]}])
 @settings(max_examples=200, deadline=None)

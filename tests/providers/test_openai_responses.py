@@ -1651,6 +1651,7 @@ CHUNK = some(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(chunks=st.lists(st.one_of(CHUNK, CHUNK, CHUNK, CHUNK, RESPONSE, JSON), max_size=8))
 @settings(max_examples=400, deadline=None)
 def test_any_json_gives_lawful_events_or_a_named_error_and_nothing_else(chunks: list[Any]) -> None:

@@ -111,6 +111,7 @@ def test_a_hot_source_gives_the_same(wire_format: str, chunks: list[Any], expect
     assert (snapshots or [rd.MessageDelta()])[-1] == last(chunks, wire_format)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
 def test_single_characters_give_the_same(
     wire_format: str, chunks: list[Any], expected: dict[str, Any]
@@ -119,6 +120,7 @@ def test_single_characters_give_the_same(
     assert whole(pieces, wire_format, expected) == whole(chunks, wire_format, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
 def test_sse_cut_at_every_byte_gives_the_same(
     wire_format: str, chunks: list[Any], expected: dict[str, Any]

@@ -18,6 +18,7 @@ def bedrock(*messages: Any, **more: Any) -> list[Any]:
     return written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", recorded())
 def test_botocore_takes_every_recorded_reply_and_nothing_is_there_that_bedrock_refuses(
     message: rd.Message,

@@ -237,6 +237,7 @@ TYPES: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks"), cases(*TYPES))
 def test_the_sdks_types_take_the_request(wire_format: str, chunks: list[Any]) -> None:
     pytest.importorskip(SDKS.get(wire_format, wire_format.partition("-")[0]))
@@ -263,6 +264,7 @@ def _looked_at(value: Any) -> None:
             _looked_at(item)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire_format", ACROSS)
 @pytest.mark.parametrize("reasoning", [True, False])
 def test_the_sdks_types_take_the_replies_of_other_providers(wire_format: str, reasoning: bool) -> None:

@@ -558,6 +558,7 @@ def test_any_events_at_all_give_a_legal_run_that_says_what_they_fold_to(
     assert counted([shown(client.messages)]) == counted([wanted(one) for one in conversation(events)])
 
 
+@pytest.mark.slow
 def test_the_real_client_takes_any_events_at_all_and_sees_what_we_think_it_sees() -> None:
     drawn: list[list[Json]] = []
 
@@ -625,6 +626,7 @@ def test_a_recorded_stream_is_a_legal_run_that_says_its_message(
     assert client.state == ("finished" if complete else "failed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", [None, 3], ids=["whole", "in three bytes"])
 def test_the_real_client_reads_every_recorded_stream(split: int | None) -> None:
     runs = [told(*decoded(*case.values)) for case in CASES if case.values[1] is not None]

@@ -481,6 +481,7 @@ def frames_of_anything(events: list[Any], error: Exception | None, **options: An
     return frames_of(events, error, on_error=lambda error: "An error.", **options)
 
 
+@pytest.mark.slow
 @given(streams, st.sampled_from([5, 6, 7]), st.booleans(), st.sampled_from([None, ValueError("x")]))
 def test_no_order_of_events_breaks_a_rule(
     events: list[Any], version: int, reasoning: bool, error: Exception | None
@@ -488,6 +489,7 @@ def test_no_order_of_events_breaks_a_rule(
     read(frames_of_anything(events, error, sdk_version=version, reasoning=reasoning), version)
 
 
+@pytest.mark.slow
 @given(streams)
 def test_what_the_client_reads_keeps_the_events_promise_when_decoded(events: list[Any]) -> None:
     decoder, promise = rd.providers.decoder("ai-sdk"), rd.Lifecycle()
@@ -558,6 +560,7 @@ def body(frames: list[Any]) -> str:
     return b"".join(rd.wire.sse_frame(frame) for frame in frames).decode()
 
 
+@pytest.mark.slow
 def test_the_client_ends_up_with_every_recorded_reply() -> None:
     cases = [(case.id, events_of(*case.values)) for case in recorded() if not case.marks]
     if not cases:
@@ -575,6 +578,7 @@ def test_the_client_ends_up_with_every_recorded_reply() -> None:
             assert said_by(answer["message"]) == said_in(reply), name
 
 
+@pytest.mark.slow
 def test_the_client_takes_whatever_order_the_events_came_in() -> None:
     bodies: list[tuple[str, bool]] = []
 

@@ -741,6 +741,7 @@ def types() -> dict[str, Any]:
     return shapes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wire_format", "chunks", "_expected"), RECORDED)
 def test_a_recorded_stream_is_read_back_without_loss(
     wire_format: str,
@@ -824,6 +825,7 @@ def legal(turn: list[rd.Event]) -> list[rd.Event]:
     return kept
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(strategies.events(), max_size=25), st.sampled_from(["stop", "length", "interrupted"]))
 def test_any_legal_events_are_read_back_without_loss(turn: list[rd.Event], end: str) -> None:
@@ -836,6 +838,7 @@ def test_any_legal_events_are_read_back_without_loss(turn: list[rd.Event], end: 
     assert folded(read(frames)) == folded(events)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(strategies.every_event, max_size=25), st.booleans())
 def test_no_events_at_all_make_an_illegal_frame(events: list[rd.Event], fails: bool) -> None:
