@@ -1,6 +1,7 @@
 """A Textual app: each block of a reply is a stream of its own in a panel of its own, and tools run meanwhile.
 
-Shows two recorded replies (q quits); `--svg FILE` draws their picture. Needs `pip install textual`.
+Shows two recorded replies (q quits); `--svg FILE` draws their picture. Needs `pip install textual`. What a model writes
+is shown as text, also where it is markup or a terminal's control characters.
 """
 
 import asyncio
@@ -11,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import reactivex as rx
+from rich.segment import Segment
+from rich.text import Text
 from textual.app import App, ComposeResult
+from textual.color import Color
 from textual.containers import VerticalGroup
+from textual.filter import LineFilter
 from textual.widgets import Markdown, Static
 
 import rxdelta as rd
+from rxdelta.cli import visible
 from rxdelta.testing import sample_chunks
 
 
@@ -54,13 +60,14 @@ class BlockPanel(VerticalGroup):
     async def draw(self, block: rd.ContentPart | rd.ToolCall) -> None:
         if isinstance(block, rd.ToolCall):
             status = block.execution_status()
-            self.border_title, self.border_subtitle = block.display_text or block.name, status
+            title = visible(block.display_text or block.name or "", lines=False)
+            self.border_title, self.border_subtitle = Text(title), status  # a string would be read as markup
             self.set_classes(f"tool_call {status}")
-            self.query_one(Static).update(card(block))
+            self.query_one(Static).update(visible(card(block)))
         elif block.type == "text":
-            await self.query_one(Markdown).update(block.text or "")
+            await self.query_one(Markdown).update(visible(block.text or ""))
         else:
-            self.query_one(Static).update(block.text or "")
+            self.query_one(Static).update(visible(block.text or ""))
 
 
 def card(call: rd.ToolCall) -> str:
@@ -68,6 +75,13 @@ def card(call: rd.ToolCall) -> str:
     lines = [f"{name} = {value!r}" for name, value in known.items()] if isinstance(known, dict) else []
     result = "" if call.result is None else f"→ {call.result.content}"
     return "\n".join(filter(None, [*lines, call.error, result]))
+
+
+class Visible(LineFilter):
+    """Looks at all that is drawn once more: Markdown decodes `%1b` in an address that it shows."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(visible(text), style, control) for text, style, control in segments]
 
 
 class Panels(App[None]):
@@ -89,6 +103,9 @@ class Panels(App[None]):
         self.screen.anchor()
         self.run_worker(self.read())
 
+    def get_line_filters(self) -> list[LineFilter]:
+        return [*super().get_line_filters(), Visible()]
+
     async def read(self) -> None:
         async def add(stream: rd.BlockStream) -> None:
             await self.mount(panel := BlockPanel(stream))
@@ -98,7 +115,7 @@ class Panels(App[None]):
             try:
                 await rd.for_each(self.events.pipe(rd.group_by_block()), add)
             except rd.RxDeltaError as error:
-                self.notify(str(error), severity="error", timeout=60)
+                self.notify(visible(str(error)), severity="error", timeout=60, markup=False)
         if not self.is_headless:
             self.set_timer(2, self.exit)
 

@@ -2,5 +2,6 @@
 
 from rxdelta.cli._main import main
 from rxdelta.cli._view import picture
+from rxdelta.cli._visible import visible
 
-__all__ = ["main", "picture"]
+__all__ = ["main", "picture", "visible"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
 from rxdelta.aio import for_each, from_async_iterable
 from rxdelta.cli._recording import chunks_of, detected, paced
 from rxdelta.cli._view import Lines, View, live_view
+from rxdelta.cli._visible import visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
@@ -22,7 +25,7 @@ from rxdelta.core import (
     RxDeltaError,
     UnknownWireFormatError,
 )
-from rxdelta.operators import decode, scan_deltas, throttle_latest
+from rxdelta.operators import decode, scan_deltas, throttle_latest, until_stopped
 from rxdelta.providers import FORMATS
 from rxdelta.testing import SAMPLES, open_sample
 
@@ -30,7 +33,8 @@ __all__ = ["main"]
 
 FRAME = 1 / 20
 
-COMPLETE, UNUSABLE, INCOMPLETE, STOPPED = 0, 2, 3, 130
+COMPLETE, UNUSABLE, INCOMPLETE = 0, 2, 3
+STOPPED = 128  # and the number of the signal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,9 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 where the message is complete or cut by length, 3 where it is incomplete, 2 for input that isn't a known
-        stream, 130 after Ctrl-C.
+        stream; 130 after Ctrl-C and 143 after SIGTERM, with what had come.
     """
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # not all that models write is in every encoding
     try:
         with _open(options) as file:
             return asyncio.run(_replay(file, options))
@@ -49,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNUSABLE
     except KeyboardInterrupt:
         _complain("stopped")
-        return STOPPED
+        return STOPPED + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,25 +122,54 @@ async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     view: AbstractContextManager[View | None] = nullcontext(None)
     if not options.json:
         view = nullcontext(Lines(sys.stdout)) if console is None else live_view(console)
-    with view as shown:
-        reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), shown))
-        if reply is None:
+    with _stopped_by_signals() as stop, view as shown:
+        reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), stop, shown))
+        if reply is None and not stop.is_set():
             _complain(f"{options.file} is not a known stream: {failure}")
             return UNUSABLE
-        if shown is not None:
+        if reply is not None and shown is not None:
             shown.show(reply)
-    if options.json:
+    if options.json and reply is not None:
         told = reply.to_dict()
         if failure is not None:
             told["error"] = {"type": type(failure).__name__, "message": str(failure)}
-        print(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(told, allow_nan=False))  # in ASCII, which is the same in every encoding and terminal
+    if stop.is_set():
+        _complain("stopped")
+        return STOPPED + stop.signal
     if failure is not None:
         _complain(f"{type(failure).__name__}: {failure}")
-    return COMPLETE if reply.status in ("complete", "length") else INCOMPLETE
+    return COMPLETE if reply is not None and reply.status in ("complete", "length") else INCOMPLETE
+
+
+class _Stop(asyncio.Event):
+    signal = 0
+
+
+@contextmanager
+def _stopped_by_signals() -> Generator[_Stop]:
+    """An event for Ctrl-C and SIGTERM. The second of its kind does what it would have done without us."""
+    loop, stop = asyncio.get_running_loop(), _Stop()
+
+    def on_signal(number: int, _frame: object) -> None:
+        signal.signal(number, before[number])
+        stop.signal = number
+        loop.call_soon_threadsafe(stop.set)
+
+    before: dict[int, Any] = {}
+    with suppress(ValueError):  # no signals come in another than the main thread
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, on_signal)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 async def _fold(
-    wire_format: str, chunks: Any, view: View | None
+    wire_format: str, chunks: Any, stop: asyncio.Event, view: View | None
 ) -> tuple[MessageDelta | None, RxDeltaError | None]:
     """The last snapshot, shown as it grew, and what ended the stream before its time."""
     latest: MessageDelta | None = None
@@ -145,7 +180,9 @@ async def _fold(
         if view is not None:
             view.draw(snapshot)
 
-    snapshots = from_async_iterable(chunks).pipe(decode(wire_format), scan_deltas(), throttle_latest(FRAME))
+    snapshots = from_async_iterable(chunks).pipe(
+        decode(wire_format), until_stopped(stop), scan_deltas(), throttle_latest(FRAME)
+    )
     try:
         await for_each(snapshots, keep, overflow="latest")
     except RxDeltaError as error:
@@ -180,4 +217,4 @@ def _console() -> Any:
 
 
 def _complain(message: str) -> None:
-    print(f"rxdelta: {message}", file=sys.stderr)
+    print(visible(f"rxdelta: {message}", lines=False), file=sys.stderr)

@@ -70,7 +70,9 @@ async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
     """What a file gives, as it gives it. A daemon thread reads, so that a silent pipe doesn't hold up the exit."""
     loop = asyncio.get_running_loop()
     blocks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-    read = getattr(file, "read1", file.read)
+    # A thread that waits inside a buffer holds the buffer's lock, over which the interpreter's exit would abort.
+    raw = getattr(file, "raw", file)
+    read = getattr(raw, "read1", raw.read)
 
     def run() -> None:
         # When nobody reads any more the file is closed (ValueError), and then the loop (RuntimeError).

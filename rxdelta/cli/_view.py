@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
+from rxdelta.cli._visible import visible
 from rxdelta.core import Block, ContentPart, Message, MessageDelta, ToolCall, thaw
 
 __all__ = ["Lines", "View", "live_view", "picture"]
@@ -27,18 +28,21 @@ class Lines:
         self._out = out
         self._told: set[Any] = set()
 
+    def _print(self, line: str) -> None:
+        print(visible(line, lines=False), file=self._out, flush=True)
+
     def draw(self, snapshot: MessageDelta) -> None:
         for block in snapshot.blocks:
             if not block.open and block.key not in self._told:
                 self._told.add(block.key)
-                print(line_of(block), file=self._out, flush=True)
+                self._print(line_of(block))
 
     def show(self, reply: MessageDelta | Message) -> None:
         if isinstance(reply, MessageDelta):
             for block in reply.blocks:
                 if block.key not in self._told:
-                    print(f"{line_of(block)} …", file=self._out)
-        print(summary(reply), file=self._out, flush=True)
+                    self._print(f"{line_of(block)} …")
+        self._print(summary(reply))
 
 
 def line_of(block: Block) -> str:
@@ -73,7 +77,7 @@ def picture(reply: MessageDelta | Message) -> Any:
 
     panels = [_panel(block) for block in reply.blocks if not _is_empty(block)]
     style = {"complete": "green", "incomplete": "yellow"}.get(reply.status, "red")
-    return Group(*panels, Text(summary(reply), style=style))
+    return _Visible(Group(*panels, Text(visible(summary(reply), lines=False), style=style)))
 
 
 def _is_empty(block: Block) -> bool:
@@ -89,17 +93,31 @@ def _panel(block: Block) -> Any:
     mark = " …" if block.open else ""
     if isinstance(block, ToolCall):
         invalid = block.type == "invalid_tool_call"
-        body: Any = Syntax(
-            _arguments(block, indent=2) or " ", "json", background_color="default", word_wrap=True
-        )
-        title = f"{block.type} {block.name or ''}{mark}"
-        return Panel(body, title=title, title_align="left", border_style="red" if invalid else "cyan")
-    if block.type == "text":
-        return Panel(
-            Markdown(block.text or ""), title=f"text{mark}", title_align="left", border_style="white"
-        )
-    body = Text(block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500], style="dim italic")
-    return Panel(body, title=f"{block.type}{mark}", title_align="left", border_style="bright_black")
+        arguments = visible(_arguments(block, indent=2))
+        body: Any = Syntax(arguments or " ", "json", background_color="default", word_wrap=True)
+        title, style = f"{block.type} {block.name or ''}{mark}", "red" if invalid else "cyan"
+    elif block.type == "text":
+        body = Markdown(visible(block.text or ""))
+        title, style = f"text{mark}", "white"
+    else:
+        told = block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500]
+        body = Text(visible(told), style="dim italic")
+        title, style = f"{block.type}{mark}", "bright_black"
+    # As a Text, because rich reads markup in a string.
+    return Panel(body, title=Text(visible(title, lines=False)), title_align="left", border_style=style)
+
+
+class _Visible:
+    """Something to draw, whose text is looked at once more: Markdown decodes `%1b` in an address that it shows."""
+
+    def __init__(self, drawn: Any) -> None:
+        self._drawn = drawn
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.segment import Segment
+
+        for text, style, control in console.render(self._drawn, options):
+            yield Segment(text if control else visible(text), style, control)
 
 
 class _Live:

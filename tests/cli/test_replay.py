@@ -6,16 +6,23 @@ import io
 import json
 import os
 import pty
+import re
+import select
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rxdelta as rd
-from rxdelta.cli import main
+from rxdelta.cli import main, visible
 from rxdelta.testing import SAMPLES, open_sample
+
+SECONDS = 60  # nothing here takes time; what hangs is found
 
 
 def chat(content: str, reason: str | None = None, **more: Any) -> dict[str, Any]:
@@ -205,28 +212,225 @@ def test_a_pipe_that_is_still_open_is_drawn_as_it_comes() -> None:
     assert process.returncode == 0
 
 
-def test_a_terminal_gets_a_live_picture() -> None:
-    pytest.importorskip("rich")
-    keeper, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rxdelta", "demo", "--speed", "0"],
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"},
-    )
-    os.close(terminal)
-    seen = b""
-    while True:
+class Terminal:
+    """A terminal in which the command runs."""
+
+    def __init__(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> None:
+        self._keeper, terminal = pty.openpty()
+        self._seen = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rxdelta", *arguments],
+            stdin=stdin,
+            stdout=terminal,
+            stderr=terminal,
+            env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "200", "LINES": "60"},
+        )
+        os.close(terminal)
+
+    @property
+    def seen(self) -> str:
+        return self._seen.decode("utf-8", "ignore")  # a letter may have come in half
+
+    def until(self, words: str) -> None:
+        while words not in self.seen:
+            assert self._read(), self.seen
+
+    def code(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._keeper)
+
+    def _read(self) -> bool:
+        assert select.select([self._keeper], [], [], SECONDS)[0], self.seen
         try:
-            data = os.read(keeper, 65536)
+            data = os.read(self._keeper, 65536)
         except OSError:  # the other end is closed
-            break
-        if not data:
-            break
-        seen += data
-    os.close(keeper)
-    assert process.wait() == 0
-    told = seen.decode()
-    assert "╭" in told
-    assert "tool_call get_forecast" in told
-    assert "\x1b[1mMessage\x1b[0m" in told
+            return False
+        self._seen += data
+        return bool(data)
+
+
+@contextmanager
+def terminal(*arguments: str, **more: Any) -> Iterator[Terminal]:
+    pytest.importorskip("rich")
+    shown = Terminal(*arguments, **more)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+def test_a_terminal_gets_a_live_picture() -> None:
+    with terminal("demo", "--speed", "0") as shown:
+        assert shown.code() == 0
+        assert "╭" in shown.seen
+        assert "tool_call get_forecast" in shown.seen
+        assert "\x1b[1mMessage\x1b[0m" in shown.seen
+
+
+# What a model could do to whoever watches: set the title, write the clipboard, wipe the screen (twice, once in C1),
+# overwrite the line, ring, turn the direction of writing.
+STEERS = "\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x9b2J\rover\x7f\u202eexe\u2066."
+SHOWN = "␛]0;owned␇␛]52;c;b3duZWQ=␇␛[2J\\u009b2J␍over␡\\u202eexe\\u2066."
+TERMINAL = re.compile(
+    r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\"
+)  # what rich writes: styles, moves, links
+
+
+def hostile_reply() -> bytes:
+    def calls(index: int, name: str, arguments: str) -> dict[str, Any]:
+        return {
+            "tool_calls": [{"index": index, "id": name, "function": {"name": name, "arguments": arguments}}]
+        }
+
+    deltas = [
+        {"reasoning_content": f"reasoning{STEERS}"},
+        {"content": f"text{STEERS}"},
+        calls(0, f"name{STEERS}", json.dumps({"a": f"argument{STEERS}"}, ensure_ascii=False)),
+        calls(1, "cut", f'{{"a": "raw{STEERS}'),
+    ]
+    head = {"id": "c", "model": f"model{STEERS}"}
+    chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    end = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    return lines(*chunks, end)
+
+
+PLACES = ["reasoning", "text", "name", "raw", "model"]
+
+
+def test_a_providers_control_characters_are_symbols_in_a_pipe(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    assert main(["replay", recording(hostile_reply())]) == 0
+    said = capsys.readouterr().out
+    for place in PLACES:
+        assert place + SHOWN.replace("␍", " " if place in ("reasoning", "text") else "␍") in said
+    assert "argument\\u001b]0;owned\\u0007" in said
+    assert visible(said) == said
+
+
+def test_a_providers_control_characters_are_symbols_on_a_terminal(recording: Any) -> None:
+    with terminal("replay", recording(hostile_reply()), "--speed", "0") as shown:
+        assert shown.code() == 0
+        drawn = TERMINAL.sub("", shown.seen).replace("\r\n", "\n").replace("\r", "\n")
+        for place in PLACES:
+            assert place + SHOWN in drawn
+        assert "argument\\u001b]0;owned\\u0007" in drawn
+        assert visible(drawn) == drawn
+
+
+def test_a_providers_control_characters_in_its_error_are_symbols(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    error = {"error": {"message": f"error{STEERS}", "type": "server_error"}}
+    assert main(["replay", recording(lines(chat("Hi"), error))]) == 3
+    said = capsys.readouterr().err
+    assert said.endswith(f"error{SHOWN}\n")
+
+
+def test_an_address_that_is_decoded_on_a_terminal_is_shown_with_symbols(recording: Any) -> None:
+    text = "<http://x/%1b[2J%07%C2%9B%E2%80%AE> and &#x202e;"
+    with terminal("replay", recording(lines(chat(text, "stop"))), "--speed", "0") as shown:
+        assert shown.code() == 0
+        drawn = TERMINAL.sub("", shown.seen.replace("\x1b[2J", "WIPED")).replace("\r", "")
+        assert "http://x/␛[2J" in drawn
+        assert "and \\u202e" in drawn
+        assert visible(drawn) == drawn
+        assert "WIPED" not in drawn
+
+
+@pytest.mark.parametrize("name", ["get[/bold]", "[@click=app.quit()]x[/]", "[red]x[/red]", ":smile:"])
+def test_a_tools_name_is_no_markup_on_a_terminal(name: str, recording: Any) -> None:
+    call = {"index": 0, "id": "a", "function": {"name": name, "arguments": "{}"}}
+    chunk = {
+        "id": "c",
+        "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}],
+    }
+    with terminal("replay", recording(lines(chunk)), "--speed", "0") as shown:
+        assert shown.code() == 0
+        assert f"tool_call {name} ─" in TERMINAL.sub("", shown.seen)
+
+
+def test_json_has_no_control_characters_and_says_what_came(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    assert main(["replay", recording(hostile_reply()), "--json"]) == 0
+    said = capsys.readouterr().out
+    assert visible(said) == said
+    assert rd.Message.from_dict(json.loads(said)).text == f"text{STEERS}"
+
+
+def test_lines_and_tabs_are_the_texts_own_but_nobody_elses() -> None:
+    assert visible("a\tb\r\nc\n") == "a\tb\nc\n"
+    assert visible("a\tb\r\nc", lines=False) == "a␉b␊c"
+    assert visible("a\rb") == "a␍b"
+
+
+def test_what_needs_no_symbol_stays() -> None:
+    text = "Grüße, 你好, שלום, 👩‍👩‍👧, naïve, ½ \xa0 \u200d \u3000"
+    assert visible(text) == visible(text, lines=False) == text
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["lines", "json"])
+def test_an_encoding_that_lacks_the_letters_loses_nothing(more: list[str], recording: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rxdelta", "replay", recording(lines(chat("Zürich 你 😀", "stop"))), *more],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        timeout=SECONDS,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    if more:
+        assert json.loads(done.stdout)["blocks"][0]["text"] == "Zürich 你 😀"
+    else:
+        assert done.stdout.startswith(rb"[text] Z\xfcrich \u4f60 \U0001f600")
+
+
+STOPS = pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
+)
+STARTED = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x": 1, "y'}}
+SILENT = lines(chat("Hi"), {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [STARTED]}}]})
+
+
+@STOPS
+def test_a_stop_on_a_silent_pipe_prints_what_had_come(number: signal.Signals, code: int) -> None:
+    program = [sys.executable, "-m", "rxdelta", "replay", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(program, **pipes) as process:
+        try:
+            process.stdin.write(SILENT)
+            process.stdin.flush()
+            assert process.stdout.readline() == b"[text] Hi\n"
+            process.send_signal(number)
+            process.wait(SECONDS)  # while the pipe is open
+            assert process.stdout.read().decode().splitlines() == [
+                '[invalid_tool_call] f({"x": 1, "y)',
+                "interrupted · m",
+            ]
+            assert process.stderr.read() == b"rxdelta: stopped\n"
+        finally:
+            process.kill()
+    assert process.returncode == code
+
+
+@STOPS
+def test_a_stop_on_a_terminal_leaves_it_as_it_was(number: signal.Signals, code: int) -> None:
+    ours, theirs = os.pipe()
+    try:
+        with terminal("replay", "-", stdin=ours) as shown:
+            os.write(theirs, SILENT)
+            shown.until("tool_call f")
+            shown.process.send_signal(number)
+            assert shown.code() == code
+            assert shown.seen.rindex("\x1b[?25h") > shown.seen.rindex("\x1b[?25l")  # the cursor
+            assert "rxdelta: stopped" in shown.seen
+            assert "'interrupted'" in TERMINAL.sub("", shown.seen)
+    finally:
+        os.close(ours)
+        os.close(theirs)

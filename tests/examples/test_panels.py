@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import importlib.util
+import json
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.cli import visible
 
 pytest.importorskip("textual")
 
@@ -62,11 +65,17 @@ class Reply:
     def frames(self) -> list[tuple[Any, Any]]:
         return [(panel.border_title, panel.border_subtitle) for panel in self.app.query(panels.BlockPanel)]
 
+    def drawn(self) -> str:
+        svg = self.app.export_screenshot()
+        return html.unescape(re.sub(r"<style.*?</style>|<[^>]*>", "", svg, flags=re.DOTALL)).replace(
+            "\xa0", " "
+        )
+
 
 def drive(test: Callable[[Reply, Callable[[Callable[[], bool]], Any]], Any]) -> None:
     async def main() -> None:
         reply = Reply()
-        async with reply.app.run_test(size=(84, 40)) as pilot:
+        async with reply.app.run_test(size=(84, 40), notifications=True) as pilot:
 
             async def until(condition: Callable[[], bool]) -> None:
                 while not condition():
@@ -199,3 +208,38 @@ def test_the_picture_shows_both_replies_to_the_end(
 
 def test_the_picture_in_the_documentation_is_there() -> None:
     assert "take" in (PATH.parents[1] / "docs" / "panels.svg").read_text("utf-8")
+
+
+@pytest.mark.parametrize("markup", ["get[/bold]", "[@click=app.quit()]x[/]", "[red]x[/red]"])
+def test_a_models_markup_is_text(markup: str) -> None:
+    async def test(reply: Reply, until: Any) -> None:
+        start = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "a", "name": f"name {markup}"})
+        reply.send(ev.MessageStart(), start, ev.ToolCallDelta(0, "{}"))
+        reply.send(rd.StreamInterrupted(f"error {markup}"))
+        await until(lambda: "name" in reply.drawn() and "error" in reply.drawn())
+        await reply.app.workers.wait_for_complete()
+        assert f"name {markup}" in reply.drawn()
+        assert f"error {markup}" in reply.drawn()
+
+    drive(test)
+
+
+def test_a_models_control_characters_are_symbols() -> None:
+    steers, shown = "\x1b[2J\x9b2J\x07\u202e", "␛[2J\\u009b2J␇\\u202e"
+    places = ("reasoning", "text", "http", "name", "argument", "error")
+
+    async def test(reply: Reply, until: Any) -> None:
+        reply.send(ev.MessageStart())
+        reply.send(ev.BlockStart(0, {"type": "reasoning"}), ev.ReasoningDelta(0, f"reasoning{steers}"))
+        reply.send(ev.BlockFinish(0), ev.BlockStart(1, {"type": "text"}))
+        reply.send(ev.TextDelta(1, f"text{steers} <http://x/%1b[2J%E2%80%AE>"), ev.BlockFinish(1))
+        reply.send(ev.BlockStart(2, {"type": "tool_call_chunk", "id": "a", "name": f"name{steers}"}))
+        reply.send(ev.ToolCallDelta(2, json.dumps({f"argument{steers}": 1})))
+        reply.send(ev.BlockFinish(2), rd.StreamInterrupted(f"error{steers}"))
+        await until(lambda: all(place in reply.drawn() for place in places))
+        drawn = reply.drawn()
+        assert visible(drawn) == drawn
+        for place in places:
+            assert (place + shown if place != "http" else "http://x/␛[2J\\u202e") in drawn
+
+    drive(test)
