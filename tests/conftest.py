@@ -8,7 +8,7 @@ from hypothesis import settings
 settings.register_profile("rxdelta", deadline=None)  # a slow machine makes no property fail
 settings.load_profile("rxdelta")
 
-LIMIT, SLOW_LIMIT = 120, 600  # seconds. Nothing takes as long: what hangs fails.
+LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

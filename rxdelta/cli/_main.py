@@ -159,8 +159,9 @@ def _stopped_by_signals() -> Generator[_Stop]:
     before: dict[int, Any] = {}
     with suppress(ValueError):  # no signals come in another than the main thread
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, on_signal)
+            before[number] = signal.getsignal(number)
+            if before[number] is not signal.SIG_IGN:  # as for a job in the background
+                signal.signal(number, on_signal)
     try:
         yield stop
     finally:
