@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
 import json
 import signal
 import sys
@@ -45,8 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stream; 130 after Ctrl-C and 143 after SIGTERM, with what had come.
     """
     options = _parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # not all that models write is in every encoding
+    stdout: Any = sys.stdout
+    if hasattr(
+        stdout, "reconfigure"
+    ):  # a text file of the system's, whose encoding may lack what a model writes
+        stdout.reconfigure(errors="backslashreplace")
     try:
         with _open(options) as file:
             return asyncio.run(_replay(file, options))
@@ -165,8 +167,8 @@ def _stopped_by_signals() -> Generator[_Stop]:
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for listened, handler in before.items():
+            signal.signal(listened, handler)
 
 
 async def _fold(
