@@ -29,7 +29,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -69,7 +68,7 @@ from rxdelta.core.events import (
     UsageUpdate,
 )
 from rxdelta.wire._ag_ui_usage import add_counts, counts_of
-from rxdelta.wire._encoder import Masked, cut_off, masked
+from rxdelta.wire._encoder import Masked, cut_off, masked, whole_characters
 from rxdelta.wire._sse import SSE_HEADERS
 
 if TYPE_CHECKING:
@@ -937,12 +936,9 @@ class _Lane:
 
     def whole_characters(self, piece: str) -> str:
         """The piece as it can be written: a character that came in halves is whole then."""
-        if not self.half and (piece.isascii() or not _has_surrogate(piece)):
-            return piece
-        piece, self.half = self.half + piece, ""
-        if "\ud800" <= piece[-1:] <= "\udbff":
-            piece, self.half = piece[:-1], piece[-1]
-        return clean_text(piece)
+        if self.half or not piece.isascii():
+            piece, self.half = whole_characters(self.half, piece)
+        return piece
 
 
 class _Text:
@@ -1120,7 +1116,6 @@ _SHOWN = frozenset(
     ["text", "reasoning", "thinking", "refusal", "id", "call_id", "name", "args", "input", "arguments"]
 )
 """The fields of a block that change what a client sees of it while it is open."""
-_has_surrogate = re.compile("[\ud800-\udfff]").search
 
 
 def _piece(event: Delta) -> str:

@@ -55,7 +55,7 @@ from rxdelta.core.events import (
     UsageUpdate,
 )
 from rxdelta.wire._ai_sdk_chunks import AiSdkFrame, ProviderMetadata
-from rxdelta.wire._encoder import MASKED, Masked, cut_off, masked
+from rxdelta.wire._encoder import MASKED, Masked, cut_off, masked, whole_characters
 from rxdelta.wire._sse import DONE, SSE_HEADERS, Done
 
 __all__ = ["AI_SDK_HEADERS", "AiSdkEncoder"]
@@ -111,7 +111,7 @@ class AiSdkEncoder:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         _check_options(message_id, choice, sdk_version, metadata)
-        self._message_id = message_id
+        self._message_id = None if message_id is None else clean_text(message_id)
         self._choice = choice
         self._can_reset = self._has_custom = self._has_citations = sdk_version >= 7
         self._on_error = on_error
@@ -231,9 +231,8 @@ class AiSdkEncoder:
     def _message_start(self, out: Out, event: MessageStart) -> None:
         step = self._step
         if step is not None:
-            same = event.id is not None and event.id == step.id
-            other = None not in (event.id, step.id) and not same
-            if (step.status is not None and same) or (step.status is None and not other):
+            other = step.status is not None or (None not in (event.id, step.id) and event.id != step.id)
+            if not other:
                 step.take(event)
                 return
             self._finish_step(out, step, _CUT)
@@ -598,7 +597,7 @@ class _Text(_Part):
 
     def _say(self, out: Out, piece: str) -> None:
         if self._half or not piece.isascii():
-            piece, self._half = _whole(self._half + piece)
+            piece, self._half = whole_characters(self._half, piece)
         if piece and self._id is not None:
             out.append({"type": self._more, "id": self._id, "delta": piece})
 
@@ -728,7 +727,7 @@ class _Call(_Part):
         if not self._streams:
             return
         if self._half or not piece.isascii():
-            piece, self._half = _whole(self._half + piece)
+            piece, self._half = whole_characters(self._half, piece)
         if piece and self._id is not None:
             out.append({"type": "tool-input-delta", "toolCallId": self._id, "inputTextDelta": piece})
 
@@ -966,12 +965,6 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(thaw(value), ensure_ascii=False)
-
-
-def _whole(piece: str) -> tuple[str, str]:
-    """The piece as text that can be written, and the first half of a pair that its end may be."""
-    half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
-    return clean_text(piece[:-1] if half else piece), half
 
 
 def _figures(usage: Any) -> dict[str, int]:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from rxdelta.core import Event, StreamInterrupted
+from rxdelta.core import Event, StreamInterrupted, clean_text
 
-__all__ = ["MASKED", "Encoder", "Masked", "cut_off", "masked"]
+__all__ = ["MASKED", "Encoder", "Masked", "cut_off", "masked", "whole_characters"]
 
 F = TypeVar("F", covariant=True)
 
@@ -46,3 +46,19 @@ def masked(error: Exception) -> str:
 def cut_off() -> StreamInterrupted:
     """The error of a stream that completed too early."""
     return StreamInterrupted("the stream ended before the message did")
+
+
+def whole_characters(half: str, piece: str) -> tuple[str, str]:
+    """A piece of text as it can be written, and the half character at its end, which the next piece may complete.
+
+    Args:
+        half: What was kept back of the piece before.
+        piece: The next piece.
+
+    Example:
+        >>> whole_characters("\\ud83d", "\\ude00 or \\ud83d")
+        ('😀 or ', '\\ud83d')
+    """
+    piece = half + piece
+    half = piece[-1:] if "\ud800" <= piece[-1:] <= "\udbff" else ""
+    return clean_text(piece[:-1] if half else piece), half

@@ -27,6 +27,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict
 
+import attrs
+
 from rxdelta.core import (
     DEFAULT_LIMITS,
     Block,
@@ -41,6 +43,7 @@ from rxdelta.core import (
     ToolCall,
     ToolResult,
     block_to_wire,
+    clean_text,
     thaw,
 )
 from rxdelta.core.events import (
@@ -60,7 +63,7 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.wire._encoder import Masked, cut_off, masked
+from rxdelta.wire._encoder import Masked, cut_off, masked, whole_characters
 from rxdelta.wire._sse import SSE_HEADERS
 
 __all__ = ["LANGCHAIN_HEADERS", "LangChainEncoder", "LangChainFrame", "LangChainParams"]
@@ -130,7 +133,7 @@ class LangChainEncoder:
         self._now = now
         self._new_id = new_id
         self._choice = choice
-        self._namespace = tuple(namespace)
+        self._namespace = tuple(map(clean_text, namespace))
         self._on_error = on_error
         self._seq = first_seq
         self._over = False
@@ -160,7 +163,7 @@ class LangChainEncoder:
             if block is None or block.fold.grows is not kind or not piece:
                 return ()
             block.fold.grow(piece)
-            return [self._grown(block, given, piece)]
+            return [*self._grown(block, given, piece)]
         take = self._STEPS.get(kind)
         if take is None:
             raise InvalidValueError.of(
@@ -192,7 +195,7 @@ class LangChainEncoder:
 
     def _say(self, error: Exception) -> str:
         try:
-            return str(self._on_error(error))
+            return clean_text(str(self._on_error(error)))
         except Exception as wrong:
             wrong.__context__ = error
             return masked(wrong)
@@ -226,7 +229,7 @@ class LangChainEncoder:
         told = {name: value for name, value in metadata.items() if _is_told_at_start(name, value)}
         more = {name: value for name, value in metadata.items() if name not in told}
         if event.id is None:
-            data |= {"id": self._new_id(), "synthetic_id": True}
+            data |= {"id": clean_text(self._new_id()), "synthetic_id": True}
         data |= {"metadata": told} if told else {}
         data |= {"responseMetadata": more} if more else {}
         data |= {"synthetic": True} if synthetic else {}
@@ -279,7 +282,7 @@ class LangChainEncoder:
         """Finish the blocks that are open; to ours the end of the message says the same."""
         for block in self._blocks.values():
             if not block.done:
-                yield self._finished(block, synthetic=True)
+                yield from self._finished(block, synthetic=True)
 
     def _stream_error(self, event: StreamError) -> Sequence[LangChainFrame]:
         return self.fail(ProviderError(event.message, type=event.type, code=event.code))
@@ -302,14 +305,14 @@ class LangChainEncoder:
             yield from self._begin(MessageStart(), synthetic=True)
         known = self._blocks.get(event.index)
         if known is not None and not known.done:
-            yield self._finished(known, synthetic=True)
+            yield from self._finished(known, synthetic=True)
         block = self._blocks[event.index] = _Block(fold, self._index(event.index))
         self._know_call(fold.block)
         content, block.standard = _content(fold.block, so_far=False)
         key = {} if block.index == event.index else {"key": event.index}
         yield self._message(event="content-block-start", index=block.index, content=content, **key)
         for growth in _begun_with(block, event):
-            yield self._grown(block, growth, getattr(growth, _DELTAS[type(growth)][0]))
+            yield from self._grown(block, growth, getattr(growth, _DELTAS[type(growth)][0]))
 
     def _fold(self, event: BlockStart) -> BlockFold:
         key = event.index
@@ -328,10 +331,17 @@ class LangChainEncoder:
         self._free = max(self._free, index + 1)
         return index
 
-    def _grown(self, block: _Block, event: Any, piece: str) -> LangChainFrame:
-        if not block.standard:
-            return self._custom(event)
-        field, kind, more = _DELTAS[type(event)]
+    def _grown(self, block: _Block, event: Any, piece: str) -> Iterator[LangChainFrame]:
+        if block.half or not piece.isascii():
+            piece, block.half = whole_characters(block.half, piece)
+        block.grew_by = type(event)
+        if piece and block.standard:
+            yield self._piece(block, piece)
+        elif piece:
+            yield self._custom(attrs.evolve(event, **{_DELTAS[block.grew_by][0]: piece}))
+
+    def _piece(self, block: _Block, piece: str) -> LangChainFrame:
+        field, kind, more = _DELTAS[block.grew_by]
         delta = {"type": kind, field: piece, **more}
         return self._frame("messages", {"event": "content-block-delta", "index": block.index, "delta": delta})
 
@@ -362,19 +372,24 @@ class LangChainEncoder:
                 yield self._custom(event)
             return
         block.fold.finish(event.content)
-        yield self._finished(block, as_folded=event.content is None)
+        yield from self._finished(block, as_folded=event.content is None)
 
-    def _finished(self, block: _Block, *, as_folded: bool = False, synthetic: bool = False) -> LangChainFrame:
+    def _finished(
+        self, block: _Block, *, as_folded: bool = False, synthetic: bool = False
+    ) -> Iterator[LangChainFrame]:
         finished = block.fold.finish()
         content, standard = _content(finished)
+        if block.half and block.standard:  # its other half never came
+            block.half = ""
+            yield self._piece(block, "\ufffd")
         data: Json = {"event": "content-block-finish", "index": block.index, "content": content}
         if synthetic:
             data["synthetic"] = True
-        elif as_folded and not standard:
+        elif as_folded and not standard and not block.half:
             data["folded"] = True
         self._know_call(finished)
         block.end()
-        return self._frame("messages", data)
+        yield self._frame("messages", data)
 
     # Tools.
 
@@ -466,11 +481,13 @@ _DELTAS: Mapping[type, tuple[str, str, Mapping[str, str]]] = {
 class _Block:
     """A block of the message that is open."""
 
-    __slots__ = ("done", "fold", "index", "standard")
+    __slots__ = ("done", "fold", "grew_by", "half", "index", "standard")
 
     def __init__(self, fold: BlockFold, index: int) -> None:
         self.fold = fold
         self.index = index
+        self.grew_by: type = TextDelta
+        self.half = ""  # of the character that its text ends with so far
         self.standard = True
         self.done = False
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, clean_text, parse_json
 
 __all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "sse_frame"]
 
@@ -46,21 +46,30 @@ def sse_frame(frame: object) -> bytes:
         >>> sse_frame(DONE)
         b'data: [DONE]\\n\\n'
     """
-    return f"data: {_data(frame)}\n\n".encode()
+    return f"data: {clean_text(_data(frame))}\n\n".encode()
 
 
 def _data(frame: Any) -> str:
     if frame is DONE:
         return "[DONE]"
-    if isinstance(frame, dict):
-        try:
-            return _write(frame)
-        except (TypeError, ValueError) as error:
-            raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     dump = getattr(frame, "model_dump_json", None)
-    if callable(dump):
-        return str(dump(by_alias=True))
+    try:
+        if isinstance(frame, dict):
+            return _write(frame)
+        if callable(dump):
+            return _on_one_line(dump(by_alias=True))
+    except (
+        Exception
+    ) as error:  # whatever an object raises that writes itself; RecursionError for one too deep
+        raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
+
+
+def _on_one_line(written: Any) -> str:
+    """What an object wrote itself as. A line's end in it would end the event, and let it begin another."""
+    if not isinstance(written, str):
+        raise TypeError(f"it wrote itself as {type(written).__name__}")
+    return _write(parse_json(written)) if "\n" in written or "\r" in written else written
 
 
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode

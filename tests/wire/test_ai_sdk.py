@@ -62,6 +62,20 @@ def test_u1_it_starts_once_with_the_id_that_is_given_and_a_conversation_is_of_st
     assert types(frames) == ["start", *step, *step, "finish", "DONE"]
 
 
+@pytest.mark.parametrize("id", ["m1", None])
+def test_u1_a_start_after_the_end_is_another_message_whatever_its_id(id: str | None) -> None:
+    def turn(said: str) -> list[Any]:
+        text = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, said), ev.BlockFinish(0)]
+        return [ev.MessageStart(id), *text, STOP]
+
+    client = read(frames_of([*turn("first"), *turn("second")]))
+    assert [part["text"] for part in client.parts if part["type"] == "text"] == ["first", "second"]
+
+
+def test_u1_a_start_after_the_end_without_one_of_its_own_was_cut_off() -> None:
+    assert types(frames_of([START, STOP, START]))[-2:] == ["error", "DONE"]
+
+
 def test_u1_without_an_id_the_client_keeps_its_own() -> None:
     assert "messageId" not in frames_of([START, STOP])[0]
 

@@ -37,6 +37,47 @@ def test_an_object_that_writes_itself_does_so_in_the_protocol_s_own_names() -> N
     assert rd.wire.sse_frame(Event()) == b'data: {"type":"X"}\n\n'
 
 
+class Itself:
+    """A frame that writes itself."""
+
+    def __init__(self, written: Any) -> None:
+        self.written = written
+
+    def model_dump_json(self, **_: Any) -> Any:
+        if isinstance(self.written, Exception):
+            raise self.written
+        return self.written
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_an_object_that_writes_itself_on_several_lines_is_still_one_event(end: str) -> None:
+    written = f'{{{end}  "type": "X",{end}{end}  "a": [1.0, "é"]{end}}}'
+    assert rd.wire.sse_frame(Itself(written)) == 'data: {"type":"X","a":[1.0,"é"]}\n\n'.encode()
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{}\n\ndata: injected", "{}\rdata: injected", "{\n", 3, None, ValueError("no"), RecursionError()],
+)
+def test_an_object_that_writes_something_else_than_json_cannot_add_an_event(written: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="frame"):
+        rd.wire.sse_frame(Itself(written))
+
+
+def test_a_frame_that_is_nested_too_deep_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    with pytest.raises(rd.InvalidValueError, match="frame"):
+        rd.wire.sse_frame(deep)
+
+
+@pytest.mark.parametrize(("text", "told"), [("\ud83d\ude00", "😀"), ("\ude00", "\ufffd")])
+def test_halves_of_characters_are_joined_and_lone_ones_marked(text: str, told: str) -> None:
+    assert rd.wire.sse_frame({"a": text}) == f'data: {{"a":"{told}"}}\n\n'.encode()
+    assert rd.wire.sse_frame(Itself(f'{{"a":"{text}"}}')) == f'data: {{"a":"{told}"}}\n\n'.encode()
+
+
 @pytest.mark.parametrize("wrong", [None, 3, "text", b"x", [], {"a": object()}, {"a": float("nan")}])
 def test_what_is_no_frame_is_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="frame"):

@@ -1,0 +1,149 @@
+"""What holds of every encoder's frames, whatever the events say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import pytest
+from core.strategies import every_event
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rxdelta as rd
+
+ev = rd.events
+WIRES: dict[str, Callable[[str], rd.wire.Encoder[Any]]] = {
+    "ai-sdk 7": lambda said: rd.wire.AiSdkEncoder(
+        message_id=f"m{said}", metadata={said: said}, on_error=lambda _: said
+    ),
+    "ai-sdk 5": lambda said: rd.wire.AiSdkEncoder(sdk_version=5, on_error=lambda _: said),
+    "ag-ui": lambda said: rd.wire.AgUiEncoder(
+        f"t{said}", f"r{said}", provider_events=True, on_error=lambda _: said
+    ),
+    "langchain": lambda said: rd.wire.LangChainEncoder(
+        now=lambda: 0.0, new_id=lambda: said, namespace=[said], on_error=lambda _: said
+    ),
+}
+NASTY = [
+    "\ud83d",
+    "\ude00",
+    "\ude00|\ud83d",
+    "\0",
+    "\x1b[2J",
+    "\u2028",
+    '"\r\n\r\ndata: [DONE]\n\n',
+    "\\ud83d",
+]
+KEPT = frozenset(["type", "execution_status", "choice", "reason"])
+"""What a value says, not what somebody has written."""
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL", "rxdelta.wire")
+
+
+def spoilt(value: Any, nasty: str) -> Any:
+    """The same value with this at the end of each of its strings."""
+    if isinstance(value, str):
+        return value + nasty
+    if isinstance(value, Mapping):
+        return {
+            (key if key in KEPT or key.isalpha() else key + nasty): one if key in KEPT else spoilt(one, nasty)
+            for key, one in value.items()
+        }
+    return [spoilt(one, nasty) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def spoilt_event(event: rd.Event, nasty: str) -> rd.Event:
+    fields = {one.name: getattr(event, one.name) for one in attrs.fields(type(event))}
+    more = {
+        name: attrs.evolve(value, raw=spoilt(value.raw, nasty))
+        if isinstance(value, rd.TokenUsage)
+        else attrs.evolve(value, content=spoilt(value.content, nasty))
+        if isinstance(value, rd.ToolResult)
+        else spoilt(value, nasty)
+        for name, value in fields.items()
+        if name not in KEPT
+    }
+    return attrs.evolve(event, **more)
+
+
+def frames_of(encoder: rd.wire.Encoder[Any], events: list[rd.Event]) -> list[Any]:
+    frames: list[Any] = []
+    for event in events:
+        try:
+            frames += encoder.encode(event)
+        except rd.RxDeltaError as error:
+            frames += encoder.fail(error)
+    return [*frames, *encoder.close()]
+
+
+def strictly(data: bytes) -> Any:
+    """What one event holds: one line of UTF-8, which is JSON that every parser takes, or the end."""
+    assert data.startswith(b"data: ")
+    assert data.endswith(b"\n\n")
+    body = data[len(b"data: ") : -2]
+    assert b"\n" not in body
+    assert b"\r" not in body
+    if body == b"[DONE]":
+        return None
+    found = json.loads(body.decode("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    json.dumps(found, ensure_ascii=False).encode("utf-8")  # an escaped lone surrogate is none either
+    return found
+
+
+OPEN: list[rd.Event] = [
+    ev.BlockStart(0, {"type": "text"}),
+    ev.BlockStart(1, {"type": "reasoning"}),
+    ev.BlockStart(2, {"type": "tool_call_chunk", "id": "c1", "name": "f"}),
+    ev.BlockStart(3, {"type": "image"}),
+    ev.BlockStart("a", {"type": "server_tool_call_chunk", "id": "c2", "name": "g"}),
+    ev.BlockStart("b", {"type": "new"}),
+]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(every_event, max_size=12), st.sampled_from(NASTY))
+def test_whatever_the_strings_hold_each_frame_is_one_event_of_strict_json(
+    wire: str, events: list[rd.Event], nasty: str
+) -> None:
+    for frame in frames_of(WIRES[wire](nasty), [spoilt_event(event, nasty) for event in [*OPEN, *events]]):
+        strictly(rd.wire.sse_frame(frame))
+        if isinstance(frame, dict):  # who sends frames otherwise sends text too
+            json.dumps(frame, ensure_ascii=False).encode("utf-8")
+
+
+TEXTS: dict[str, tuple[str, str]] = {
+    "ai-sdk 7": ("text-delta", "delta"),
+    "ag-ui": ("TEXT_MESSAGE_CONTENT", "delta"),
+    "langchain": ("text-delta", "text"),
+}
+
+
+def told(frame: Mapping[str, Any], wire: str) -> str:
+    """The piece of text in a frame."""
+    kind, field = TEXTS[wire]
+    delta: Any = frame["params"]["data"].get("delta", {}) if wire == "langchain" else frame
+    return delta[field] if delta.get("type") == kind else ""
+
+
+@pytest.mark.parametrize("wire", TEXTS)
+@pytest.mark.parametrize("kind", ["text", "refusal"])
+def test_a_character_that_comes_in_halves_is_told_whole_and_half_a_one_is_marked(
+    wire: str, kind: str
+) -> None:
+    pieces = ["a\ud83d", "\ude00b", "\ude00", "c\ud83d"]
+    events = [
+        ev.MessageStart("m1"),
+        ev.BlockStart(0, {"type": kind}),
+        *(ev.TextDelta(0, piece) for piece in pieces),
+        ev.BlockFinish(0),
+        ev.MessageFinish("stop"),
+    ]
+    frames = [strictly(rd.wire.sse_frame(frame)) for frame in frames_of(WIRES[wire](""), events)]
+    assert "".join(told(frame, wire) for frame in frames if frame) == "a😀b\ufffdc\ufffd"
