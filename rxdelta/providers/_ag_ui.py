@@ -17,7 +17,8 @@ An encrypted value comes behind what it belongs to; therefore an ended block is 
 and isn't one.
 
 A MESSAGES_SNAPSHOT replaces what was said: it is a reset, followed by those of its messages that are of this run.
-One at the beginning is the history, and passes as it is.
+One at the beginning is the history, and passes as it is. Where `to_ag_ui` discards a message because all that holds
+is told again, that is a reset too.
 
 What `to_ag_ui` writes beside the protocol stands as `rxdelta` in the metadata, and is read back.
 """
@@ -153,12 +154,12 @@ class _Run:
         for block in [*self._open.values()]:
             self._finish(out, block)
         self.finished = True
-        if outcome.get("type") == "cancelled":
+        facts = facts_of(event)
+        if outcome.get("type") == "cancelled" or facts.get("interrupted") is True:
             if usage is not None:
                 out.append(events.UsageUpdate(usage))
             out.append(events.MessageInterrupted())
             return
-        facts = facts_of(event)
         reason, said = word(facts.get("finish_reason")), word(facts.get("provider_finish_reason"))
         if reason is None:
             pending = outcome.get("pendingToolCallIds") or self._unanswered
@@ -328,6 +329,9 @@ class _Run:
     def activity(self, out: Out, event: Json) -> None:
         kind, content = event.get("activityType"), event.get("content")
         if kind == f"{_OURS}.discarded":
+            again = is_mapping(content) and content.get("again") is True
+            if again and _READ.text_of(event, "messageId", "") in self._known:
+                self._reset(out)
             return
         if isinstance(kind, str) and kind.startswith(f"{_OURS}.") and is_mapping(content):
             self._whole(out, _READ.text_of(event, "messageId", ""), content)
@@ -351,14 +355,17 @@ class _Run:
             self.pass_on(out, event, "MESSAGES_SNAPSHOT")
             return
         still_open, known = set(self._open), self._known
-        self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
-        self._started, self._next = False, 0
-        self._attempt += 1
-        out.append(events.AttemptReset(self._attempt))
+        self._reset(out)
         for place, message in enumerate(messages):
             own_id = _READ.text_of(message, "id", f"messages[{place}]")
             if own_id in known:
                 self._message(out, own_id, message, still_open, f"messages[{place}]")
+
+    def _reset(self, out: Out) -> None:
+        self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
+        self._started, self._next = False, 0
+        self._attempt += 1
+        out.append(events.AttemptReset(self._attempt))
 
     def _message(
         self, out: Out, own_id: str, message: Json, still_open: set[tuple[str, str]], path: str

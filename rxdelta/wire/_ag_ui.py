@@ -1,4 +1,4 @@
-"""Events as those of AG-UI 1.0: one run, in which a reply is a few messages.
+"""Events as those of AG-UI: one run, in which a reply is a few messages.
 
     run       = RUN_STARTED (text | reasoning | call | result | snapshot | …)* (RUN_FINISHED | RUN_ERROR)
     text      = TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT* TEXT_MESSAGE_END
@@ -17,7 +17,14 @@ and send back: the parts of a text with their citations, what a provider wants t
 reasoning. A block that is neither text, reasoning nor call is an activity of type `rxdelta.<its type>`.
 
 Nothing can be taken back piece by piece. Where it must be (a retry, a block that begins again, a finish that
-contradicts what was streamed) the client is told all messages anew, in a MESSAGES_SNAPSHOT.
+contradicts what was streamed) and the request's messages are known, the client is told all messages anew, in a
+MESSAGES_SNAPSHOT. It forgets what isn't among them; so where they aren't known, those of the run are replaced one by
+one: an activity takes the place of whatever message has its id, a front end shows no activity of a type that it
+doesn't know, and no client sends one back. What still holds is told again behind it, under other ids.
+
+What came with 1.0 (`protocolVersion`, the outcome `cancelled`, `pendingToolCallIds`) is fatal to clients before it,
+so it is sent only to those that say in the request that they speak 1.0. Others learn of a stop by the metadata, and
+its calls are answered, since to them the run is one that succeeded.
 
 No call may stay that somebody would run by mistake: clients take every call of a run that has no result for theirs
 to run. One that can't be read, and one that the provider ran without saying what came of it, is therefore answered
@@ -29,7 +36,8 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from rxdelta.core import (
@@ -47,6 +55,8 @@ from rxdelta.core import (
     ToolResult,
     block_to_wire,
     clean_text,
+    freeze,
+    is_mapping,
     parse_object,
     thaw,
 )
@@ -116,11 +126,13 @@ class AgUiEncoder:
     """The AG-UI events of one run.
 
     Args:
-        thread_id, run_id: Those of the request.
+        run_input: The request, as object or as JSON: whose ids the run has, what was said before it, and which
+            version the client speaks.
+        thread_id, run_id: The run's ids, instead of the request's.
+        new_id: An id where neither says one.
         choice: Which of several alternative replies to show.
-        serialize_tool_calls: Let nothing else come while a call is open: for clients before 1.0.
+        serialize_tool_calls: Let nothing else come while a call is open: for clients that take one at a time.
         on_error: What the client may be told of an error; by default nothing but that there was one.
-        messages: Those of the request, as objects or as JSON. A snapshot has to repeat them.
         reasoning: `False` keeps reasoning back, and signatures.
         provider_events: Pass the provider's own events on, as RAW.
 
@@ -130,7 +142,7 @@ class AgUiEncoder:
 
     Example:
         >>> import rxdelta as rd
-        >>> encoder = AgUiEncoder("t1", "r1")
+        >>> encoder = AgUiEncoder(thread_id="t1", run_id="r1")
         >>> events = [rd.events.MessageStart(), rd.events.BlockStart(0, {"text": "Hi"}), rd.events.MessageFinish()]
         >>> frames = [frame for event in events for frame in encoder.encode(event)] + [*encoder.close()]
         >>> [frame.type.value for frame in frames]
@@ -139,48 +151,50 @@ class AgUiEncoder:
 
     def __init__(
         self,
-        thread_id: str,
-        run_id: str,
+        run_input: object = None,
         *,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        new_id: Callable[[], str] | None = None,
         choice: int = 0,
         serialize_tool_calls: bool = False,
         on_error: Masked = masked,
-        messages: Iterable[Any] | None = None,
         reasoning: bool = True,
         provider_events: bool = False,
     ) -> None:
-        for name, value in (("thread_id", thread_id), ("run_id", run_id)):
-            if not isinstance(value, str):
-                raise InvalidValueError.of([(name, value, "must be a string")])
         if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
             raise InvalidValueError.of([("choice", choice, "must be a whole number from 0")])
         self._ag = load_ag_ui()
-        self._thread_id, self._run_id = clean_text(thread_id), clean_text(run_id)
+        request = _Request(run_input)
+        self._thread_id = request.id("thread_id", thread_id, new_id)
+        self._run_id = request.id("run_id", run_id, new_id)
+        self._declared = request.declares_1_0()
         self._choice = choice
         self._serialize = serialize_tool_calls
         self._on_error = on_error
-        self._history = None if messages is None else self._read(messages)
+        said = request.messages()
+        self._history = None if said is None else self._read(said)
         self._reasoning = reasoning
         self._provider_events = provider_events
         self._out: list[BaseEvent] = []
-        self._begun = self._over = self._cancelled = self._warned = False
-        self._ids = {name for message in self._history or () for name in _ids_of(message)}
+        self._begun = self._over = self._cancelled = False
+        self._ids = {name for message in said or () for name in _ids_of(message)}
         self._replies = 1
         self._past: list[_Reply] = []
         self._reply = _Reply(1)
+        self._gone: list[str] = []  # messages that the client has, and that no longer hold
         self._calls: dict[str, list[_Call]] = {}  # by the id that a result names
         self._unanswered: dict[str, _Call] = {}  # by the id that the client knows
         self._late: list[ToolUpdate] = []  # news that wait for the call that has the floor
         self._early: dict[str, list[ToolUpdate]] = {}  # news of calls that haven't been told yet
         self._usage: dict[str | None, dict[str, int]] = {}  # of what has ended, by model
 
-    def _read(self, messages: Iterable[Any]) -> list[Any]:
+    def _read(self, messages: list[Any]) -> list[Any] | None:
+        """The messages as a snapshot repeats them; `None` if it can't, since they are of an older client."""
         try:
-            return list(self._ag.MessagesSnapshotEvent(messages=[*messages]).messages)
-        except (TypeError, ValueError) as error:
-            raise InvalidValueError(
-                f"messages: must be AG-UI messages: {error}", field="messages", value=messages
-            ) from error
+            return list(self._ag.MessagesSnapshotEvent(messages=messages).messages)
+        except ValueError:
+            return None
 
     # The run.
 
@@ -212,13 +226,12 @@ class AgUiEncoder:
         if not self._reply.over:
             return self.fail(cut_off())
         self._answer_what_nobody_will()
-        ending, outcome = None, None
-        if self._cancelled:
-            outcome = self._ag.RunFinishedCancelledOutcome()
-        else:
-            ending = {_OURS: self._reply.ending()}
-            if self._unanswered:
-                outcome = self._ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[*self._unanswered])
+        outcome = None
+        ending: Json | None = {_OURS: {"interrupted": True} if self._cancelled else self._reply.ending()}
+        if self._declared and self._cancelled:
+            outcome, ending = self._ag.RunFinishedCancelledOutcome(), None
+        elif self._declared and self._unanswered:
+            outcome = self._ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[*self._unanswered])
         self._over = True
         self._tell(
             self._ag.RunFinishedEvent(
@@ -234,7 +247,7 @@ class AgUiEncoder:
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            version = self._ag.PROTOCOL_VERSION
+            version = self._ag.PROTOCOL_VERSION if self._declared else None
             self._tell(
                 self._ag.RunStartedEvent(
                     thread_id=self._thread_id, run_id=self._run_id, protocol_version=version
@@ -268,6 +281,7 @@ class AgUiEncoder:
             self._close_all(_BROKEN)
         self._count(self._reply.usage, self._reply.model)
         self._past.append(self._reply)
+        self._gone.clear()
         self._begin_anew()
         self._cancelled = False
 
@@ -481,11 +495,7 @@ class AgUiEncoder:
             shown = False
             if isinstance(lane, _Whole) and lane in reply.entries:
                 del reply.entries[lane]
-                self._tell(
-                    self._ag.ActivitySnapshotEvent(
-                        message_id=lane.id, activity_type=f"{_OURS}.discarded", content={}
-                    )
-                )
+                self._discard(lane.id)
         lane.done = True
         return shown
 
@@ -504,6 +514,7 @@ class AgUiEncoder:
         if lane not in reply.entries:
             return False
         del reply.entries[lane]
+        self._gone.append(lane.id)
         reply.spare = reply.spare or lane.id
         return True
 
@@ -519,7 +530,9 @@ class AgUiEncoder:
             self._answer(call, _Answer("This call was given up.", {"unrun": True}))
         for name in call.names:
             self._calls[name].remove(call)
-        self._ids.discard(call.id)
+        if self._declared:  # others count by themselves which calls have been answered
+            self._ids.discard(call.id)
+        self._gone += [answer.id for answer in call.answers]
         del message.calls[call]
         self._drop_if_empty(reply, message)
         return True
@@ -528,6 +541,7 @@ class AgUiEncoder:
         if not message.texts and not message.calls:
             self._end_text(reply, message)
             del reply.entries[message]
+            self._gone.append(message.id)
             self._ids.discard(message.id)
 
     # What a block shows.
@@ -575,15 +589,16 @@ class AgUiEncoder:
             lane.pieces, lane.half = [text], ""
         return final
 
-    def _base(self) -> str:
-        reply = self._reply
+    def _base(self, reply: _Reply | None = None) -> str:
+        reply = reply or self._reply
         if not reply.base:
             reply.base = self._unused(reply.id or f"{self._run_id}-{reply.number}")
         return reply.base
 
-    def _next_id(self) -> str:
-        self._reply.count += 1
-        return self._unused(f"{self._base()}~{self._reply.count}")
+    def _next_id(self, reply: _Reply | None = None) -> str:
+        reply = reply or self._reply
+        reply.count += 1
+        return self._unused(f"{self._base(reply)}~{reply.count}")
 
     def _unused(self, wanted: str) -> str:
         """No id twice: a client would take the second for more of the first."""
@@ -633,16 +648,16 @@ class AgUiEncoder:
             message = lane.message = self._message_for(lane)
             message.texts[lane] = None
             self._expect(message, 0 if lane.done else 1)
-        if message not in self._reply.open:
-            self._reply.open[message] = None
-            self._note(message)
-            kind = {} if lane.part.type == "text" else {"type": lane.part.type}
-            self._tell(
-                self._ag.TextMessageStartEvent(
-                    message_id=message.id, role="assistant", metadata=_metadata(kind)
-                )
-            )
+        self._open_text(message, lane.part.type)
         return message
+
+    def _open_text(self, message: _Text, kind: str) -> None:
+        if message in self._reply.open:
+            return
+        self._reply.open[message] = None
+        self._note(message)
+        metadata = _metadata({} if kind == "text" else {"type": kind})
+        self._tell(self._ag.TextMessageStartEvent(message_id=message.id, role="assistant", metadata=metadata))
 
     def _end_text(self, reply: _Reply, message: _Text) -> None:
         if message in reply.open:
@@ -714,15 +729,7 @@ class AgUiEncoder:
         call.told = (call_id, name)
         message.calls[call] = None
         self._unanswered[call.id] = call
-        kind = {} if block.type == "tool_call" else {"type": block.type}
-        self._tell(
-            self._ag.ToolCallStartEvent(
-                tool_call_id=call.id,
-                tool_call_name=name or "",
-                parent_message_id=message.id,
-                metadata=_metadata(kind),
-            )
-        )
+        self._tell_start(call, message)
         for known in {call_id or call.id, call.id}:
             self._calls.setdefault(known, []).append(call)
             call.names.append(known)
@@ -733,17 +740,31 @@ class AgUiEncoder:
                 self._news(call, news)
         return True
 
+    def _tell_start(self, call: _Call, message: _Text) -> None:
+        kind = call.fold.block.type
+        self._tell(
+            self._ag.ToolCallStartEvent(
+                tool_call_id=call.id,
+                tool_call_name=call.name,
+                parent_message_id=message.id,
+                metadata=_metadata({} if kind == "tool_call" else {"type": kind}),
+            )
+        )
+
+    def _tell_end(self, call: _Call) -> None:
+        self._tell(self._ag.ToolCallEndEvent(tool_call_id=call.id, metadata=_metadata(call.facts())))
+        if (secret := call.secret()) is not None:
+            self._tell(
+                self._ag.ReasoningEncryptedValueEvent(
+                    subtype="tool-call", entity_id=call.id, encrypted_value=secret
+                )
+            )
+
     def _finish_call(self, call: _Call) -> None:
         call.done = True
         if not call.ended:
             call.ended, call.finished = True, call.fold.block
-            self._tell(self._ag.ToolCallEndEvent(tool_call_id=call.id, metadata=_metadata(call.facts())))
-            if (secret := call.secret()) is not None:
-                self._tell(
-                    self._ag.ReasoningEncryptedValueEvent(
-                        subtype="tool-call", entity_id=call.id, encrypted_value=secret
-                    )
-                )
+            self._tell_end(call)
             held, call.held = call.held, []
             for answer in held:
                 self._answer(call, answer)
@@ -789,10 +810,13 @@ class AgUiEncoder:
             metadata=_metadata(answer.facts),
         )
         call.answers.append(message)
+        self._tell_result(message)
+
+    def _tell_result(self, message: Any) -> None:
         self._tell(
             self._ag.ToolCallResultEvent(
                 message_id=message.id,
-                tool_call_id=call.id,
+                tool_call_id=message.tool_call_id,
                 content=message.content,
                 role="tool",
                 metadata=message.metadata,
@@ -807,6 +831,8 @@ class AgUiEncoder:
                 self._answer(call, _Answer(said, {"unrun": True, "is_error": True}))
             elif block.type != "tool_call":
                 self._answer(call, _Answer("", {"unrun": True}))
+            elif self._cancelled and not self._declared:
+                self._answer(call, _Answer("The run was stopped.", {"unrun": True}))
 
     # All else.
 
@@ -826,24 +852,33 @@ class AgUiEncoder:
         self._clear_the_floor()
         lane.id = lane.id or self._next_id()
         self._reply.entries.setdefault(lane)
-        self._tell(
-            self._ag.ActivitySnapshotEvent(
-                message_id=lane.id, activity_type=f"{_OURS}.{block.type}", content=block_to_wire(block)
-            )
-        )
+        self._tell_whole(lane)
+
+    def _tell_whole(self, lane: _Whole) -> None:
+        content, kind = block_to_wire(lane.part), f"{_OURS}.{lane.part.type}"
+        self._tell(self._ag.ActivitySnapshotEvent(message_id=lane.id, activity_type=kind, content=content))
+
+    def _discard(self, message_id: str, *, again: bool = False) -> None:
+        """Replace a message, whatever it is, by one that says nothing. Its id is of no more use.
+
+        `again` tells who reads the whole run that all that holds of it is told again.
+        """
+        self._ids.add(message_id)
+        kind, content = f"{_OURS}.discarded", {"again": True} if again else {}
+        self._tell(self._ag.ActivitySnapshotEvent(message_id=message_id, activity_type=kind, content=content))
 
     def _show_all(self) -> None:
-        """Tell all messages anew: what is not among them is gone."""
-        if self._history is None and not self._warned:
-            self._warned = True
-            _log.warning(
-                "a MESSAGES_SNAPSHOT makes a client forget what was said before this run, "
-                "unless to_ag_ui() is given the request's `messages`"
-            )
+        """Something has been taken back, or is another: let the client have what holds, and nothing else."""
+        if self._history is None:
+            self._replace()
+            return
         ag, reply = self._ag, self._reply
-        messages = [*(self._history or ())]
+        self._gone.clear()
+        messages = [*self._history]
         for one in (*self._past, reply):
             messages += [message for entry in one.entries for message in entry.messages(ag)]
+        if not self._declared:  # they stay; one among the messages would drop the client's own
+            messages = [message for message in messages if message.role != "activity"]
         if any(message.role == "reasoning" for message in messages):
             reply.spare = None
         elif reply.spare is not None:  # where there is no reasoning at all, clients keep what they have
@@ -851,6 +886,63 @@ class AgUiEncoder:
         # A client may have activities of its own: those that are not among the messages stay.
         keep: Json = {"@ag-ui/client": {"authoritativeActivityTypes": []}}
         self._tell(ag.MessagesSnapshotEvent(messages=messages, metadata=keep))
+
+    def _replace(self) -> None:
+        """Discard the run's messages one by one, and tell those that hold again, in their order."""
+        gone, self._gone, self._reply.spare = self._gone, [], None
+        entries = [(reply, entry) for reply in (*self._past, self._reply) for entry in reply.entries]
+        for _, entry in entries:
+            gone += self._pause(entry)
+        for message_id in gone:
+            self._discard(message_id, again=True)
+        for reply, entry in entries:
+            entry.id = self._next_id(reply)
+            self._tell_again(entry)
+
+    def _pause(self, entry: _Text | _Thought | _Whole) -> list[str]:
+        """Close what is open of an entry. Gives the ids of the messages that it is to the client."""
+        if isinstance(entry, _Thought):
+            self._pause_thought(entry)
+        elif isinstance(entry, _Text):
+            self._end_text(self._reply, entry)
+            for call in entry.calls:
+                if not call.ended:
+                    self._tell(self._ag.ToolCallEndEvent(tool_call_id=call.id))
+            return [entry.id, *(answer.id for call in entry.calls for answer in call.answers)]
+        return [entry.id]
+
+    def _tell_again(self, entry: _Text | _Thought | _Whole) -> None:
+        if isinstance(entry, _Whole):
+            self._tell_whole(entry)
+        elif isinstance(entry, _Thought):
+            self._think(entry)
+            if said := "".join(entry.pieces):
+                self._tell(self._ag.ReasoningMessageContentEvent(message_id=entry.id, delta=said))
+            if entry.done:
+                self._pause_thought(entry, whole=True)
+        else:
+            self._tell_text_again(entry)
+            for call in entry.calls:
+                self._tell_call_again(call, entry)
+
+    def _tell_text_again(self, message: _Text) -> None:
+        for lane in itertools.islice(message.texts, 1):  # all are of one kind
+            self._open_text(message, lane.part.type)
+        if said := message.said():
+            self._tell(self._ag.TextMessageContentEvent(message_id=message.id, delta=said))
+        if not message.busy:
+            self._end_text(self._reply, message)
+
+    def _tell_call_again(self, call: _Call, message: _Text) -> None:
+        self._tell_start(call, message)
+        if said := "".join(call.pieces):
+            self._tell(self._ag.ToolCallArgsEvent(tool_call_id=call.id, delta=said))
+        if call.ended:
+            self._tell_end(call)
+        answers = [one.model_copy(update={"id": self._unused(f"{call.id}-result")}) for one in call.answers]
+        call.answers = answers
+        for one in answers:
+            self._tell_result(one)
 
     _STEPS: ClassVar[dict[type, Callable[[AgUiEncoder, Any], None]]] = {
         TextDelta: _of_a_block,
@@ -955,13 +1047,16 @@ class _Text:
         kinds = {one.part.type for one in itertools.islice(self.texts, 1)}
         return not self.calls and not self.busy and kinds <= {lane.part.type}
 
+    def said(self) -> str:
+        return "".join(piece for lane in self.texts for piece in lane.pieces)
+
     def facts(self) -> Json:
         """What its texts have beside their words, and where each of them ends."""
         parts = [lane.fact() for lane in self.texts]
         return {"parts": parts} if any(len(part) > 1 for part in parts) else {}
 
     def messages(self, ag: Any) -> list[Any]:
-        said = "".join(piece for lane in self.texts for piece in lane.pieces)
+        said = self.said()
         calls = [
             ag.ToolCall(
                 id=call.id,
@@ -1143,6 +1238,53 @@ def _metadata(facts: Json) -> Json | None:
     return {_OURS: facts} if facts else None
 
 
+class _Request:
+    """What a `RunAgentInput` says, read by hand: a mapping comes from a browser."""
+
+    def __init__(self, run_input: object) -> None:
+        if isinstance(run_input, (str, bytes, list, tuple)):
+            wanted = "must be a RunAgentInput, or the JSON object of one"
+            raise InvalidValueError.of([("run_input", run_input, wanted)])
+        self._given = run_input
+
+    def _get(self, name: str) -> Any:
+        given = self._given
+        if not is_mapping(given):
+            return getattr(given, name, None)
+        head, *rest = name.split("_")
+        return given.get(head + "".join(map(str.capitalize, rest)))
+
+    def id(self, name: str, instead: str | None, new_id: Callable[[], str] | None) -> str:
+        found = instead if instead is not None else self._get(name)
+        if found is None and self._given is None and new_id is not None:
+            found = new_id()
+        if not isinstance(found, str):
+            raise InvalidValueError.of([(name, found, "must be a string")])
+        return clean_text(found)
+
+    def declares_1_0(self) -> bool:
+        """Whether the client says that it speaks 1.0, or later."""
+        version = self._get("protocol_version")
+        return isinstance(version, str) and _from_1_0(version) is not None
+
+    def messages(self) -> list[Any] | None:
+        """What was said before the run; `None` where that isn't known."""
+        found = self._get("messages")
+        if not isinstance(found, (list, tuple)):
+            return None
+        return [_as_json(one) for one in found]
+
+
+_from_1_0 = re.compile(r"[1-9][0-9]*\.[0-9]+").fullmatch
+
+
+def _as_json(message: Any) -> Any:
+    dump = None if isinstance(message, type) else getattr(message, "model_dump", None)
+    return thaw(freeze(dump(by_alias=True, exclude_none=True) if callable(dump) else message, lenient=True))
+
+
 def _ids_of(message: Any) -> list[str]:
     """The ids that the client has given away for a message and its calls."""
-    return [message.id, *(call.id for call in getattr(message, "tool_calls", None) or ())]
+    calls = message.get("toolCalls") if is_mapping(message) else None
+    found = [message, *(calls if isinstance(calls, list) else ())]
+    return [one["id"] for one in found if is_mapping(one) and isinstance(one.get("id"), str)]

@@ -28,7 +28,7 @@ ENDS = [(2, "RUN_STARTED"), (2, "RUN_ERROR"), (2, "C")]
 
 
 def operator(**options: Any) -> Any:
-    return rd.to_ag_ui("t1", "r1", **{"on_error": lambda error: "no", **options})
+    return rd.to_ag_ui(thread_id="t1", run_id="r1", **{"on_error": lambda error: "no", **options})
 
 
 def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
@@ -115,7 +115,7 @@ def test_what_is_pushed_while_it_tells_waits_its_turn() -> None:
 
 
 def test_each_subscription_is_a_run_of_its_own() -> None:
-    told = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator(messages=iter([])))
+    told = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator())
     runs: list[list[Any]] = [[], []]
     for one in runs:
         told.subscribe(one.append)
@@ -150,3 +150,20 @@ def test_it_reaches_the_wire_through_to_sse() -> None:
     frames.subscribe(seen.append)
     assert seen[2] == b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Hi"}\n\n'
     assert rd.wire.AG_UI_HEADERS["content-type"].startswith("text/event-stream")
+
+
+def test_without_a_request_the_ids_are_made_up_anew_for_each_subscription() -> None:
+    told = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(rd.to_ag_ui())
+    runs: list[list[Any]] = [[], []]
+    for one in runs:
+        told.subscribe(one.append)
+    ids = [getattr(run[at], name) for run in runs for name in ("thread_id", "run_id") for at in (0, -1)]
+    assert all(ids)
+    assert len(set(ids)) == 4
+
+
+def test_the_request_is_all_that_it_needs() -> None:
+    request = {"threadId": "t9", "runId": "r9", "messages": [], "protocolVersion": "1.0"}
+    seen: list[Any] = []
+    rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(rd.to_ag_ui(request)).subscribe(seen.append)
+    assert (seen[0].thread_id, seen[0].run_id, seen[0].protocol_version) == ("t9", "r9", "1.0")

@@ -314,6 +314,36 @@ def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chun
     take(decoder.close())
 
 
+def test_a_run_that_was_stopped_is_an_interrupted_message_whatever_version_tells_it() -> None:
+    cancelled = {**END, "outcome": {"type": "cancelled"}}
+    told = {**END, "metadata": {"rxdelta": {"interrupted": True}}}
+    for end in (cancelled, told):
+        assert decoded(START, *text("m1", "Hi"), end)[-1] == ev.MessageInterrupted()
+
+
+@pytest.mark.parametrize("history", [None, []], ids=["no history", "history"])
+def test_what_to_ag_ui_takes_back_is_taken_back(history: list[Json] | None) -> None:
+    def part(index: int, *pieces: str) -> list[rd.Event]:
+        deltas = [ev.TextDelta(index, piece) for piece in pieces]
+        return [ev.BlockStart(index, {"type": "text"}), *deltas, ev.BlockFinish(index)]
+
+    request = {"threadId": "t1", "runId": "r1", "messages": history}
+    call = [
+        ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "f", "args": {}}),
+        ev.BlockFinish(1),
+        ev.MessageFinish("tool_use"),
+        ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok")),
+    ]
+    failed = [ev.MessageStart("m2"), *part(0, "Hel"), *part(1, "x"), ev.AttemptReset(1)]
+    wrong = [*part(0, "Hexe")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Hello"})]
+    events = [ev.MessageStart("m1"), *part(0, "One moment."), *call, *failed]
+    events += [ev.MessageStart("m2"), *wrong, *part(1, "!"), ev.MessageFinish("stop")]
+    back = folded(*frames_of(rd.wire.AgUiEncoder(request), events)).to_message()
+    assert back.text == "One moment.Hello!"
+    (call_,) = back.tool_calls
+    assert call_.result == rd.ToolResult("c1", "ok")
+
+
 UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
@@ -334,7 +364,7 @@ def test_what_to_ag_ui_writes_of_a_recorded_stream_comes_back(wire_format: str, 
     if fold.snapshot.status == "incomplete":
         return
     message = fold.snapshot.to_message()
-    back = folded(*frames_of(rd.wire.AgUiEncoder("t1", "r1"), events)).to_message()
+    back = folded(*frames_of(rd.wire.AgUiEncoder(thread_id="t1", run_id="r1"), events)).to_message()
     assert (back.text, back.reasoning) == (message.text, message.reasoning)
     assert (back.status, back.finish_reason) == (message.status, message.finish_reason)
     assert [one for one in back.blocks if isinstance(one, rd.ToolCall)] == [

@@ -224,7 +224,7 @@ def test_a_recorded_reply_goes_back_to_its_provider_as_if_no_client_had_had_it(
     if fold.snapshot.status not in ("complete", "length") or not fold.snapshot.blocks:
         return
     message = fold.snapshot.to_message()
-    seen = read(frames_of(rd.wire.AgUiEncoder("t1", "r1"), events), [ASKED]).messages
+    seen = read(frames_of(rd.wire.AgUiEncoder(thread_id="t1", run_id="r1"), events), [ASKED]).messages
     asked, *replies = rd.from_ag_ui({"messages": seen})
     assert asked.text == "Well?"
     assert len(replies) <= 1

@@ -1,4 +1,4 @@
-"""The rules of AG-UI 1.0 as its own client holds them, and what that client ends up with.
+"""The rules of AG-UI as its own clients hold them, and what these clients end up with.
 
 Written from the client's `verifyEvents` and `defaultApplyEvents`; `tests/wire/clients/ag_ui.mjs` is the client itself.
 """
@@ -64,12 +64,14 @@ class AgUiClient:
     def _run_started(self, frame: Json) -> None:
         assert frame["threadId"]
         assert frame["runId"]
-        assert frame["protocolVersion"] == "1.0"
+        assert frame.get("protocolVersion", "1.0") == "1.0"
+        self.newer = "protocolVersion" in frame  # than 0.x
         self.state = "running"
 
     def _run_finished(self, frame: Json) -> None:
         assert not any(self.open.values()), f"G4: still open: {self.open}"
         self.state = "finished"
+        assert self.newer or "outcome" not in frame, "fatal before 1.0"
         outcome = frame.get("outcome", {"type": "success"})
         if outcome["type"] == "success":
             mine = [known for known in self.started if known not in self.answered]
@@ -184,7 +186,7 @@ class AgUiClient:
         message |= {"id": frame["messageId"], "role": "activity"}
         for place, known in enumerate(self.messages):
             if known["id"] == frame["messageId"]:
-                assert known["role"] == "activity"
+                assert known["role"] == "activity" or frame["activityType"] == "rxdelta.discarded"
                 self.messages[place] = message
                 return
         self.messages.append(message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
 from ag_ui.core import BaseEvent, RunAgentInput
 from reactivex import Observable
@@ -11,10 +11,12 @@ import rxdelta as rd
 
 
 def frames(events: Observable[rd.Event], run: RunAgentInput) -> None:
-    told = events.pipe(rd.to_ag_ui(run.thread_id, run.run_id, messages=run.messages))
+    told = events.pipe(rd.to_ag_ui(run))
     assert_type(told, Observable[BaseEvent])
     assert_type(told.pipe(rd.to_sse()), Observable[bytes])
-    assert_type(events.pipe(rd.to_ag_ui("t", "r", on_error=str, choice=1), rd.to_sse(15)), Observable[bytes])
+    assert_type(events.pipe(rd.to_ag_ui(on_error=str, choice=1), rd.to_sse(15)), Observable[bytes])
+    posted: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": []}
+    assert_type(events.pipe(rd.to_ag_ui(posted, thread_id="t", run_id="r")), Observable[BaseEvent])
 
 
 def messages(run: RunAgentInput) -> None:
@@ -23,9 +25,9 @@ def messages(run: RunAgentInput) -> None:
 
 
 def encoder() -> rd.wire.Encoder[BaseEvent]:
-    return rd.wire.AgUiEncoder("t", "r", serialize_tool_calls=True)
+    return rd.wire.AgUiEncoder(thread_id="t", run_id="r", serialize_tool_calls=True)
 
 
 def wrong() -> None:
-    rd.to_ag_ui("t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    rd.to_ag_ui("t", "r", 1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    rd.to_ag_ui("t")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.to_ag_ui(None, "t", "r")  # type: ignore[misc]  # pyright: ignore[reportCallIssue]

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from ag_ui.core import RunAgentInput
 from core.strategies import every_event
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -28,8 +29,13 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("CRITICAL", "rxdelta.wire")
 
 
-def encoder(**options: Any) -> rd.wire.AgUiEncoder:
-    return rd.wire.AgUiEncoder("t1", "r1", **options)
+def encoder(
+    *, messages: list[Json] | None = None, version: str | None = "1.0", **options: Any
+) -> rd.wire.AgUiEncoder:
+    request = {"threadId": "t1", "runId": "r1", "messages": messages, "protocolVersion": version}
+    return rd.wire.AgUiEncoder(
+        {name: value for name, value in request.items() if value is not None}, **options
+    )
 
 
 def told(*events: rd.Event, error: Any = None, **options: Any) -> list[Json]:
@@ -362,10 +368,69 @@ def test_g12_a_reset_after_a_message_is_the_next_ones(caplog: pytest.LogCaptureF
     assert shown(read(frames).messages)["text"] == "One.Two."
 
 
-def test_g12_without_the_requests_messages_a_snapshot_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("WARNING", "rxdelta.wire")
-    told(ev.MessageStart(), *text(0, "Hi"), ev.AttemptReset(1), *message(text(0, "Hi")))
-    assert "forget what was said before this run" in caplog.text
+def test_g12_without_the_requests_messages_nothing_else_of_the_conversation_is_lost() -> None:
+    failed = [ev.MessageStart("m1"), *thought(0, "hm"), *text(1, "Hel")[:-1], *call(2, "c1", "{")[:-1]]
+    frames = told(*failed, ev.AttemptReset(1, "overloaded"), *message(text(0, "Hello"), id="m1"))
+    assert "MESSAGES_SNAPSHOT" not in types(frames)
+    client = read(frames, ASKED)
+    assert client.messages[0] == ASKED[0]
+    assert shown(client.messages) == {"text": "Hello", "reasoning": [], "calls": [], "rest": []}
+    assert client.pending == []
+
+
+def test_g12_without_the_requests_messages_what_still_holds_of_the_reply_is_told_again_in_its_order() -> None:
+    done = ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok"))
+    wrong = [*text(3, "Hexe")[:-1], ev.BlockFinish(3, {"type": "text", "text": "Hello"})]
+    first = message(text(0, "Before."), call(1, "c0", "{}"), id="m0", reason="tool_use")
+    first.append(ev.ToolUpdate("c0", "completed", result=rd.ToolResult("c0", "0")))
+    picture = [ev.BlockStart(2, {"type": "image", "url": "https://x/y.png"}), ev.BlockFinish(2)]
+    blocks = [
+        thought(0, "hm", signature="s"),
+        call(1, "c1", "{}"),
+        [done],
+        picture,
+        wrong,
+        call(4, "c2", "{}"),
+    ]
+    frames = told(*first, *message(*blocks))
+    assert "MESSAGES_SNAPSHOT" not in types(frames)
+    said = [one for one in read(frames, ASKED).messages if one.get("activityType") != "rxdelta.discarded"]
+    assert [one.get("content") for one in said] == ["Well?", "Before.", "0", "hm", None, "ok", {"type": "image", "url": "https://x/y.png"}, "Hello"]  # fmt: skip
+    assert [one.get("encryptedValue") for one in said if one["role"] == "reasoning"] == ["s"]
+    assert [one["id"] for each in said for one in each.get("toolCalls", ())] == ["c0", "c1", "c2"]
+    assert [one.id for one in rd.from_ag_ui(said)] == [*(one["id"] for one in ASKED), "m0", "m1"]
+
+
+def test_g12_without_the_requests_messages_what_is_open_goes_on_behind_a_correction() -> None:
+    begun = [ev.BlockStart(1, {"type": "text"}), ev.TextDelta(1, "Hel"), *call(2, "c1", '{"a"')[:-1]]
+    thinks = [ev.BlockStart(3, {"type": "reasoning"}), ev.ReasoningDelta(3, "h")]
+    wrong = [*text(0, "Hexe")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Oh. "})]
+    rest = [ev.TextDelta(1, "lo"), ev.ToolCallDelta(2, ": 1}"), ev.ReasoningDelta(3, "m")]
+    client = read(told(*message(begun, thinks, wrong, rest)))
+    assert shown(client.messages) == {
+        "text": "HelloOh. ",
+        "reasoning": ["hm"],
+        "calls": [("f", {"a": 1})],
+        "rest": [],
+    }
+    assert client.pending == ["c1"]
+
+
+@pytest.mark.parametrize("messages", [None, 3, [1], [{"role": "nobody"}]])
+def test_g12_messages_that_nobody_could_tell_again_are_not_told_again(messages: Any) -> None:
+    request = {"threadId": "t1", "runId": "r1", "messages": messages, "protocolVersion": "1.0"}
+    events = [ev.MessageStart(), *text(0, "Hi"), ev.AttemptReset(1), *message(text(0, "Hello"))]
+    frames = frames_of(rd.wire.AgUiEncoder(request), events)
+    assert "MESSAGES_SNAPSHOT" not in types(frames)
+    assert shown(read(frames).messages)["text"] == "Hello"
+
+
+def test_g12_a_snapshot_can_be_written_whatever_the_request_said() -> None:
+    asked: list[Json] = [
+        {"id": "u1\ud83d", "role": "user", "content": "\ud83d", "metadata": {"a": ["\ude00"]}}
+    ]
+    events = [ev.MessageStart(), *text(0, "Hi"), ev.AttemptReset(1), *message(text(0, "Hello"))]
+    assert "MESSAGES_SNAPSHOT" in types(told(*events, messages=asked))
 
 
 def test_g12_a_finish_that_says_something_else_is_believed() -> None:
@@ -387,6 +452,69 @@ def test_g12_a_finish_that_says_the_same_or_more_needs_no_snapshot() -> None:
 def test_g12_a_block_that_begins_again_loses_what_it_said() -> None:
     client = read(told(*message(text(0, "Hexe"), text(0, "Hello")), messages=ASKED), ASKED)
     assert [one["content"] for one in client.messages] == ["Well?", "Hello"]
+
+
+# The request.
+
+
+@pytest.mark.parametrize("kind", [dict, RunAgentInput])
+def test_the_request_says_which_run_it_is_as_object_or_as_json(kind: Any) -> None:
+    said = {
+        "threadId": "t9",
+        "runId": "r9",
+        "messages": ASKED,
+        "tools": [],
+        "context": [],
+        "forwardedProps": {},
+    }
+    request = said if kind is dict else RunAgentInput.model_validate(said)
+    frames = frames_of(rd.wire.AgUiEncoder(request), message(text(0, "Hi")))
+    assert (frames[0]["threadId"], frames[0]["runId"]) == ("t9", "r9")
+    frames = frames_of(rd.wire.AgUiEncoder(request, thread_id="t1", run_id="r1"), message(text(0, "Hi")))
+    assert (frames[0]["threadId"], frames[-1]["runId"]) == ("t1", "r1")
+
+
+def test_an_id_that_the_conversation_has_already_is_not_used_again() -> None:
+    history = [*ASKED, {"id": "stub", "role": "assistant", "content": "Before."}]
+    client = read(told(*message(text(0, "Now."), id="stub"), messages=history), history)
+    assert [one["content"] for one in client.messages] == ["Well?", "Before.", "Now."]
+
+
+@pytest.mark.parametrize("version", [None, "0.0.59", "0.9", "1", "one", "1.0-beta", "01.0", 1.0])
+def test_nothing_of_1_0_goes_to_a_client_that_does_not_say_that_it_speaks_it(version: Any) -> None:
+    for end in ([], [ev.MessageInterrupted()]):
+        frames = told(*message(call(0, "c1", "{}"), reason="tool_use"), *end, version=version)
+        assert "protocolVersion" not in frames[0]
+        assert "outcome" not in frames[-1]
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.7", "2.0", "12.0"])
+def test_a_client_that_speaks_1_0_or_later_gets_all_of_it(version: str) -> None:
+    frames = told(*message(call(0, "c1", "{}"), reason="tool_use"), version=version)
+    assert frames[0]["protocolVersion"] == "1.0"
+    assert frames[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["c1"]}
+
+
+def test_to_an_older_client_a_stopped_run_leaves_no_call_to_run() -> None:
+    frames = told(*message(call(0, "c1", "{}"), reason="tool_use"), ev.MessageInterrupted(), version=None)
+    client = read(frames)
+    assert client.pending == []
+    assert client.messages[1]["metadata"] == {"rxdelta": {"unrun": True}}
+    assert frames[-1]["metadata"] == {"rxdelta": {"interrupted": True}}
+
+
+def test_an_older_client_keeps_its_own_activities_through_a_snapshot() -> None:
+    picture = [ev.BlockStart(0, {"type": "image", "url": "https://x/y.png"}), ev.BlockFinish(0)]
+    wrong = [*text(1, "Hexe")[:-1], ev.BlockFinish(1, {"type": "text", "text": "Hello"})]
+    frames = told(*message(picture, wrong), messages=ASKED, version=None)
+    (snapshot,) = [frame for frame in frames if frame["type"] == "MESSAGES_SNAPSHOT"]
+    assert [one["role"] for one in snapshot["messages"]] == ["user", "assistant"]
+    assert shown(read(frames, ASKED).messages) == {
+        "text": "Hello",
+        "reasoning": [],
+        "calls": [],
+        "rest": ["rxdelta.image"],
+    }
 
 
 # What becomes of what.
@@ -491,16 +619,24 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ImportError, match=r"pip install 'rxdelta\[ag-ui\]'"):
-        rd.to_ag_ui("t1", "r1")
+        rd.to_ag_ui()
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"thread_id": 1}, {"run_id": None}, {"choice": -1}, {"choice": True}, {"messages": [{"role": "nobody"}]}, {"messages": [1]}],
+    [{"thread_id": 1}, {"run_id": None}, {"choice": -1}, {"choice": True}, {"run_input": "t1"}, {"run_input": []}],
 )  # fmt: skip
 def test_an_argument_that_makes_no_sense_is_refused(wrong: Json) -> None:
     with pytest.raises(rd.InvalidValueError, match=next(iter(wrong))):
         rd.wire.AgUiEncoder(**{"thread_id": "t1", "run_id": "r1", **wrong})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"threadId": "t1"}, {"threadId": 1, "runId": "r1"}, {"thread_id": "t1", "run_id": "r1"}]
+)
+def test_a_request_without_its_ids_is_refused(wrong: Json) -> None:
+    with pytest.raises(rd.InvalidValueError, match="_id: must be a string"):
+        rd.wire.AgUiEncoder(wrong, new_id=lambda: "made up")
 
 
 def test_what_is_no_event_is_refused() -> None:
@@ -550,16 +686,29 @@ lists_of_events = st.lists(every_event, max_size=25)
 )
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(lists_of_events, st.booleans())
+@pytest.mark.parametrize("version", ["1.0", None])
+@pytest.mark.parametrize("history", [ASKED, None], ids=["history", "no history"])
 def test_any_events_at_all_give_a_legal_run_that_says_what_they_fold_to(
-    events: list[rd.Event], serialize: bool
+    history: list[Json] | None, version: str | None, events: list[rd.Event], serialize: bool
 ) -> None:
-    client = read(told(*events, serialize_tool_calls=serialize, messages=ASKED), ASKED)
+    frames = told(*events, serialize_tool_calls=serialize, messages=history, version=version)
+    client = read(frames, ASKED)
     assert client.messages[0] == ASKED[0]
     assert counted([shown(client.messages)]) == counted([wanted(one) for one in conversation(events)])
+    assert history is not None or "MESSAGES_SNAPSHOT" not in types(frames)
+
+
+CLIENTS = {"1.0.0": "1.0", "0.0.59": None}
+"""The real clients, and the version of the protocol that each declares."""
+each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
 @pytest.mark.slow
-def test_the_real_client_takes_any_events_at_all_and_sees_what_we_think_it_sees() -> None:
+@each_client
+@pytest.mark.parametrize("history", [ASKED, None], ids=["history", "no history"])
+def test_the_real_clients_take_any_events_at_all_and_see_what_we_think_they_see(
+    client: str, history: list[Json] | None
+) -> None:
     drawn: list[list[Json]] = []
 
     @settings(
@@ -571,10 +720,10 @@ def test_the_real_client_takes_any_events_at_all_and_sees_what_we_think_it_sees(
     )
     @given(lists_of_events)
     def draw(events: list[rd.Event]) -> None:
-        drawn.append(told(*events, messages=ASKED))
+        drawn.append(told(*events, messages=history, version=CLIENTS[client]))
 
     draw()
-    agree(drawn)
+    agree(drawn, client)
 
 
 def in_javascript(value: Any) -> Any:
@@ -582,18 +731,44 @@ def in_javascript(value: Any) -> Any:
     return json.loads(json.dumps(value), parse_int=float)
 
 
-def agree(runs: list[list[Json]], split: int | None = None) -> None:
-    lines = [
-        {"body": "".join(f"data: {json.dumps(f)}\n\n" for f in frames), "messages": ASKED, "split": split}
-        for frames in runs
-    ]
+def body(frames: list[Json]) -> str:
+    return "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)
+
+
+def agree(runs: list[list[Json]], client: str, split: int | None = None) -> None:
+    lines = [{"body": body(run), "messages": ASKED, "split": split, "client": client} for run in runs]
     for frames, seen in zip(runs, ask("ag_ui.mjs", lines), strict=True):
-        client = read(frames, ASKED)
+        known = read(frames, ASKED)
         assert seen["error"] is None
         assert seen["warnings"] == []
-        assert in_javascript(seen["messages"]) == in_javascript(client.messages)
-        if client.state == "finished" and seen["pending"] is not None:
-            assert seen["pending"] == client.pending
+        assert in_javascript(seen["messages"]) == in_javascript(known.messages)
+        if known.state == "finished" and seen["pending"] is not None:
+            assert seen["pending"] == known.pending
+
+
+@each_client
+def test_the_real_clients_say_in_their_request_what_they_can_read(client: str) -> None:
+    """A call for the client, a stop, and a retry, each encoded for the request that the client has sent."""
+    asked = {"body": body(told(*message(text(0, "Hi")), version=None)), "messages": ASKED, "client": client}
+    (first,) = ask("ag_ui.mjs", [asked])
+    request = first["request"]
+    assert request.get("protocolVersion") == CLIENTS[client]
+    failed = [ev.MessageStart("m1"), *thought(0, "hm"), *text(1, "Hel")[:-1], *call(2, "c1", "{")[:-1]]
+    runs: dict[str, list[rd.Event]] = {
+        "call": message(text(0, "Hi"), call(1, "c1", "{}"), reason="tool_use"),
+        "stop": [ev.MessageStart("m1"), *text(0, "Hi"), *call(1, "c1", "{}"), ev.MessageInterrupted("user")],
+        "retry": [*failed, ev.AttemptReset(1), *message(text(0, "Hello"))],
+    }
+    inputs = [request, {**request, "messages": None}]
+    told_ = [frames_of(rd.wire.AgUiEncoder(given), events) for given in inputs for events in runs.values()]
+    lines = [{**asked, "body": body(frames)} for frames in told_]
+    for which, frames, seen in zip([*runs, *runs], told_, ask("ag_ui.mjs", lines), strict=True):
+        assert (seen["error"], seen["warnings"]) == (None, [])
+        assert seen["messages"][0] == ASKED[0]
+        assert seen["messages"] == read(frames, ASKED).messages
+        said = shown(seen["messages"])
+        assert said["text"] == {"call": "Hi", "stop": "Hi", "retry": "Hello"}[which]
+        assert said["calls"] == ([] if which == "retry" else [("f", {})])
 
 
 # Every recorded stream.
@@ -627,11 +802,13 @@ def test_a_recorded_stream_is_a_legal_run_that_says_its_message(
 
 
 @pytest.mark.slow
+@each_client
 @pytest.mark.parametrize("split", [None, 3], ids=["whole", "in three bytes"])
-def test_the_real_client_reads_every_recorded_stream(split: int | None) -> None:
-    runs = [told(*decoded(*case.values)) for case in CASES if case.values[1] is not None]
+def test_the_real_clients_read_every_recorded_stream(split: int | None, client: str) -> None:
+    streams = [decoded(*case.values) for case in CASES if case.values[1] is not None]
+    runs = [told(*events, version=CLIENTS[client]) for events in streams]
     if split is not None:
         runs = [run for run in runs if len(json.dumps(run)) < 20_000][::4]
     if not runs:
         pytest.skip("no streams here")
-    agree(runs, split)
+    agree(runs, client, split)

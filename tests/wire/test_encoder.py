@@ -21,7 +21,9 @@ WIRES: dict[str, Callable[[str], rd.wire.Encoder[Any]]] = {
     ),
     "ai-sdk 5": lambda said: rd.wire.AiSdkEncoder(sdk_version=5, on_error=lambda _: said),
     "ag-ui": lambda said: rd.wire.AgUiEncoder(
-        f"t{said}", f"r{said}", provider_events=True, on_error=lambda _: said
+        {"threadId": said, "runId": said, "protocolVersion": "1.0", "messages": [{"id": said, "role": said}]},
+        provider_events=True,
+        on_error=lambda _: said,
     ),
     "langchain": lambda said: rd.wire.LangChainEncoder(
         now=lambda: 0.0, new_id=lambda: said, namespace=[said], on_error=lambda _: said

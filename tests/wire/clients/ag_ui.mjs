@@ -1,8 +1,11 @@
 // Reads AG-UI runs with the protocol's own client (schema, order, application), and says what it ends up with.
-// stdin: a line for each stream, {"body": "…", "messages": [Message…], "threadId", "runId", "split": bytes};
-// stdout: a line for each.
+// stdin: a line for each stream, {"body": "…", "messages": [Message…], "threadId", "runId", "split": bytes, "client"};
+// stdout: a line for each. `client` is the version of the client that reads it.
 import { HttpAgent } from '@ag-ui/client';
+import { HttpAgent as HttpAgent_0_0_59 } from 'ag-ui-client-0.0.59';
 import { createInterface } from 'node:readline';
+
+const AGENTS = { '1.0.0': HttpAgent, '0.0.59': HttpAgent_0_0_59 };
 
 const warnings = [];
 for (const level of ['log', 'info', 'debug', 'warn', 'error']) {
@@ -22,10 +25,10 @@ function response(body, split) {
   return new Response(stream, { status: 200, headers: { 'content-type': 'text/event-stream' } });
 }
 
-async function read({ body, messages = [], threadId = 't1', runId = 'r1', split }) {
+async function read({ body, messages = [], threadId = 't1', runId = 'r1', split, client = '1.0.0' }) {
   warnings.length = 0;
   const told = { started: null, finished: null, runError: null, error: null, custom: [], raw: [], pending: null };
-  const agent = new HttpAgent({
+  const agent = new AGENTS[client]({
     url: 'http://test.invalid/run', threadId, initialMessages: messages,
     fetch: async (_url, init) => {
       told.request = JSON.parse(init.body);
