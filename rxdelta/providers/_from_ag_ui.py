@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from rxdelta.core import (
     parse_json,
     parse_object,
 )
+from rxdelta.providers._admission import Admission
 from rxdelta.providers._ag_ui import base_of, facts_of, fields_of
 from rxdelta.providers._decoder import kept, word
 
@@ -36,7 +37,7 @@ _MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "fil
 _ROLES = "user, assistant, tool, reasoning, activity, system or developer"
 
 
-def from_ag_ui(run_input: object, *, system: bool = False) -> list[Message]:
+def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str] = ()) -> list[Message]:
     """The messages of an AG-UI request, for `to_request`.
 
     What an assistant said in one go is one message, with its reasoning, and its calls have their results. What
@@ -44,15 +45,22 @@ def from_ag_ui(run_input: object, *, system: bool = False) -> list[Message]:
     own tools gave. A call whose arguments can't be read is an invalid one. Activities of others are left out.
 
     The client says what all of them said, the assistant and the tools too. Where that matters, take only the
-    last message from it and the others from where you stored them.
+    last message from it and the others from where you stored them. It can't have the provider read what the
+    server's key may read: an address of another scheme than `https`, `http` and `data`, or the id of a file, is
+    refused in what a person or a tool says, and left out with its part in what a model is said to have said. Of a
+    reply's items in the provider's own form only those come back that models make.
 
     Args:
         run_input: The `RunAgentInput`, as object or as JSON; or its messages alone.
         system: Whether to take messages of the roles `system` and `developer`, which whoever writes requests
             may add.
+        allow: What the client may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
+            files that are stored with the provider; `tool_definitions`, tools of the provider's that a client's
+            tool search found.
 
     Raises:
-        InvalidValueError: Something is no AG-UI message; names it. Or a system message that isn't allowed.
+        InvalidValueError: Something is no AG-UI message, names what isn't allowed, or is a system message that
+            isn't allowed; names it.
 
     Example:
         >>> import rxdelta as rd
@@ -60,11 +68,12 @@ def from_ag_ui(run_input: object, *, system: bool = False) -> list[Message]:
         >>> rd.to_request(rd.from_ag_ui(run_input), "openai-chat")
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
-    reading = _Reading(system)
+    admission, reading = Admission(allow), _Reading(system)
     for place, message in enumerate(_messages_in(run_input)):
         path = f"messages[{place}]"
         reading.take(_as_json(message, path), path)
-    return [turn.message() for turn in reading.turns if turn.blocks]
+    found = [admission.message(turn.message(), turn.path) for turn in reading.turns]
+    return [message for message in found if message.blocks]
 
 
 def _messages_in(run_input: Any) -> Iterable[Any]:
@@ -89,8 +98,9 @@ def _as_json(message: Any, path: str) -> Json:
 class _Turn:
     """A message that is being put together."""
 
-    def __init__(self, role: str, id: str | None, metadata: Json | None = None) -> None:
+    def __init__(self, role: str, id: str | None, path: str, metadata: Json | None = None) -> None:
         self.role, self.id = role, id
+        self.path = path  # of the first message that it is
         self.metadata = metadata
         self.blocks: list[Block] = []
         self.only_thinks = True
@@ -139,7 +149,7 @@ class _Reading:
             raise InvalidValueError.of([(f"{path}.role", role, f"must be {_ROLES}")])
 
     def _said(self, message: Json, role: str, path: str) -> None:
-        turn = _Turn(role, word(message.get("id")))
+        turn = _Turn(role, word(message.get("id")), path)
         content = message.get("content")
         if isinstance(content, str):
             turn.add(ContentPart("text", content))
@@ -149,7 +159,7 @@ class _Reading:
             raise InvalidValueError.of([(f"{path}.content", content, "must be a string or a list of parts")])
         self.turns.append(turn)
 
-    def _turn(self, message: Json) -> _Turn:
+    def _turn(self, message: Json, path: str) -> _Turn:
         """The assistant's message that this is of: one goes on under numbered ids, and behind its reasoning."""
         base = base_of(word(message.get("id")) or "")
         last = self.turns[-1] if self.turns else None
@@ -159,7 +169,7 @@ class _Reading:
             if last.only_thinks:
                 last.id = base or None
                 return last
-        turn = _Turn("assistant", base or None)
+        turn = _Turn("assistant", base or None, path)
         self.turns.append(turn)
         return turn
 
@@ -169,7 +179,7 @@ class _Reading:
             raise InvalidValueError.of([(f"{path}.content", content, "must be a string")])
         if not isinstance(calls, (list, tuple, type(None))):
             raise InvalidValueError.of([(f"{path}.toolCalls", calls, "must be a list")])
-        turn = self._turn(message)
+        turn = self._turn(message, path)
         turn.add(*_texts(content or "", message))
         for n, call in enumerate(calls or ()):
             block = _call(call, f"{path}.toolCalls[{n}]")
@@ -185,7 +195,7 @@ class _Reading:
         if secret is not None:
             options[word(facts.get("encrypted")) or "signature"] = secret
         if content or options:
-            self._turn(message).add(ContentPart("reasoning", content or "", options))
+            self._turn(message, path).add(ContentPart("reasoning", content or "", options))
 
     def _activity(self, message: Json, path: str) -> None:
         kind, content = message.get("activityType"), message.get("content")
@@ -193,7 +203,7 @@ class _Reading:
             return
         if not is_mapping(content):
             raise InvalidValueError.of([(f"{path}.content", content, "must be an object")])
-        self._turn(message).add(_from_wire(content))
+        self._turn(message, path).add(_from_wire(content))
 
     def _result(self, message: Json, path: str) -> None:
         call_id, facts = message.get("toolCallId"), facts_of(message)
@@ -215,7 +225,7 @@ class _Reading:
         if turn is None or kind == "server_tool_call":
             said = content if isinstance(content, str) else str(message.get("content") or "")
             more = {"tool_call_id": call_id} | ({"is_error": True} if failed else {})
-            stray = _Turn("tool", word(message.get("id")), more)
+            stray = _Turn("tool", word(message.get("id")), path, more)
             stray.add(ContentPart("text", said))
             self.turns.append(stray)
             return

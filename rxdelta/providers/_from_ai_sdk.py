@@ -5,7 +5,7 @@ A UI message's parts say what the chunks of its stream said, so they are told to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -21,6 +21,7 @@ from rxdelta.core import (
     is_mapping,
     with_news,
 )
+from rxdelta.providers._admission import Admission
 from rxdelta.providers._ai_sdk import AiSdkDecoder, written
 
 __all__ = ["from_ai_sdk"]
@@ -33,7 +34,9 @@ _OF_A_PERSON = frozenset(["text", "file"])
 _CUT = "The message ended before the call did."
 
 
-def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) -> list[Message]:
+def from_ai_sdk(
+    messages: Iterable[Mapping[str, Any]], *, system: bool = False, allow: Collection[str] = ()
+) -> list[Message]:
     """The `messages` of a request by Vercel's AI SDK, for `to_request`.
 
     Each step of an assistant's message becomes a message, whose calls have their results, those too that the
@@ -43,14 +46,21 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
     text and files of those who don't answer.
 
     The browser says what all of them said, the assistant and the tools too. Where that matters, take only the
-    last message from it and the others from where you stored them.
+    last message from it and the others from where you stored them. It can't have the provider read what the
+    server's key may read: an address of another scheme than `https`, `http` and `data`, or the id of a file, is
+    refused in what a person or a tool says, and left out with its part in what a model is said to have said. Of a
+    reply's items in the provider's own form only those come back that models make.
 
     Args:
         messages: UI messages, as the client's request has them.
         system: Whether to take messages of role `system`, which whoever writes requests may add.
+        allow: What the browser may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
+            files that are stored with the provider; `tool_definitions`, tools of the provider's that a client's
+            tool search found.
 
     Raises:
-        InvalidValueError: Something is no UI message; names it. Or a system message that isn't allowed.
+        InvalidValueError: Something is no UI message, names what isn't allowed, or is a system message that isn't
+            allowed; names it.
         LimitExceededError: A message has too many parts.
 
     Example:
@@ -59,6 +69,7 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
         >>> rd.to_request(rd.from_ai_sdk(said), "openai-chat")
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
+    admission = Admission(allow)
     found: list[Message] = []
     if is_mapping(messages) or not isinstance(messages, Iterable):
         raise InvalidValueError.of([("messages", messages, "must be a list of UI messages")])
@@ -76,11 +87,9 @@ def from_ai_sdk(messages: Iterable[Mapping[str, Any]], *, system: bool = False) 
         if not isinstance(parts, (list, tuple)):
             raise InvalidValueError.of([(f"{path}.parts", parts, "must be a list")])
         told = [one for one in _read(message, parts, path) if one.blocks]  # pyright: ignore[reportUnknownArgumentType]
-        found += (
-            told
-            if role == "assistant"
-            else [attrs.evolve(one, role=role, finish_reason=None) for one in told]
-        )
+        if role != "assistant":
+            told = [attrs.evolve(one, role=role, finish_reason=None) for one in told]
+        found += [one for one in (admission.message(one, path) for one in told) if one.blocks]
     return found
 
 

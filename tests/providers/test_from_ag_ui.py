@@ -108,7 +108,7 @@ def test_what_a_person_sends_is_kept_in_its_parts() -> None:
         },
         {"type": "binary", "mimeType": "image/jpeg", "data": "BBBB"},
     ]
-    (message,) = rd.from_ag_ui([{**ASKED, "content": parts}])
+    (message,) = rd.from_ag_ui([{**ASKED, "content": parts}], allow=["file_id"])
     assert list(message.blocks) == [
         rd.ContentPart("text", "Look:"),
         rd.ContentPart("image", "AAAA", {"mime_type": "image/png"}),

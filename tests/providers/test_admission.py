@@ -1,0 +1,409 @@
+"""What a browser may bring into the next request: nothing that only the server's key can read."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from core.strategies import json_values
+from hypothesis import given
+from hypothesis import strategies as st
+from support.ag_ui import frames_of, read
+from support.cost import lines_run
+from support.shared import recordings
+
+import rxdelta as rd
+
+Json = dict[str, Any]
+HERS = "https://x.example/y.png"
+SECRET = "not-yours"
+"""What no request may hold."""
+
+
+def of_ai_sdk(*parts: Json, role: str = "user", **options: Any) -> list[rd.Message]:
+    return rd.from_ai_sdk([{"id": "1", "role": role, "parts": [*parts]}], **options)
+
+
+def of_ag_ui(*messages: Json, **options: Any) -> list[rd.Message]:
+    return rd.from_ag_ui({"messages": [*messages]}, **options)
+
+
+def file_part(url: Any, **ours: Any) -> Json:
+    metadata = {"providerMetadata": {"rxdelta": ours}} if ours else {}
+    return {"type": "file", "mediaType": "application/pdf", "url": url, **metadata}
+
+
+def ag_ui_part(kind: str, value: str) -> Json:
+    source = {"type": kind, "value": value, "mimeType": "application/pdf"}
+    return {"id": "1", "role": "user", "content": [{"type": "document", "source": source}]}
+
+
+def requests_of(messages: list[rd.Message]) -> str:
+    """What all formats make of them; one that has no place for a thing refuses it."""
+    told: list[Any] = []
+    for wire_format in rd.REQUEST_FORMATS:
+        try:
+            told.append(rd.to_request(messages, wire_format))
+        except rd.RxDeltaError:
+            continue
+    return json.dumps(told, default=str)
+
+
+# What a person says.
+
+REFUSED = [
+    (f"s3://bucket/{SECRET}.pdf", "s3"),
+    (f"S3://bucket/{SECRET}", "s3"),
+    (f"gs://bucket/{SECRET}", "gs"),
+    (f"file:///etc/{SECRET}", "file"),
+    (f"FILE:/etc/{SECRET}", "file"),
+    (f"ftp://x/{SECRET}", "ftp"),
+    (f"blob:https://x/{SECRET}", "blob"),
+    (f"javascript:{SECRET}", "javascript"),
+    (f"vscode+s3:{SECRET}", r"vscode\+s3"),
+    (f"//host/{SECRET}", "with its scheme"),
+    (f"/etc/{SECRET}", "with its scheme"),
+    (f"files/{SECRET}", "with its scheme"),
+    (f" https://x/{SECRET}", "with its scheme"),
+    (f" s3://bucket/{SECRET}", "with its scheme"),
+    (f"\u00a0s3://bucket/{SECRET}", "with its scheme"),
+    (f"\u200bs3://bucket/{SECRET}", "with its scheme"),
+    (f"\ufeffhttps://x/{SECRET}", "with its scheme"),
+    (f"s3\n://bucket/{SECRET}", "with its scheme"),
+    (f"s\t3://bucket/{SECRET}", "with its scheme"),
+    (f"\0s3://bucket/{SECRET}", "with its scheme"),
+    (f"https://x/{SECRET}\r\nHost: y", "with its scheme"),
+    (f"%73%33://bucket/{SECRET}", "with its scheme"),
+    (f"s3%3A//bucket/{SECRET}", "with its scheme"),
+    (f"\uff533://bucket/{SECRET}", "with its scheme"),
+    (f"https:{SECRET}", "a host"),
+    (f"https:///{SECRET}", "a host"),
+    (f"https://[{SECRET}", "a host"),
+    (f"https://generativelanguage.googleapis.com/v1beta/files/{SECRET}", "file_id"),
+    (f"HTTPS://u@GenerativeLanguage.GoogleAPIs.com.:443/v1beta/files/{SECRET}", "file_id"),
+    (f"https://generativelanguage%2Egoogleapis.com/v1beta/files/{SECRET}", "file_id"),
+]
+
+
+@pytest.mark.parametrize(("address", "word"), REFUSED)
+def test_an_address_that_not_everybody_may_read_is_refused_and_named(address: str, word: str) -> None:
+    with pytest.raises(rd.InvalidValueError, match=rf"messages\[0\].*{word}"):
+        of_ai_sdk(file_part(address))
+    with pytest.raises(rd.InvalidValueError, match=rf"messages\[0\].*{word}"):
+        of_ai_sdk(file_part(address, type="image_url"))
+    with pytest.raises(rd.InvalidValueError, match=rf"messages\[0\].*{word}"):
+        of_ai_sdk(file_part(HERS, type="image", options={"url": address}))
+    with pytest.raises(rd.InvalidValueError, match=rf"messages\[0\].*{word}"):
+        of_ag_ui(ag_ui_part("url", address))
+
+
+@pytest.mark.parametrize("address", ["", 3, ["s3://x/y"], {"url": HERS}])
+def test_an_address_that_is_none_is_refused(address: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"messages\[0\]"):
+        of_ai_sdk(file_part(HERS, type="image", options={"url": address}))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [HERS, "HTTPS://X.example/y", "http://x.example:8080/y?a=s3://z", "https://[::1]/y", "data:image/png;base64,AAAA", "DATA:,x"],
+)  # fmt: skip
+def test_what_everybody_may_read_is_admitted(address: str) -> None:
+    assert of_ai_sdk(file_part(address))
+    assert of_ag_ui(ag_ui_part("url", address))
+
+
+@pytest.mark.parametrize("allow", [("s3",), ["gs", "s3"], {"s3"}])
+def test_a_scheme_that_the_application_allows_is_admitted(allow: Any) -> None:
+    address = "s3://bucket/a.pdf"
+    for messages in (
+        of_ai_sdk(file_part(address), allow=allow),
+        of_ag_ui(ag_ui_part("url", address), allow=allow),
+    ):
+        (message,) = rd.to_request(messages, "bedrock-converse")["messages"]
+        assert message["content"][0]["document"]["source"] == {"s3Location": {"uri": address}}
+
+
+@pytest.mark.parametrize("allow", ["s3", b"s3", None, 3, ("S3",), ("s3:",), ("",), (3,), ("file id",)])
+def test_what_allows_nothing_that_there_is_is_refused(allow: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="allow"):
+        rd.from_ai_sdk([], allow=allow)
+    with pytest.raises(rd.InvalidValueError, match="allow"):
+        rd.from_ag_ui([], allow=allow)
+
+
+def test_a_file_that_is_stored_with_the_provider_is_named_only_where_that_is_allowed() -> None:
+    reference = {**file_part("https://x/y"), "providerReference": {"openai": SECRET}}
+    ours = file_part(HERS, type="file", options={"file_id": SECRET})
+    for part in (reference, ours):
+        with pytest.raises(rd.InvalidValueError, match="allow=\\('file_id',\\)"):
+            of_ai_sdk(part)
+        assert SECRET in requests_of(of_ai_sdk(part, allow=["file_id"]))
+    for kind in ("file",):
+        with pytest.raises(rd.InvalidValueError, match="allow=\\('file_id',\\)"):
+            of_ag_ui(ag_ui_part(kind, SECRET))
+        assert SECRET in requests_of(of_ag_ui(ag_ui_part(kind, SECRET), allow=["file_id"]))
+    binary = {"type": "binary", "mimeType": "application/pdf", "id": SECRET}
+    with pytest.raises(rd.InvalidValueError, match="file_id"):
+        of_ag_ui({"id": "1", "role": "user", "content": [binary]})
+
+
+def test_a_person_says_of_a_file_only_what_it_is() -> None:
+    source = {"s3Location": {"uri": f"s3://bucket/{SECRET}"}}
+    options = {
+        "source": source,
+        "cache_control": {"type": SECRET},
+        "partMetadata": {"a": SECRET},
+        "detail": "low",
+    }
+    messages = of_ai_sdk(file_part("data:application/pdf;base64,AAAA", type="file", options=options))
+    assert SECRET not in requests_of(messages)
+    assert messages[0].blocks[0].options == {"detail": "low"}  # type: ignore[union-attr]
+    text = {"type": "text", "text": "Hi", "providerMetadata": {"rxdelta": {"options": options}}}
+    assert SECRET not in requests_of(of_ai_sdk(text))
+
+
+# What is said to be the model's.
+
+RAW: list[Json] = [
+    {"type": "container_upload", "file_id": SECRET},
+    {"type": "tool_addition", "tool": SECRET},
+    {"type": "document", "source": {"type": "file", "file_id": SECRET}},
+    {"type": "image", "source": {"type": "url", "url": f"s3://{SECRET}"}},
+    {"type": "search_result", "source": SECRET, "content": []},
+    {"fileData": {"fileUri": f"gs://bucket/{SECRET}"}},
+    {"inlineData": {"data": SECRET}},
+    {"functionResponse": {"name": SECRET}},
+    {"guardContent": {"text": {"text": SECRET}}},
+    {"searchResult": {"source": SECRET}},
+    {"document": {"source": {"s3Location": {"uri": f"s3://bucket/{SECRET}"}}}},
+    {"type": "item_reference", "id": SECRET},
+    {"type": "computer_call_output", "id": "1", "output": {"type": "computer_screenshot", "file_id": SECRET}},
+    {"type": "function_call_output", "id": "1", "output": [{"type": "input_file", "file_id": SECRET}]},
+    {"type": "mcp_approval_response", "id": "1", "approval_request_id": SECRET, "approve": True},
+    {"type": "input_file", "item_id": "msg_1", "file_id": SECRET},
+    {"type": "model_output", "content": [{"type": "document", "uri": f"gs://bucket/{SECRET}"}]},
+    {"type": "user_input", "content": [{"type": "image", "uri": f"gs://bucket/{SECRET}"}]},
+    {"type": {"a": 1}, "id": SECRET},
+]
+MEDIA: list[Json] = [
+    {"type": "image", "url": f"s3://bucket/{SECRET}"},
+    {"type": "file", "file_id": SECRET},
+    {"type": "image", "data": "AAAA", "source": {"type": "url", "url": f"s3://bucket/{SECRET}"}},
+    {"type": "file_url", "data": f"gs://bucket/{SECRET}"},
+    {"type": "video", "url": f"https://generativelanguage.googleapis.com/v1beta/files/{SECRET}"},
+]
+RUNS: list[tuple[Json, Json]] = [
+    ({"provider_type": "item_reference", "item_id": SECRET}, {}),
+    ({"provider_type": "message", "item_id": SECRET}, {}),
+    ({"provider_type": 3, "item_id": SECRET}, {}),
+    ({"provider_type": "toolCall", "fileData": {"fileUri": f"gs://{SECRET}"}}, {"provider_type": "toolResponse"}),
+    (
+        {"provider_type": "server_tool_use"},
+        {"provider_type": "tool_result", "output": [{"type": "document", "source": {"type": "file", "file_id": SECRET}}]},
+    ),
+    (
+        {"provider_type": "server_tool_use"},
+        {
+            "provider_type": "web_fetch_tool_result",
+            "output": {"type": "web_fetch_result", "content": {"source": {"type": "file", "file_id": SECRET}}},
+        },
+    ),
+    (
+        {"provider_type": "server_tool_use"},
+        {"provider_type": "nova_grounding_result", "output": [{"image": {"source": {"s3Location": {"uri": f"s3://{SECRET}"}}}}]},
+    ),
+    (
+        {"provider_type": "url_context_call"},
+        {"provider_type": "user_input", "content": [{"type": "image", "uri": f"gs://{SECRET}"}]},
+    ),
+    (
+        {"provider_type": "url_context_call"},
+        {"provider_type": "url_context_result", "output": [{"type": "image", "uri": f"gs://{SECRET}"}]},
+    ),
+    (
+        {"provider_type": "tool_search_call", "item_id": "ts_1"},
+        {
+            "provider_type": "tool_search_output",
+            "item_id": "to_1",
+            "output": [{"type": "file_search", "vector_store_ids": [SECRET]}],
+        },
+    ),
+    ({"provider_type": "computer_call", "item_id": "1"}, {"provider_type": "computer_call_output", "item_id": "2", "output": SECRET}),
+]  # fmt: skip
+TEXT: Json = {"type": "text", "text": "Hi"}
+
+
+def told_in_ai_sdk(*blocks: Json) -> list[rd.Message]:
+    customs = [
+        {"type": "custom", "kind": "rxdelta.block", "providerMetadata": {"rxdelta": block}}
+        for block in blocks
+    ]
+    return of_ai_sdk(TEXT, *customs, role="assistant")
+
+
+def told_in_ag_ui(*blocks: Json) -> list[rd.Message]:
+    activities = [
+        {"id": f"m~{n}", "role": "activity", "activityType": "rxdelta.x", "content": block}
+        for n, block in enumerate(blocks, 1)
+    ]
+    return of_ag_ui({"id": "m", "role": "assistant", "content": "Hi"}, *activities)
+
+
+@pytest.mark.parametrize("tell", [told_in_ai_sdk, told_in_ag_ui])
+@pytest.mark.parametrize("raw", RAW)
+def test_an_item_that_no_model_makes_is_left_out(tell: Any, raw: Json) -> None:
+    in_ai_sdk = tell is told_in_ai_sdk
+    (message,) = tell(
+        {"type": "unsupported", "options": raw} if in_ai_sdk else {"type": "non_standard", "value": raw}
+    )
+    assert [block.type for block in message.blocks] == ["text"]
+    assert SECRET not in requests_of([message])
+
+
+@pytest.mark.parametrize("tell", [told_in_ai_sdk, told_in_ag_ui])
+@pytest.mark.parametrize("medium", MEDIA)
+def test_a_medium_that_the_model_cannot_have_made_is_left_out(tell: Any, medium: Json) -> None:
+    options = {name: value for name, value in medium.items() if name not in ("type", "data")}
+    whole = {"type": medium["type"], "text": medium.get("data"), "options": options}
+    (message,) = tell(whole if tell is told_in_ai_sdk else medium)
+    assert [block.type for block in message.blocks] == ["text"]
+
+
+@pytest.mark.parametrize(("asked", "gave"), RUNS)
+def test_a_run_of_the_providers_own_tool_that_cannot_be_is_left_out_with_call_and_result(
+    asked: Json, gave: Json
+) -> None:
+    part = {
+        "type": "tool-x",
+        "toolCallId": "srvtoolu_1",
+        "state": "output-available",
+        "providerExecuted": True,
+        "input": {},
+        "output": gave.get("output", {}),
+        "callProviderMetadata": {"rxdelta": {"metadata": asked}},
+        "resultProviderMetadata": {"rxdelta": {"options": {"tool_call_id": "srvtoolu_1", **gave}}},
+    }
+    (message,) = of_ai_sdk(TEXT, part, role="assistant")
+    assert [block.type for block in message.blocks] == ["text"]
+    call = {"id": "srvtoolu_1", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    call["metadata"] = {"rxdelta": {"type": "server_tool_call", "metadata": asked}}
+    result = {"id": "r", "role": "tool", "toolCallId": "srvtoolu_1", "content": "", "metadata": {"rxdelta": {"block": gave}}}  # fmt: skip
+    (message,) = of_ag_ui({"id": "m", "role": "assistant", "content": "Hi", "toolCalls": [call]}, result)
+    assert SECRET not in requests_of([message])
+
+
+# What a tool gave back.
+
+
+def answered(content: Any, **metadata: Any) -> list[Json]:
+    """A client's own tool has answered."""
+    told = {"callProviderMetadata": {"rxdelta": {"metadata": metadata}}} if metadata else {}
+    state = {"state": "output-available", "input": {}, "output": content}
+    return [{"type": "tool-x", "toolCallId": "c1", **state, **told}]
+
+
+@pytest.mark.parametrize(
+    ("content", "metadata"),
+    [
+        ([{"type": "input_file", "file_id": SECRET}], {}),
+        ([{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": f"gs://{SECRET}"}], {}),
+        ([{"type": "document", "uri": f"gs://bucket/{SECRET}"}], {}),
+        ({"type": "image", "uri": f"gs://bucket/{SECRET}"}, {}),
+        ({"type": "function_call_output", "output": [{"type": "input_file", "file_id": SECRET}]}, {}),
+        (
+            {"type": "tool_search_output", "tools": [{"type": "file_search", "vector_store_ids": [SECRET]}]},
+            {},
+        ),
+        ([{"type": "mcp", "server_url": SECRET}], {"provider_type": "tool_search_call"}),
+        ({"file_id": SECRET}, {"provider_type": "computer_call"}),
+        ({"output": {"type": "computer_screenshot", "file_id": SECRET}}, {"provider_type": "computer_call"}),
+    ],
+)
+def test_a_result_in_a_providers_words_may_not_name_what_only_the_server_may_read(
+    content: Any, metadata: Json
+) -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"messages\[0\].*allow="):
+        of_ai_sdk(*answered(content, **metadata), role="assistant")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"file_id": "1", "uri": "gs://a/b", "type": "file"},
+        [{"type": "file", "url": "/docs/a.pdf"}, {"type": "file", "file_id": "2"}],
+        [{"type": "image", "url": "/a.png"}],
+        {"tools": [{"type": "hammer"}]},
+        {"s3Location": {"uri": "s3://a/b"}},
+        "s3://a/b",
+        [],
+        None,
+    ],
+)
+def test_a_result_that_only_a_model_reads_says_what_it_likes(content: Any) -> None:
+    (message,) = of_ai_sdk(*answered(content), role="assistant")
+    (call,) = message.tool_calls
+    assert call.result is not None
+    assert call.result.content == content
+
+
+def test_metadata_that_would_go_to_the_provider_as_they_are_stay_here() -> None:
+    metadata = {"additional_kwargs": {"audio": SECRET}, "mood": "good"}
+    (message,) = rd.from_ai_sdk([{"id": "1", "role": "assistant", "parts": [TEXT], "metadata": metadata}])
+    assert message.metadata == {"mood": "good"}
+
+
+# What a model made comes back.
+
+CASES = [
+    pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
+    for wire_format in rd.REQUEST_FORMATS
+    for case in recordings(wire_format)
+]
+
+
+@pytest.mark.parametrize(("wire_format", "chunks"), CASES)
+def test_nothing_of_a_recorded_reply_is_left_out(wire_format: str, chunks: list[Any]) -> None:
+    decoder, fold = rd.providers.decoder(wire_format), rd.Fold(choice=0)
+    events = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
+    for event in events:
+        if isinstance(event, rd.events.StreamError):
+            return
+        fold.step(event)
+    if fold.snapshot.status == "incomplete":
+        return
+    whole = [block.type for block in fold.snapshot.blocks if block.type not in ("text", "reasoning")]
+    client = read(frames_of(rd.wire.AgUiEncoder(thread_id="t", run_id="r"), events))
+    found = [block.type for message in rd.from_ag_ui(client.messages) for block in message.blocks]
+    assert sorted(kind for kind in found if kind not in ("text", "reasoning")) == sorted(whole)
+
+
+# Whatever it says.
+
+FIELDS = st.sampled_from(
+    ["type", "url", "uri", "file_id", "source", "tools", "output", "provider_type", "options"]
+)
+WORDS = st.sampled_from(
+    ["file", "image", "url", "input_file", "server_tool_use", "compaction", "s3://a/b", HERS]
+)
+HOSTILE = st.recursive(
+    WORDS | json_values,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=4),
+)
+
+
+@given(HOSTILE, st.sampled_from(["user", "assistant"]))
+def test_whatever_a_browser_says_gives_messages_or_our_error(said: Any, role: str) -> None:
+    parts = [{"type": "file", "url": HERS, "mediaType": "x", "providerMetadata": {"rxdelta": said}}]
+    parts += [{"type": "custom", "kind": "x", "providerMetadata": {"rxdelta": said}}, *answered(said)]
+    with contextlib.suppress(rd.RxDeltaError):
+        of_ai_sdk(*parts, role=role)
+
+
+def test_many_parts_that_are_left_out_cost_no_more_each() -> None:
+    def cost(count: int) -> int:
+        raw = {"type": "unsupported", "options": {"type": "container_upload", "file_id": SECRET}}
+        return lines_run(lambda: told_in_ai_sdk(*[raw] * count))
+
+    assert cost(400) < 5 * cost(100)
