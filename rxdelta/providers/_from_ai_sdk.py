@@ -6,16 +6,22 @@ A UI message's parts say what the chunks of its stream said, so they are told to
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeAlias
 
 import attrs
 
 from rxdelta.core import (
+    DEFAULT_LIMITS,
     Block,
+    BlockFold,
+    Event,
     Fold,
     InvalidValueError,
+    LimitExceededError,
     MalformedChunkError,
     Message,
+    MessageDelta,
     ToolCall,
     events,
     is_mapping,
@@ -32,6 +38,15 @@ _AS_THEY_ARE = frozenset(["file", "reasoning-file", "custom", "source-url", "sou
 _OURS = frozenset(["data-block", "data-tool-update", "data-attempt-reset"])
 _OF_A_PERSON = frozenset(["text", "file"])
 _CUT = "The message ended before the call did."
+_ASKING = frozenset(["tool_call", "invalid_tool_call"])
+_OF_A_BLOCK = (
+    events.TextDelta,
+    events.ReasoningDelta,
+    events.ToolCallDelta,
+    events.DataDelta,
+    events.BlockDelta,
+    events.BlockFinish,
+)
 
 
 def from_ai_sdk(
@@ -94,29 +109,61 @@ def from_ai_sdk(
 
 
 def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
-    decoder, fold = AiSdkDecoder(), Fold()
-    news: dict[str, list[events.ToolUpdate]] = {}  # a fold looks for each one's call
+    decoder, reply = AiSdkDecoder(), _Reply()
     for place, chunk in _chunks(message, parts, path):
         try:
             told = decoder.decode(chunk)
         except MalformedChunkError as error:
             raise InvalidValueError.of([(place, chunk, f"is no part of a UI message: {error}")]) from error
         for event in told:
-            if isinstance(event, events.MessageStart) and fold.snapshot.status != "incomplete":
-                yield _message(fold, news)
-                fold, news = Fold(), {}
-            elif isinstance(event, events.AttemptReset):
-                news = {}
-            if isinstance(event, events.ToolUpdate):
-                news.setdefault(event.call_id, []).append(event)
-            else:
-                fold.step(event)
-    yield _message(fold, news)
+            if isinstance(event, events.MessageStart) and reply.over:
+                yield reply.message()
+                reply = _Reply()
+            reply.step(event)
+    yield reply.message()
 
 
-def _message(fold: Fold, news: Mapping[str, list[events.ToolUpdate]]) -> Message:
-    message = fold.snapshot.to_message()
-    return attrs.evolve(message, blocks=[_with(block, news) for block in message.blocks]) if news else message
+class _Reply:
+    """A message that is being put together: a fold for each block and one for the rest.
+
+    A fold of the whole shows all blocks at each step and looks for the call of each piece of news, and here nobody
+    looks before the end.
+    """
+
+    def __init__(self) -> None:
+        self._rest = Fold()
+        self._blocks: dict[int | str, BlockFold] = {}
+        self._news: dict[str, list[events.ToolUpdate]] = {}
+
+    @property
+    def over(self) -> bool:
+        return self._rest.snapshot.status != "incomplete"
+
+    def step(self, event: Event) -> None:
+        if isinstance(event, events.BlockStart):
+            if len(self._blocks) >= DEFAULT_LIMITS.blocks:
+                what = "the number of blocks in one message"
+                raise LimitExceededError.of("blocks", DEFAULT_LIMITS.blocks, what)
+            self._blocks[event.index] = BlockFold(event)
+        elif isinstance(event, _OF_A_BLOCK):
+            self._blocks[event.index].step(event)
+        elif isinstance(event, events.ToolUpdate):
+            self._news.setdefault(event.call_id, []).append(event)
+        else:
+            if isinstance(event, events.AttemptReset):
+                self._blocks, self._news = {}, {}
+            elif isinstance(event, events.MessageFinish):  # whose reason depends on whether there are calls
+                asked = (one for one in self._finished() if isinstance(one, ToolCall) and one.type in _ASKING)
+                for call in islice(asked, 1):
+                    self._rest.step(MessageDelta(tool_calls=[call]))
+            self._rest.step(event)
+
+    def _finished(self) -> list[Block]:
+        return [fold.finish() for fold in self._blocks.values()]
+
+    def message(self) -> Message:
+        blocks = [_with(block, self._news) for block in self._finished()]
+        return attrs.evolve(self._rest.snapshot.to_message(), blocks=blocks)
 
 
 def _with(block: Block, news: Mapping[str, list[events.ToolUpdate]]) -> Block:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from core.strategies import json_objects, json_values, word
 from hypothesis import given
 from hypothesis import strategies as st
 from support.ai_sdk import REQUIRED
-from support.cost import lines_run
+from support.cost import blocks_shown, lines_run
 
 import rxdelta as rd
 
@@ -377,12 +378,43 @@ def test_what_is_no_list_of_messages_is_refused(wrong: Any) -> None:
         rd.from_ai_sdk(wrong)
 
 
-def test_many_calls_with_their_results_cost_no_more_each() -> None:
-    def cost(count: int) -> int:
-        many = [part("output-available", output=1) | {"toolCallId": f"c{n}"} for n in range(count)]
-        return lines_run(lambda: rd.from_ai_sdk([ui(*many)]))
+MANY: dict[str, list[dict[str, Any]]] = {
+    "texts": [{"type": "text", "text": "Hi"}],
+    "files": [{"type": "file", "url": "https://x/y", "mediaType": "image/png"}],
+    "calls": [part("output-available", output=1)],
+    "attempts": [{"type": "text", "text": "Hi"}, {"type": "data-attempt-reset", "id": "1", "data": {}}],
+    "steps": [{"type": "step-start"}, {"type": "text", "text": "Hi"}],
+}
 
-    assert cost(400) < 5 * cost(100)
+
+@pytest.mark.parametrize("cost", [lines_run, blocks_shown])
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("which", MANY)
+def test_many_parts_cost_no_more_each(
+    which: str, role: str, cost: Callable[[Callable[[], Any]], int]
+) -> None:
+    def of(count: int) -> int:
+        many = [{**one, "toolCallId": f"c{n}"} for n in range(count) for one in MANY[which]]
+        return cost(lambda: rd.from_ai_sdk([ui(*many, role=role)]))
+
+    assert of(200) <= 5 * of(50)
+
+
+def test_one_call_that_is_told_many_times_costs_no_more_each() -> None:
+    def cost(count: int) -> int:
+        return lines_run(lambda: rd.from_ai_sdk([ui(*[part("output-available", output=1)] * count)]))
+
+    assert cost(200) <= 5 * cost(50)
+
+
+def test_more_blocks_than_a_message_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rxdelta.providers import _from_ai_sdk
+
+    monkeypatch.setattr(_from_ai_sdk, "DEFAULT_LIMITS", rd.Limits(blocks=2))
+    with pytest.raises(rd.LimitExceededError, match="number of blocks"):
+        rd.from_ai_sdk([ui(*[{"type": "text", "text": "Hi"}] * 3)])
+    step = {"type": "step-start"}
+    assert len(rd.from_ai_sdk([ui(*[step, {"type": "text", "text": "Hi"}] * 3)])) == 3
 
 
 def test_a_system_message_has_to_be_allowed() -> None:
