@@ -73,11 +73,12 @@ class Admission:
 
     def __init__(self, allow: Collection[str]) -> None:
         given: Any = allow
-        words = None if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) else [*given]  # pyright: ignore[reportUnknownVariableType]
-        if words is None or not all(map(_is_word, words)):  # pyright: ignore[reportUnknownArgumentType]
+        several = isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+        words: list[Any] = [*given] if several else []  # pyright: ignore[reportUnknownArgumentType]
+        if not several or not all(map(_is_word, words)):
             wanted = f"must be schemes of addresses such as 's3', or {_FILE!r}, or {_TOOLS!r}"
-            raise InvalidValueError.of([("allow", given, wanted)])
-        self._allow = frozenset[str](words) | _PUBLIC
+            raise InvalidValueError.of([("allow", given, wanted)])  # pyright: ignore[reportUnknownArgumentType]
+        self._allow = frozenset(words) | _PUBLIC
 
     def message(self, message: Message, path: str) -> Message:
         """The message with what of it is admitted.
@@ -153,7 +154,7 @@ class Admission:
         if isinstance(block, ToolCall):
             kind = block.metadata.get("provider_type")
             own = block.type == "server_tool_call"
-            said = [block.arguments, block.metadata]
+            said: list[Any] = [block.arguments, block.metadata]
             return not own or (_is_one_of(kind, _CALLS) and self._in_items(said) is None)
         if block.type == "unsupported":
             return _is_one_of(block.options.get("type", ""), _ITEMS) and self._in_items(block.options) is None

@@ -1242,10 +1242,10 @@ class _Request:
     """What a `RunAgentInput` says, read by hand: a mapping comes from a browser."""
 
     def __init__(self, run_input: object) -> None:
+        self._given: Any = run_input
         if isinstance(run_input, (str, bytes, list, tuple)):
             wanted = "must be a RunAgentInput, or the JSON object of one"
-            raise InvalidValueError.of([("run_input", run_input, wanted)])
-        self._given = run_input
+            raise InvalidValueError.of([("run_input", self._given, wanted)])
 
     def _get(self, name: str) -> Any:
         given = self._given
@@ -1269,10 +1269,8 @@ class _Request:
 
     def messages(self) -> list[Any] | None:
         """What was said before the run; `None` where that isn't known."""
-        found = self._get("messages")
-        if not isinstance(found, (list, tuple)):
-            return None
-        return [_as_json(one) for one in found]
+        found: Any = self._get("messages")
+        return [_as_json(one) for one in found] if isinstance(found, (list, tuple)) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 _from_1_0 = re.compile(r"[1-9][0-9]*\.[0-9]+").fullmatch
@@ -1285,6 +1283,6 @@ def _as_json(message: Any) -> Any:
 
 def _ids_of(message: Any) -> list[str]:
     """The ids that the client has given away for a message and its calls."""
-    calls = message.get("toolCalls") if is_mapping(message) else None
-    found = [message, *(calls if isinstance(calls, list) else ())]
+    calls: Any = message.get("toolCalls") if is_mapping(message) else None
+    found: list[Any] = [message, *(calls if isinstance(calls, list) else ())]  # pyright: ignore[reportUnknownArgumentType]
     return [one["id"] for one in found if is_mapping(one) and isinstance(one.get("id"), str)]

@@ -23,7 +23,8 @@ def told_apart(frame: rd.wire.AiSdkFrame) -> None:
 
 def messages(body: Mapping[str, Any]) -> None:
     assert_type(rd.from_ai_sdk(body["messages"]), list[rd.Message])
-    assert_type(rd.from_ai_sdk([], system=True), list[rd.Message])
+    assert_type(rd.from_ai_sdk([], system=True, allow=("s3",)), list[rd.Message])
+    rd.from_ai_sdk([], allow=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def operators() -> tuple[Any, ...]:
