@@ -273,6 +273,8 @@ def _call(call: ToolCall) -> Json:
     elif kind == "custom_tool_call":
         text = arguments.get("input", "") if isinstance(arguments, dict) else arguments or ""
         item |= {"name": call.name or "invalid", "input": text_of(text)}
+    elif kind == "tool_search_call":
+        item |= {"execution": "client", "arguments": {} if arguments is None else arguments}
     else:
         item = {**_DEFAULTS.get(kind, {}), **(arguments if isinstance(arguments, dict) else {}), **item}
     if "item_id" not in metadata:  # what else there is, is another provider's

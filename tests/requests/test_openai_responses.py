@@ -276,6 +276,22 @@ def test_the_special_calls_have_their_fields_where_the_provider_put_them() -> No
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("arguments", [{"queries": ["x"]}, {}])
+def test_a_search_for_tools_that_the_client_ran_goes_back_with_its_arguments(
+    arguments: dict[str, Any],
+) -> None:
+    search = {
+        "type": "tool_search_call",
+        "id": "ts1",
+        "call_id": "a",
+        "status": "completed",
+        "execution": "client",
+        "arguments": arguments,
+    }
+    found = rd.ToolResult("a", [{"type": "function", "name": "f"}])
+    assert items(decoded(search), found)[0] == search
+
+
 def test_a_result_for_a_call_in_the_provider_s_own_form_is_of_its_kind() -> None:
     own = {"type": "custom_tool_call", "call_id": "z", "name": "sql", "input": "select 1"}
     written = items(own, rd.ToolResult("z", "x"), rd.ToolResult("y", "w"))
