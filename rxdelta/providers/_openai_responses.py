@@ -130,7 +130,7 @@ class _Response:
         self.model: str | None = None
         self.tools: Sequence[Any] = ()  # of the request, as the response repeats them
         self.asked = False  # the client, to run a tool
-        self.searched: str | None = None  # the newest tool search, which its results don't name
+        self.searched: _Item | None = None  # the newest tool search, which its results don't name
         self.growing: dict[int, _Growing] = {}  # by output index: what the next piece is likely to be of
         self.audio: _Audio | None = None
         self._blocks = 0
@@ -229,10 +229,11 @@ class _Response:
         known = self._items.get(place)
         if known is None or known.is_another(item):
             known = self._add(out, place, item, "item")
-        if not known.done and not known.waits(item):
+        if not known.done:
             known.learn(item)
-            known.finish(out, item, "item")
-            self.growing.pop(place, None)
+            if not known.waits(item):
+                known.finish(out, item, "item")
+                self.growing.pop(place, None)
 
     def _place(self, chunk: Json, item: Json | None = None) -> int:
         """Where it belongs. Without an index the id tells; one that is new is behind all others."""
@@ -332,8 +333,10 @@ class _Response:
             match = known[n] or missing.next_like(item)
             if match is None:
                 match = self._add(out, self._newest + 1, item, at)
-            if not match.done and not match.waits(item):
-                match.learn(item)
+            if match.done:
+                continue
+            match.learn(item)
+            if not match.waits(item):
                 # Only the last can have been cut, and only if it doesn't say that it is whole.
                 whole = item.get("status") == "completed" or (n + 1 < len(found) and not match.pending)
                 match.finish(out, item, at, None if whole else wrong)
@@ -449,12 +452,16 @@ class _Item:
         self.block = -1
 
     def is_another(self, item: Json) -> bool:
-        """Whether this is not the item that is known at the place. Ids don't tell while it is open."""
+        """Whether this is not the item that is known at the place.
+
+        While that is open, its own id says that it is the same, whatever call it is now, and another says nothing.
+        """
         kind, call_id, item_id = item.get("type"), _id(item.get("call_id")), word(item.get("id"))
         if kind != self.type:
             return True
         if call_id is not None and self.call_id is not None:
-            return call_id != self.call_id
+            same_item = item_id is not None and item_id == self.id
+            return call_id != self.call_id and (self.done or not same_item)
         return self.done and item_id is not None and item_id != self.id
 
     def waits(self, _item: Json, /) -> bool:
@@ -462,9 +469,9 @@ class _Item:
         return False
 
     def learn(self, item: Json) -> None:
-        """What names it, where that has been unknown."""
+        """What names it: the first item id, which its pieces name, and the last call id, which the provider stores."""
         self.id = self.id or word(item.get("id"))
-        self.call_id = self.call_id or _id(item.get("call_id"))
+        self.call_id = _id(item.get("call_id")) or self.call_id
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
         self.block = self.response.start(out, {"type": "non_standard", "value": item})
@@ -771,7 +778,7 @@ class _Tool(_Item):
         name = _READ.text(item.get("name"), f"{path}.name") or None
         spec, ours = self._read_spec(item)
         if self.type == "tool_search_call":
-            self.response.searched = self.call_id or self.id
+            self.response.searched = self
         content = {
             **self._fields(item, spec),
             "type": "tool_call_chunk" if ours else "server_tool_call_chunk",
@@ -938,7 +945,8 @@ class _Result(_Item):
     def _content(self, item: Json) -> Content:
         source = _RESULTS.get(self.type, "output")
         output = item.get(source)
-        searched = self.response.searched if self.type == "tool_search_output" else None
+        search = self.response.searched if self.type == "tool_search_output" else None
+        searched = None if search is None else search.call_id or search.id
         call_id = _id(item.get("call_id")) or searched or _id(item.get("id"))
         failed = item.get("status") in ("failed", "incomplete")
         content = _rest(item, "type", "call_id", source)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import reactivex as rx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.shared import recordings
@@ -556,6 +557,78 @@ def test_a_call_without_a_call_id_is_named_by_its_items_id_or_gets_one() -> None
     assert only(streamed(function("{}", call_id=None))).call_id == "fc"
     call = only(streamed(function("{}", call_id="", id=None)))
     assert (call.call_id, call.metadata["synthetic_id"]) == ("call-resp_1-0", True)
+
+
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        (function('{"x": 1}'), "tool_call"),
+        ({"type": "tool_search_call", "id": "ts", "execution": "client", "arguments": {"x": 1}}, "tool_call"),
+        ({"type": "custom_tool_call", "id": "ct", "name": "f", "input": "x"}, "tool_call"),
+        ({"type": "web_search_call", "id": "ws", "action": {"query": "x"}}, "server_tool_call"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value["type"],
+)
+@pytest.mark.parametrize("placed", [True, False])
+def test_an_item_whose_call_id_changes_when_it_is_done_is_one_call_under_the_last_one(
+    item: Chunk, kind: str, placed: bool
+) -> None:
+    begun = {**item, "call_id": "early", "status": "in_progress", "arguments": {}, "input": "", "action": {}}
+    begun = {name: value for name, value in begun.items() if name in (*item, "call_id", "status")}
+    item = {**item, "call_id": "late", "status": "completed"}
+    chunks = [created(), added(begun), done(item), done(item), completed(item)]
+    for chunk in chunks if not placed else ():
+        chunk.pop("output_index", None)
+    for call in (only(reply(*chunks)), only(reply(*chunks[:2], completed(item)))):
+        assert (call.type, call.call_id, call.status) == (kind, "late", "complete")
+        assert thaw(call.arguments) in ({"x": 1}, {"input": "x"}, {"action": {"query": "x"}})
+
+
+def test_a_call_whose_id_changes_runs_once_and_every_front_end_sees_one_call() -> None:
+    begun, ended = function("", call_id="early"), function('{"x": 1}', call_id="late", status="completed")
+    chunks = rx.of(created(), added(begun), arguments('{"x": 1}'), done(ended), completed(ended))
+    ran: list[int] = []
+    told: list[Event] = []
+    chunks.pipe(
+        rd.decode("openai-responses"), rd.run_tools({"f": lambda x: ran.append(x)}), rd.validate()
+    ).subscribe(told.append)
+    call = only(fold(told))
+    assert (ran, call.call_id, call.result.call_id, call.execution_status()) == (
+        [1],
+        "late",
+        "late",
+        "completed",
+    )
+    frames: list[Any] = []
+    rx.from_iterable(told).pipe(rd.to_ai_sdk()).subscribe(frames.append)
+    asked = [frame for frame in frames if frame != rd.wire.DONE and frame["type"] == "tool-input-available"]
+    answers = [
+        frame for frame in frames if frame != rd.wire.DONE and frame["type"] == "tool-output-available"
+    ]
+    assert [frame["toolCallId"] for frame in asked] == [frame["toolCallId"] for frame in answers]
+    assert len(asked) == 1
+
+
+def test_a_call_id_that_changes_is_told_also_where_only_the_end_says_what_the_call_is_worth() -> None:
+    bare = function("", call_id="late")
+    snapshot = reply(created(), added(function("", call_id="early")), done(bare), completed())
+    assert blocks(snapshot) == [("tool_call", "late", "f")]
+
+
+def test_a_result_that_names_no_search_is_that_of_the_id_which_the_search_ended_with() -> None:
+    search = {
+        "type": "tool_search_call",
+        "id": "ts",
+        "execution": "server",
+        "arguments": {},
+        "call_id": "early",
+    }
+    ended = {**search, "call_id": "late", "status": "completed"}
+    found = {"type": "tool_search_output", "id": "to", "status": "completed", "tools": []}
+    snapshot = reply(created(), added(search), done(ended), added(found, 1), done(found, 1), completed())
+    assert [block.options["tool_call_id"] for block in snapshot.blocks if isinstance(block, ContentPart)] == [
+        "late"
+    ]
 
 
 def test_a_call_that_cannot_be_parsed_or_has_no_name_cannot_be_run() -> None:
