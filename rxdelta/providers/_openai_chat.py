@@ -15,9 +15,10 @@ reason, since their fragments may interleave with anything.
 the usage. DeepSeek, Groq and Cerebras send both in one chunk, Groq the usage also, or only, as
 `x_groq.usage`. OpenRouter sends the finish reason, then a chunk with an empty delta and the usage, which
 repeats the reason or says null. Perplexity and vLLM send a running usage with every chunk. Many send none,
-and Snowflake not even a finish reason. So the message finishes with the first usage on or after its finish
-reason's chunk (only after, where usage was sent before too), with an object that is the last by its name, or
-with the input.
+and Snowflake not even a finish reason. And gateways send more behind the chunk that has both, or say `stop` in
+every one. So usage beside a choice ends nothing: the message finishes with a usage and `choices: []` behind its
+finish reason, with an object that is the last by its name, or with the input. Its blocks finish with the finish
+reason, and what comes later is in new ones.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
 Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
@@ -27,8 +28,10 @@ read too, and Databricks', of type `reasoning` with a `summary`.
 
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
 give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
-continues the newest there, unless it names another tool when arguments have come. Without an index the id
-decides, then the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once;
+continues the newest there, unless it names another tool when arguments have come. An id that is known means its
+call at any index, and arguments with neither id nor name, at an index that no call has, are the newest call's
+(Nebius and others count the index up with every chunk). Without an index the id decides, then the newest call is
+meant. Id and name may be repeated with every fragment (Kimi) and count once;
 a name may also come in pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
@@ -101,9 +104,6 @@ class OpenAIChatDecoder:
         self._model: str | None = None
         self._extras: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
-        self._usage_runs = (
-            False  # usage was sent before, so the finish reason's own chunk needn't have the last
-        )
         self._choices: dict[int, Choice] = {}
         self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self._over = False
@@ -161,7 +161,6 @@ class OpenAIChatDecoder:
         error = _error_of(chunk) or next(filter(None, map(_error_in, choices)), None)
         usage_came = self._read_usage(chunk)
         foreign = self._read_envelope(chunk, bool(choices) or usage_came or error is not None)
-        ended = False
         for place, found in enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
             choice = _READ.mapping(found, path)
@@ -170,15 +169,14 @@ class OpenAIChatDecoder:
             state = self._choice(out, choice, path)
             state.read(out, choice, path)
             if error is None:  # what breaks off is not finished, whatever it says
-                ended |= state.read_finish_reason(out, choice, path)
+                state.read_finish_reason(out, choice, path)
             foreign |= state.was_late()
         if usage_came:
             foreign |= self._show_usage(out)
         if error is not None:
             self._finish(out)
-        elif chunk.get("object") in _LAST_OBJECTS or (usage_came and not (ended and self._usage_runs)):
+        elif chunk.get("object") in _LAST_OBJECTS or (usage_came and not choices):
             self._finish_together(out)
-        self._usage_runs |= usage_came
         if foreign:
             out.append(events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk)))
         if error is not None:
@@ -497,11 +495,10 @@ class Choice:
             at = f"{path}[{place}]"
             fragment = _READ.mapping(entry, at)
             index = fragment.get("index")
+            whole = index is None and path.endswith(".message.tool_calls")
             if index is not None:
                 index = _READ.index(index, f"{at}.index")
-            elif path.endswith(".message.tool_calls"):  # whole calls, so none continues another
-                index = place
-            self.read_fragment(out, fragment, index, at)
+            self.read_fragment(out, fragment, place if whole else index, at, whole=whole)
 
     def plain_arguments(self, delta: dict[str, Any]) -> Event | None:
         """The event of a delta that is nothing but more arguments of an open call."""
@@ -531,7 +528,9 @@ class Choice:
         """The way before there were `tool_calls`: one call, without an id."""
         self.read_fragment(out, {"function": function}, -1, path)
 
-    def read_fragment(self, out: Out, entry: Json, index: int | None, path: str) -> None:
+    def read_fragment(
+        self, out: Out, entry: Json, index: int | None, path: str, *, whole: bool = False
+    ) -> None:
         custom = entry.get("type") == "custom" or entry.get("custom") is not None
         kind, said = ("custom", "input") if custom else ("function", "arguments")
         function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
@@ -544,7 +543,7 @@ class Choice:
         if call_id in self._calls.ended:
             self._late = True
             return
-        call = self._calls.find(index, call_id, name)
+        call = None if whole else self._calls.find(index, call_id, name)
         if call is not None:
             if call_id or name or fields:
                 self._change_call(out, call, call_id, name, fields)
@@ -699,15 +698,14 @@ class Choice:
 
     # The end.
 
-    def read_finish_reason(self, out: Out, choice: Json, path: str) -> bool:
-        """Whether this chunk has the first one. Neither null nor another that follows takes it back."""
+    def read_finish_reason(self, out: Out, choice: Json, path: str) -> None:
+        """The first one ends what is open. Neither null nor another that follows takes it back."""
         said = _READ.text_of(choice, "finish_reason", path)
         if not said or self.reason is not None:
             self._late |= said not in ("", self._word)
-            return False
+            return
         self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
         self._end_blocks(out)
-        return True
 
     def _end_blocks(self, out: Out) -> None:
         for number in list(self._open):
@@ -779,15 +777,27 @@ class _Calls:
         newest = self._newest if index is None else self._at.get(index)
         if call_id is not None:
             known = self._known.get((index, call_id))
-            if known is not None or index is None or newest is None or newest.call_id is not None:
+            if known is not None:
                 return known
-        if newest is None or not name:
-            return newest
-        if newest.name not in ("", name):
-            return None if newest.has_arguments else newest
+            known = self._known.get((None, call_id))
+            if known is not None and self._continues(known, index, name):
+                self._at.setdefault(index, known)
+                return known
+            if index is None or newest is None or newest.call_id is not None:
+                return None
+        elif newest is None and not name:
+            return self._newest
+        return newest if newest is not None and self._continues(newest, index, name) else None
+
+    def _continues(self, call: _Call, index: int | None, name: str) -> bool:
+        """Whether the name that a fragment has, if any, can be more of this call's."""
+        if not name:
+            return True
+        if call.name not in ("", name):
+            return not call.has_arguments
         # No delta has two pieces of one call: what is named again in it is another, as Mistral's once were.
-        again = newest.told_in == self.delta and newest.name == name
-        return None if again and (newest.has_arguments or index is None) else newest
+        again = call.told_in == self.delta and call.name == name
+        return not (again and (call.has_arguments or index is None))
 
     def newest_at(self, index: int) -> _Call | None:
         return self._at.get(index)

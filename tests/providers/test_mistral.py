@@ -85,7 +85,7 @@ def test_whole_calls_on_the_chunk_of_the_finish_reason() -> None:
         {"id": "b", "type": "function", "function": {"name": "g", "arguments": '{"a": 1}'}, "index": 1},
     ]
     events = decoded(chunk({"tool_calls": calls}, "tool_calls", usage=USAGE), close=False)
-    assert events[-1].event == "message-finish"
+    assert [event.event for event in events[-2:]] == ["content-block-finish"] * 2  # so the tools start
     reply = folded(chunk({"content": None, "tool_calls": calls}, "tool_calls", usage=USAGE))
     assert [(one.call_id, rd.thaw(one.arguments)) for one in reply.tool_calls] == [("a", {}), ("b", {"a": 1})]
     assert reply.finish_reason == "tool_use"

@@ -389,6 +389,53 @@ def test_one_id_at_two_indexes_is_two_calls() -> None:
     assert calls(message) == [("a", "f", {"x": 1}), ("a", "g", {"y": 2})]
 
 
+def test_a_known_id_wins_over_the_index() -> None:
+    message = reply(
+        call(fragment(0, '{"x":', "a", "f")), call(fragment(1, '{"y":', "b", "g")),
+        call(fragment(2, "1", "a")), call(fragment(2, "}")), call(fragment(0, "2}", "b", "g")),
+        chunk({}, "tool_calls"),
+    )  # fmt: skip
+    assert calls(message) == [("a", "f", {"x": 1}), ("b", "g", {"y": 2})]
+    assert message.invalid_tool_calls == ()
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [fragment(0, "", "a", "f"), fragment(1, '{"x":'), fragment(1, "1}")],
+        [
+            fragment(0, None, "a", "f"),
+            fragment(1, '{"x"'),
+            fragment(2, ":"),
+            fragment(3, "1}"),
+        ],  # it counts up
+        [fragment(0, '{"x":', "a", "f"), fragment(1, "1}")],
+    ],
+)
+def test_arguments_at_an_index_that_no_call_has_are_the_newest_calls(entries: list[Chunk]) -> None:
+    message = reply(*map(call, entries), chunk({}, "tool_calls"))
+    assert (calls(message), message.invalid_tool_calls) == ([("a", "f", {"x": 1})], ())
+    assert calls(reply(call(*entries), chunk({}, "tool_calls"))) == [("a", "f", {"x": 1})]
+
+
+def test_the_tail_of_a_second_call_at_an_index_of_its_own_is_not_the_first_ones() -> None:
+    message = reply(
+        call(fragment(0, '{"x":1}', "a", "f")), call(fragment(0, "", "b", "f")), call(fragment(1, '{"x":')),
+        call(fragment(1, "2}")), call(fragment(0, "", "c", "f")), call(fragment(2, '{"x":3}')),
+        chunk({}, "tool_calls"),
+    )  # fmt: skip
+    assert calls(message) == [("a", "f", {"x": 1}), ("b", "f", {"x": 2}), ("c", "f", {"x": 3})]
+
+
+def test_arguments_without_a_call_belong_to_no_other_choice() -> None:
+    found = decode(
+        call(fragment(0, '{"x":1}', "a", "f")), call(fragment(1, '{"y":2}'), index=1),
+        chunk({}, "stop"), chunk({}, "stop", index=1),
+    )  # fmt: skip
+    assert calls(fold(found)) == [("a", "f", {"x": 1})]
+    assert [bad.arguments for bad in fold(found, 1).invalid_tool_calls] == ['{"y":2}']
+
+
 @pytest.mark.parametrize("absent", [None, "", " ", "null", "None"])
 def test_a_continuation_without_an_id_neither_overwrites_it_nor_begins_a_call(absent: str | None) -> None:
     later = {"index": 0, "id": absent, "type": None, "function": {"name": None, "arguments": '"x"}'}}
@@ -770,8 +817,29 @@ def test_blocks_end_with_the_finish_reason_and_the_message_with_the_usage() -> N
     assert list(decoder.close()) == []
 
 
-def test_usage_with_the_finish_reason_ends_the_message_there() -> None:
-    assert type(decode(text("a"), chunk({}, "stop", usage=USAGE), close=False)[-1]) is MessageFinish
+def test_usage_beside_a_choice_leaves_the_message_open() -> None:
+    found = decode(text("a"), chunk({}, "stop", usage=USAGE), close=False)
+    assert [type(event) for event in found[-2:]] == [BlockFinish, UsageUpdate]
+    assert type(decode(text("a", "stop", usage=USAGE), usage(), close=False)[-1]) is MessageFinish
+    assert of_type(MessageFinish, decode(text("a", "stop", usage=USAGE)))[0].usage.raw == USAGE
+
+
+def test_what_comes_behind_a_chunk_with_finish_reason_and_usage_is_kept() -> None:
+    end = chunk({}, "stop", usage=USAGE)
+    message = reply(text("a"), end, text("b"), text("c"), chunk({}, x_groq={"service_tier": "flex"}))
+    assert shape(message) == [("text", "a"), ("text", "bc")]
+    assert message.metadata["x_groq"] == {"service_tier": "flex"}
+    message = reply(text("a", "stop", usage=USAGE), call(fragment(0, '{"x":1}', "a", "f")), end)
+    assert (message.text, calls(message), message.finish_reason) == ("a", [("a", "f", {"x": 1})], "tool_use")
+
+
+def test_a_finish_reason_and_usage_in_every_chunk_end_nothing_but_the_first_block() -> None:
+    message = reply(
+        *(text(piece, "stop", usage=USAGE | {"completion_tokens": n}) for n, piece in enumerate("abc"))
+    )
+    assert (message.text, message.finish_reason) == ("abc", "stop")
+    assert message.usage is not None
+    assert message.usage.output_tokens == 2
 
 
 def test_without_usage_the_message_ends_with_the_input() -> None:
@@ -856,7 +924,7 @@ def test_what_comes_after_the_end_of_its_call_or_message_is_passed_on() -> None:
     assert violations(found) == []
     assert [event.payload for event in of_type(ProviderEvent, found)] == [again]
     late, spent, empty = text("b"), usage(cost=1), chunk({"role": "assistant", "content": ""}, usage=USAGE)
-    found = decode(text("a"), chunk({}, "stop", usage=USAGE), empty, late, spent, usage())
+    found = decode(text("a"), chunk({}, "stop"), usage(), empty, late, spent, usage())
     assert violations(found) == []
     assert [event.payload for event in of_type(ProviderEvent, found)] == [late, spent, usage()]
 
