@@ -20,6 +20,7 @@ from rxdelta.core._errors import (
     UnknownWireFormatError,
     as_exception,
     described,
+    quote,
 )
 from rxdelta.core._fold import BlockFold, Fold, apply_event
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
@@ -28,6 +29,7 @@ from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._redact import redact
 from rxdelta.core._snapshot import Message, MessageDelta
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._to_events import to_events
@@ -82,8 +84,10 @@ __all__ = [
     "merge_deltas",
     "parse_json",
     "parse_object",
+    "quote",
     "real_id",
     "reasoning_delta",
+    "redact",
     "text_delta",
     "thaw",
     "to_events",

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rxdelta.core._redact import redact
+
 if TYPE_CHECKING:
     from rxdelta.core._snapshot import MessageDelta
 
@@ -28,7 +30,10 @@ __all__ = [
     "StallTimeoutError",
     "StreamInterrupted",
     "UnknownWireFormatError",
+    "quote",
 ]
+
+_QUOTED = 200
 
 
 class RxDeltaError(Exception):
@@ -62,7 +67,7 @@ class InvalidValueError(RxDeltaError, ValueError):
     def of(cls, problems: Sequence[tuple[str, object, str]]) -> InvalidValueError:
         """One error for all faulty fields of one value, each as (field, value, what is wrong with it)."""
         said = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
-        got = ", ".join(f"{field}={_short(value)}" for field, value, _ in problems)
+        got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, _ in problems)
         return cls(f"{said} (got {got})", field=problems[0][0], value=problems[0][1])
 
 
@@ -72,7 +77,7 @@ class MalformedChunkError(RxDeltaError, ValueError):
     Attributes:
         wire_format: Name of the format, as in `decode(wire_format)`.
         path: Where in the chunk, as `choices[0].delta.content`; `""` is the chunk itself.
-        found: What stood there, shortened.
+        found: What stood there, shortened, and without what looks like a secret.
     """
 
     def __init__(self, message: str, *, wire_format: str = "", path: str = "", found: str = "") -> None:
@@ -85,7 +90,7 @@ class MalformedChunkError(RxDeltaError, ValueError):
     def at(cls, wire_format: str, path: str, expected: str, found: object) -> MalformedChunkError:
         """The usual case: at `path` stood `found` where the format has `expected`."""
         where = f"at {path}" if path else "as the chunk"
-        shown = _short(found)
+        shown = quote(_shown(found))
         return cls(
             f"malformed {wire_format} chunk: {where} expected {expected}, found {shown}",
             wire_format=wire_format,
@@ -237,9 +242,24 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _short(value: object, width: int = 200) -> str:
+def quote(text: str) -> str:
+    """The beginning of a text, as an error may repeat it: without what looks like a secret, such as a key.
+
+    Example:
+        >>> quote('{"token": "sk-abc123def456"}')
+        '{"token": "[redacted]"}'
+        >>> len(quote("to be " * 1000))
+        200
+    """
+    # More is looked at than is shown: where a secret is cut in two, its beginning doesn't look like one.
+    shown = redact(text[: 2 * _QUOTED])
+    if len(text) > 2 * _QUOTED:
+        shown = f"{shown[:-_QUOTED]}…"
+    return shown if len(shown) <= _QUOTED else f"{shown[: _QUOTED - 1]}…"
+
+
+def _shown(value: object) -> str:
     try:
-        shown = repr(value)
+        return repr(value)
     except Exception as error:  # a hostile __repr__ must not hide the error that is being reported
-        shown = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
-    return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import InvalidValueError, ProviderError, is_mapping
+from rxdelta.core import InvalidValueError, ProviderError, is_mapping, redact
 from rxdelta.core.events import ToolUpdate
 from rxdelta.operators._tap import Listener, tap
 
@@ -81,8 +82,8 @@ def tap_otel(
 
     Stands behind `decode`, where events tell of all that; among snapshots it knows nothing of tools. A reader that
     leaves is no error: the attribute `rxdelta.outcome` says `completed`, `failed` or `disposed`. No text of the reply
-    is told. What OpenTelemetry raises goes to the asyncio loop's exception handler or the log, and never into the
-    stream.
+    is told; of an error its text and traceback are, but for what looks like a secret in them. What OpenTelemetry raises
+    goes to the asyncio loop's exception handler or the log, and never into the stream.
 
     Needs the package `opentelemetry-api` (`pip install "rxdelta[otel]"`); its SDK is the application's choice.
 
@@ -190,8 +191,9 @@ class _Telemetry(Listener):
             return
         if outcome.error is not None:
             more["error.type"] = _kind(outcome.error)
-            self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, str(outcome.error)))
-            self._span.record_exception(outcome.error)
+            said = redact(_text_of(outcome.error))
+            self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, said))
+            self._span.add_event("exception", _exception(outcome.error, said))
         for name, count in () if metrics.usage is None else _counts(metrics.usage):
             self._span.set_attribute(f"gen_ai.usage.{name}_tokens", count)
             self._record(_TOKENS, count, {"gen_ai.token.type": name})
@@ -226,12 +228,31 @@ class _Telemetry(Listener):
 
 def _kind(error: Exception) -> str:
     """The provider's own word, or the class."""
-    if isinstance(error, ProviderError) and error.type:
-        return error.type
+    return error.type if isinstance(error, ProviderError) and error.type else _class(error)
+
+
+def _class(error: Exception) -> str:
     named = type(error)
     return (
         named.__qualname__ if named.__module__ == "builtins" else f"{named.__module__}.{named.__qualname__}"
     )
+
+
+def _exception(error: Exception, said: str) -> dict[str, str]:
+    """What the conventions call an exception; a span's own `record_exception` would tell each text as it is."""
+    trace = redact("".join(traceback.format_exception(error)))
+    return {
+        "exception.type": _class(error),
+        "exception.message": said,
+        "exception.stacktrace": trace,
+    }
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # what an error says of itself must not hide that there was one
+        return ""
 
 
 def _counts(usage: TokenUsage) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import LimitExceededError, MalformedChunkError, RxDeltaError
+from rxdelta.core import LimitExceededError, MalformedChunkError, RxDeltaError, quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["LineSplitter", "RecordParser", "nesting"]
 
 _BOM = b"\xef\xbb\xbf"
-_QUOTED = 200
 # A string, closed or not, so that brackets in it are skipped; or a bracket. It cannot fail behind the first
 # quote, so it never backtracks.
 _STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
@@ -170,7 +169,7 @@ class RecordParser(abc.ABC):
             raise self._malformed("one JSON document", text, number, str(error)) from error
 
     def _malformed(self, expected: str, text: str, number: int, reason: str = "") -> MalformedChunkError:
-        found = text[:_QUOTED]
+        found = quote(text)
         because = f" ({reason})" if reason else ""
         return MalformedChunkError(
             f"malformed {self.wire_format} stream: line {number} should hold {expected}{because}, "

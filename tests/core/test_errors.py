@@ -67,6 +67,15 @@ def test_what_an_error_says() -> None:
     )
 
 
+def test_no_error_quotes_a_secret_not_even_one_that_the_quote_cuts_in_two() -> None:
+    secret = "sk-canary" + "1a" * 40
+    for value in ({"headers": {"x-api-key": "canary"}}, f"Bearer {secret}", "y " * 97 + secret, secret * 99):
+        error = rd.MalformedChunkError.at("x", "a", "an object", value)
+        assert "canary" not in f"{error} {error.found}"
+        assert "canary" not in str(rd.InvalidValueError.of([("key", value, "must be a string")]))
+    assert "[redacted]" in rd.MalformedChunkError.at("x", "a", "an object", {"token": "canary"}).found
+
+
 def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None:
     class Hostile:
         def __repr__(self) -> str:

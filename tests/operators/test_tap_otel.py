@@ -211,6 +211,37 @@ def test_what_ended_it_is_told(error: Exception, kind: str) -> None:
     assert [event.name for event in span.events] == ["exception"]
 
 
+def test_no_secret_that_an_error_names_is_told() -> None:
+    backend = Backend()
+    cause = ValueError("postgres://admin:canary@db with password='canary'")
+    error = rd.ProviderError("Incorrect key: sk-canary123456", type="authentication_error")
+    error.__cause__ = cause
+    rx.throw(error).pipe(backend.tap()).subscribe(on_error=lambda _: None)
+    body = b'data: {"token": "canary"\n\n'
+    rx.of(body).pipe(rd.parse_sse(), backend.tap()).subscribe(on_error=lambda _: None)
+    said = " ".join(span.to_json() for span in backend.spans)
+    assert "canary" not in said
+    (event,) = backend.spans[0].events
+    assert event.attributes["exception.type"] == "rxdelta.core._errors.ProviderError"
+    assert event.attributes["exception.message"].endswith("Incorrect key: [redacted]")
+    assert (
+        "ValueError: postgres://[redacted]@db with password='[redacted]'"
+        in event.attributes["exception.stacktrace"]
+    )
+    assert backend.spans[0].status.description == event.attributes["exception.message"]
+
+
+def test_an_error_whose_text_raises_ends_the_span() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    backend = Backend()
+    rx.throw(Mute()).pipe(backend.tap()).subscribe(on_error=lambda _: None)
+    assert backend.spans[0].attributes["error.type"].endswith("Mute")
+    assert backend.spans[0].status.status_code == trace.StatusCode.ERROR
+
+
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))
 def test_a_providers_reply(wire_format: str) -> None:
     backend = Backend()

@@ -73,7 +73,8 @@ def test_bad_input_39_what_is_no_json_is_malformed(line: str) -> None:
     with pytest.raises(MalformedChunkError) as caught:
         parser.feed(f"\n{line}\n")
     error = caught.value
-    assert (error.wire_format, error.path, error.found) == ("ndjson", "line 2", line[:200])
+    assert (error.wire_format, error.path) == ("ndjson", "line 2")
+    assert error.found == (line if len(line) <= 200 else f"{line[:199]}…")
 
 
 def test_bad_input_27_nesting_is_bounded() -> None:

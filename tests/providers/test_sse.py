@@ -185,6 +185,10 @@ def test_the_size_of_one_event_does_not_count_for_the_next() -> None:
     assert parse('data: "aaaaaaaa"\n\n' * 9, limits=Limits(block_chars=11)) == ["aaaaaaaa"] * 9
 
 
+def quoted(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
 @pytest.mark.parametrize(
     "first",
     [
@@ -201,8 +205,8 @@ def test_bad_input_39_a_page_in_place_of_events_is_quoted(first: str) -> None:
     with pytest.raises(MalformedChunkError) as caught:
         parser.feed(f"\r\n{first}\r\n<body>502</body>")
     error = caught.value
-    assert (error.wire_format, error.path, error.found) == ("sse", "line 2", first[:200])
-    assert repr(first[:200]) in str(error)
+    assert (error.wire_format, error.path, error.found) == ("sse", "line 2", quoted(first))
+    assert repr(quoted(first)) in str(error)
     assert "event stream" in str(error)
 
 
@@ -263,13 +267,23 @@ def test_bad_input_40_a_value_that_is_no_object_is_returned_as_it_is(value: obje
     "data", ['{"a": ', "{'a': 1}", "a" * 300, '{"a": 1} {"b": 2}', '"\x01"', "1" * 5000, "[DONE] 1", "  x"]
 )
 def test_data_that_is_no_json_is_malformed(data: str) -> None:
-    """The error names format and line, quotes the first 200 characters, and survives pickling."""
+    """The error names format and line, quotes no more than 200 characters, and survives pickling."""
     with pytest.raises(MalformedChunkError) as caught:
         parse(f": hi\n\ndata: {data}\n\n")
     error = caught.value
-    assert (error.wire_format, error.path, error.found) == ("sse", "line 3", data[:200])
+    assert (error.wire_format, error.path, error.found) == ("sse", "line 3", quoted(data))
     copy = pickle.loads(pickle.dumps(error))
     assert (str(copy), copy.found) == (str(error), error.found)
+
+
+@pytest.mark.parametrize(
+    "body", ["upstream error: token=CANARY-1", 'data: {"api_key": "CANARY-1"', "data: password=CANARY-1"]
+)
+def test_bad_input_39_a_secret_in_a_body_is_not_quoted(body: str) -> None:
+    with pytest.raises(MalformedChunkError) as caught:
+        parse(f"{body}\n\n")
+    assert "CANARY" not in f"{caught.value} {caught.value.found} {caught.value!r}"
+    assert "[redacted]" in caught.value.found
 
 
 def test_bad_input_27_nesting_is_bounded() -> None:

@@ -1,0 +1,76 @@
+"""What looks like a secret, taken out of a text that an error quotes.
+
+An error's text is logged, traced and shown by people who don't know what stood in the body that it quotes. It can't be
+known either: what is taken for a secret here is what calls itself one (`token=`, `"api_key": "…"`, `Bearer …`,
+`https://user:password@…`), what looks like a known kind of key, and what is too long and too mixed to be a word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["redact"]
+
+_GONE: Final = "[redacted]"
+_NAMES = (
+    r"pass(?:word|wd|phrase|code)|pwd|secret|credentials?|token|signature"
+    r"|(?:api|access|secret|private|account|shared|master|auth|session|subscription)[-_ ]?key|(?<![a-z])(?:key|sig|auth)"
+)
+_BETWEEN = r"""(?:\\{0,6}["'])?(?:\s|\\[nrt]){0,8}[:=](?:\s|\\[nrt]|[(\[{]){0,8}+"""
+_STILL_THERE = r"(?!\[?redacted\])"
+# No alternative can go back over what it has taken, and none looks further ahead than a few characters, so the work
+# grows with the text and not faster: repeats are bounded or possessive, and a name is found by its end.
+_SECRET = re.compile(
+    rf"""
+      (?P<line> (?:set-)?cookie {_BETWEEN} ["']? ) {_STILL_THERE} [^"'\r\n]++
+    | (?P<name> (?:{_NAMES}|authorization) {_BETWEEN} ) {_STILL_THERE}
+      (?:
+          (?P<quote> " ) (?: [^"\\] | \\++"? )*+
+        | (?P<single> ' ) (?: [^'\\] | \\++'? )*+
+        | (?P<escaped> (?P<slashes>\\{{1,6}}) (?P<mark>["']) )
+          (?: (?!(?P=mark))[^\\] | \\++(?!(?P=mark)) | (?P=slashes)\\++(?P=mark) )*+
+        | (?: (?:bearer|basic|digest|token) \s{{1,8}} )? [^\s"'\\,;&)\]}}]++
+      )
+    | (?P<scheme> \bbearer \s{{1,8}} ) {_STILL_THERE} [^\s"'\\,;)\]}}]++
+    | (?P<url> :// ) [^\s"'/@]{{1,256}}+ @
+    | -----BEGIN[A-Z\ ]{{0,40}}PRIVATE\ KEY-----(?:(?!-----END).)*+
+    | (?<![a-z0-9]) (?:
+          (?:sk|pk|rk|gsk|csk|hf|r8|xai|pplx|tvly|nvapi|gh[opsur]|github_pat|glpat|xox[a-z]|ya29)[-_.][\w.-]{{6,}}+
+        | (?-i: AIza[\w-]{{10,}}+ | A[KS]IA[A-Z0-9]{{12,}}+ | eyJ[\w-]{{6,}}+(?:\.[\w-]*+){{0,4}} )
+      )
+    | (?P<opaque> [a-z0-9+/_=-]{{32,}}+ )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_KEPT = ("line", "name", "scheme", "url")
+_QUOTES = ("quote", "single", "escaped")
+_STRETCH = re.compile(r"[A-Za-z0-9]{16,}+")
+
+
+def redact(text: str) -> str:
+    """The text with what looks like a secret replaced by `[redacted]`; the name before it stays.
+
+    Takes time in proportion to the text's length. Long random strings go too, of which an id may be one: what is lost is
+    a clue, where the other mistake would be a leak.
+
+    Example:
+        >>> redact('{"error": "bad key", "api_key": "sk-abc123def456"}')
+        '{"error": "bad key", "api_key": "[redacted]"}'
+        >>> redact("GET /?token=abc&page=2 with Bearer abc.def")
+        'GET /?token=[redacted]&page=2 with Bearer [redacted]'
+    """
+    return _SECRET.sub(_without, text)
+
+
+def _without(match: re.Match[str]) -> str:
+    opaque = match["opaque"]
+    if opaque is not None and not any(_is_mixed(stretch[0]) for stretch in _STRETCH.finditer(opaque)):
+        return match[0]
+    kept = "".join(match[group] or "" for group in (*_KEPT, *_QUOTES))
+    return f"{kept}{_GONE}{'@' if match['url'] else ''}"
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether it has letters and digits, as no word does."""
+    return not text.isalpha() and not text.isdigit()
