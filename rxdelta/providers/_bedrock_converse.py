@@ -137,6 +137,8 @@ class BedrockConverseDecoder:
         fault = _fault(chunk)
         known = [name for name in _EVENTS if chunk.get(name) is not None]
         siblings = {name: value for name, value in chunk.items() if name not in _NOT_SIBLINGS}
+        if not all(isinstance(name, str) for name in siblings):
+            raise _READ.fail("", "an object whose names are strings", chunk)
         if known or (siblings and all(name.startswith("amazon-bedrock-") for name in siblings)):
             remember(message.metadata, _readable(siblings))
         elif fault is None:

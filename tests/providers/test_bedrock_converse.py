@@ -752,6 +752,9 @@ def test_an_empty_chunk_and_a_null_say_nothing() -> None:
         ({"output": {"message": {"content": {}}}}, "output.message.content"),
         ({"output": {"message": {"content": [{"text": 1}]}}}, "output.message.content[0].text"),
         ("text", ""),
+        ({3: {"message": "x"}}, ""),  # a name that is no string can't come from JSON, but from a program
+        ({"messageStart": {"role": "assistant"}, None: 1}, ""),
+        ({b"messageStart": {}}, ""),
     ],
 )
 def test_a_malformed_chunk_is_named_by_the_path_to_its_fault(chunk: Any, path: str) -> None:

@@ -120,6 +120,12 @@ def test_any_json_at_all_is_events_or_our_error(wire_format: str) -> None:
     check()
 
 
+@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
+@pytest.mark.parametrize("chunk", [{3: {"message": "x"}}, {None: None}, {b"type": "x"}])
+def test_a_name_that_no_json_has_is_events_or_our_error(wire_format: str, chunk: Any) -> None:
+    fold(wire_format, [chunk, chunk])
+
+
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
