@@ -78,6 +78,7 @@ def bench(session: nox.Session) -> None:
     session.install("-e", ".[all]", *group("judges"), "pydantic-ai-slim==2.68.0", "ag-ui-protocol")
     session.run("python", "benchmarks/fold.py", *session.posargs)
     session.run("python", "benchmarks/wire.py")
+    session.run("python", "benchmarks/framing.py")
 
 
 @nox.session

@@ -10,18 +10,18 @@ from __future__ import annotations
 import abc
 import json
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import LimitExceededError, MalformedChunkError, RxDeltaError, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from rxdelta.core import Limits
 
 __all__ = ["LineSplitter", "RecordParser", "nesting"]
 
 _BOM = b"\xef\xbb\xbf"
+_DECODER = json.JSONDecoder()  # that of `json.loads`, which does as much around a small document as in it
 # A string, closed or not, so that brackets in it are skipped; or a bracket. It cannot fail behind the first
 # quote, so it never backtracks.
 _STRUCTURE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
@@ -31,7 +31,7 @@ class LineSplitter:
     """Bytes in any pieces in, whole lines without their ends out.
 
     UTF-8, with U+FFFD for each bad byte and without a byte order mark at the start. A line longer than
-    `line_bytes` raises `LimitExceededError` as soon as it is, behind the lines before it. Pieces of an
+    `line_bytes` sets `too_long` as soon as it is; the lines before it are still returned. Pieces of an
     unfinished line are kept in a list and joined once, so a long line in small pieces takes linear time.
 
     Args:
@@ -39,53 +39,65 @@ class LineSplitter:
         carriage_returns: Whether CR and CRLF end a line beside LF. A CR ends it at once, without waiting for
             the LF that may follow in the next piece.
 
+    Attributes:
+        too_long: Whether a line was longer than allowed. Nothing can be read behind it.
+
     Example:
         >>> lines = LineSplitter(100, carriage_returns=True)
-        >>> list(lines.feed(b"one\\r")), list(lines.feed(b"\\ntwo")), list(lines.close())
+        >>> lines.feed(b"one\\r"), lines.feed(b"\\ntwo"), lines.close()
         (['one'], [], ['two'])
     """
 
     def __init__(self, line_bytes: int, *, carriage_returns: bool) -> None:
+        self.too_long = False
         self._line_bytes = line_bytes
         self._carriage_returns = carriage_returns
-        self._ends = re.compile(rb"\r\n|\r|\n" if carriage_returns else rb"\n")
         self._pieces: list[bytes] = []
         self._size = 0
         self._at_start = True
         self._after_cr = False
 
-    def feed(self, data: bytes) -> Iterator[str]:
-        """The lines that end within `data`; to be exhausted before the next call."""
-        if not data:
-            return
-        if self._after_cr:
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that end within `data`."""
+        if self._carriage_returns and (self._after_cr or b"\r" in data):
+            data = self._with_line_feeds(data)
+        ended, end, rest = data.rpartition(b"\n")
+        lines = self._take(ended) if end else []
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            self.too_long = self.too_long or self._size > self._line_bytes
+        return lines
+
+    def _with_line_feeds(self, data: bytes) -> bytes:
+        """The same lines, each with LF as its end. At the start of a piece an LF belongs to the CR before it."""
+        if self._after_cr and data:
             data = data.removeprefix(b"\n")
-        self._after_cr = self._carriage_returns and data.endswith(b"\r")
-        *ended, rest = self._ends.split(data)
-        for piece in ended:
-            self._keep(piece)
-            yield self._take()
-        self._keep(rest)
+            self._after_cr = False
+        self._after_cr = self._after_cr or data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> list[str]:
         """The last line, if it has no end."""
-        if self._size:
-            yield self._take()
+        return self._take(b"") if self._size else []
 
-    def _keep(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._line_bytes:
-            raise LimitExceededError.of("line_bytes", self._line_bytes, "a line")
-        if piece:
-            self._pieces.append(piece)
-
-    def _take(self) -> str:
-        line = b"".join(self._pieces)
-        self._pieces, self._size = [], 0
+    def _take(self, ended: bytes) -> list[str]:
+        """The lines that what was kept and this are. They are decoded together, as none ends within a character."""
+        found = ended
+        if self._pieces:
+            found = b"".join([*self._pieces, ended])
+            self._pieces, self._size = [], 0
+        if len(found) > self._line_bytes:
+            lines = found.split(b"\n")
+            short = [*takewhile(lambda line: len(line) <= self._line_bytes, lines)]
+            if not short:
+                self.too_long = True
+                return []
+            self.too_long, found = len(short) < len(lines), b"\n".join(short)
         if self._at_start:
-            line = line.removeprefix(_BOM)
             self._at_start = False
-        return line.decode("utf-8", "replace")
+            found = found.removeprefix(_BOM)
+        return found.decode("utf-8", "replace").split("\n")
 
 
 class RecordParser(abc.ABC):
@@ -132,9 +144,12 @@ class RecordParser(abc.ABC):
             raise self.error
         records: list[Any] = []
         try:
-            self._lines(self._splitter.feed(self._bytes(data)), records)
+            splitter = self._splitter
+            self._lines(splitter.feed(data if type(data) is bytes else self._bytes(data)), records)
+            if splitter.too_long:
+                raise LimitExceededError.of("line_bytes", self._limits.line_bytes, "a line")
             if closing:
-                self._lines(self._splitter.close(), records)
+                self._lines(splitter.close(), records)
                 self._end(records)
         except RxDeltaError as error:
             self.error = error
@@ -142,7 +157,7 @@ class RecordParser(abc.ABC):
                 raise
         return records
 
-    def _lines(self, lines: Iterable[str], records: list[Any]) -> None:
+    def _lines(self, lines: list[str], records: list[Any]) -> None:
         for line in lines:
             self._number += 1
             self._line(line, records)
@@ -164,7 +179,13 @@ class RecordParser(abc.ABC):
         if text.count("[") + text.count("{") > limit and nesting(text)[0] > limit:
             raise LimitExceededError.of("json_depth", limit, "the nesting of a record")
         try:
-            return json.loads(text)
+            value, end = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            value, end = None, -1
+        if end == len(text):
+            return value
+        try:
+            return json.loads(text)  # which takes white space around it, and says what is wrong
         except (ValueError, RecursionError) as error:  # ValueError: also an integer of 5,000 digits
             raise self._malformed("one JSON document", text, number, str(error)) from error
 

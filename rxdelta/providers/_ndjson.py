@@ -45,7 +45,7 @@ class NdjsonParser(RecordParser):
 
     def _line(self, line: str, records: list[Any]) -> None:
         if line.strip():
-            records.append(self._document(line, self._number))
+            records.append(self._document(line.rstrip("\r"), self._number))
 
     def _end(self, records: list[Any]) -> None:
         """Nothing waits for it: a last line without an end has gone through `_line`."""

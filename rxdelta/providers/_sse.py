@@ -72,6 +72,7 @@ class SseParser(RecordParser):
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(limits, carriage_returns=True)
         # The lines of the event's data, or of a document without `data:`, of which `_open` brackets are open.
+        self._most_chars = limits.block_chars
         self._held: list[str] = []
         self._held_chars = 0
         self._held_from = 0
@@ -80,13 +81,23 @@ class SseParser(RecordParser):
         self._is_sse = False
         self._stray: tuple[str, int] | None = None
 
+    def _lines(self, lines: list[str], records: list[Any]) -> None:
+        for line in lines:
+            self._number += 1
+            if self._open > 0:
+                self._bare(line, records)
+            elif line.startswith("data: "):  # nearly all lines are this, or the blank one behind it
+                self._is_sse = True
+                self._hold(line[6:])
+            elif line.startswith("event: "):
+                self._is_sse = True
+                self._name = line[7:]
+            elif line:
+                self._line(line, records)
+            elif self._held or self._name:
+                self._dispatch(records)
+
     def _line(self, line: str, records: list[Any]) -> None:
-        if self._open > 0:
-            self._bare(line, records)
-            return
-        if not line:
-            self._dispatch(records)
-            return
         name, colon, value = line.partition(":")
         match name:
             case "data":
@@ -131,14 +142,14 @@ class SseParser(RecordParser):
         if not self._held:
             self._held_from = self._number
         self._held_chars += len(text) + 1
-        if self._held_chars > self._limits.block_chars:
-            raise LimitExceededError.of("block_chars", self._limits.block_chars, "the data of one event")
+        if self._held_chars > self._most_chars:
+            raise LimitExceededError.of("block_chars", self._most_chars, "the data of one event")
         self._held.append(text)
 
     def _dispatch(self, records: list[Any]) -> None:
         text, name = "\n".join(self._held), self._name
         self._held, self._held_chars, self._open, self._name = [], 0, 0, ""
-        if text.strip() in ("", "[DONE]"):
+        if not text.startswith("{") and text.strip() in ("", "[DONE]"):
             return
         record = self._document(text, self._held_from)
         if name not in ("", "message") and isinstance(record, dict):

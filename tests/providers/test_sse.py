@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cost import lines_run
 
 from rxdelta.core import LimitExceededError, Limits, MalformedChunkError, RxDeltaError
 from rxdelta.providers import SseParser
@@ -327,6 +328,33 @@ def test_what_is_neither_bytes_nor_text_is_malformed(item: Any) -> None:
     """Such as chunks that somebody has parsed already."""
     with pytest.raises(MalformedChunkError, match="expected bytes or str"):
         SseParser().feed(item)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        "[NaN, -Infinity, 1e999, -0.0]",
+        "1" * 4000,
+        " [1,\t2] ",
+        '"\\ud83d"',
+        '{"a":1}\t',
+        "0",
+    ],
+)
+def test_a_record_is_what_the_standard_library_reads(text: str) -> None:
+    assert repr(parse(f"data: {text}\n\n")) == repr([json.loads(text)])
+    assert repr(parse(f"data:{text}\r\ndata:\r\n\r\n")) == repr([json.loads(text)])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_event_costs_a_few_lines_of_python(end: str) -> None:
+    """Counted with those of the JSON module: twice as many once were."""
+    event = f'data: {{"a": 1}}{end}{end}'.encode()
+    parser, count = SseParser(), 200
+    parser.feed(event)
+    assert lines_run(lambda: parser.feed(event * count)) <= 40 * count
+    assert lines_run(lambda: [parser.feed(event) for _ in range(count)]) <= 65 * count
 
 
 def test_parsers_share_nothing() -> None:
