@@ -83,7 +83,16 @@ class _Decoding:
         self._ended = False
 
     def on_next(self, chunk: Any) -> None:
-        self._take(self._decode, chunk)
+        if self._busy or self._steps or self._ended:
+            self._take(self._decode, chunk)
+            return
+        self._busy = True  # the straight way, as nothing else is being told
+        try:
+            self._decode(chunk)
+        finally:
+            self._busy = False
+        if self._steps:
+            self._drain()
 
     def on_error(self, error: Exception) -> None:
         self._take(self._close, error)
@@ -94,8 +103,10 @@ class _Decoding:
     def _take(self, step: Callable[[Any], None], argument: Any) -> None:
         """One at a time: what an event's observer pushes comes after the other events of its chunk."""
         self._steps.append((step, argument))
-        if self._busy:
-            return
+        if not self._busy:
+            self._drain()
+
+    def _drain(self) -> None:
         self._busy = True
         try:
             while (
