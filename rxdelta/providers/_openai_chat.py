@@ -18,7 +18,8 @@ repeats the reason or says null. Perplexity and vLLM send a running usage with e
 and Snowflake not even a finish reason. And gateways send more behind the chunk that has both, or say `stop` in
 every one. So usage beside a choice ends nothing: the message finishes with a usage and `choices: []` behind its
 finish reason, with an object that is the last by its name, or with the input. Its blocks finish with the finish
-reason, and what comes later is in new ones.
+reason, so that tools start, but for calls without arguments, which may still come; what else comes later is in new
+blocks.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
 Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
@@ -699,18 +700,18 @@ class Choice:
     # The end.
 
     def read_finish_reason(self, out: Out, choice: Json, path: str) -> None:
-        """The first one ends what is open. Neither null nor another that follows takes it back."""
+        """The first one ends what has come. Neither null nor another that follows takes it back."""
         said = _READ.text_of(choice, "finish_reason", path)
         if not said or self.reason is not None:
             self._late |= said not in ("", self._word)
             return
         self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
-        self._end_blocks(out)
+        self._end_blocks(out, [call.block for call in self._calls.end()])
 
-    def _end_blocks(self, out: Out) -> None:
+    def _end_blocks(self, out: Out, but: Sequence[int] = ()) -> None:
         for number in list(self._open):
-            self._finish_block(out, number)
-        self._calls.end()
+            if number not in but:
+                self._finish_block(out, number)
 
     def show_usage(self, out: Out, usage: TokenUsage | None) -> bool:
         """Tell the request's usage where it is news. False if it came too late for that."""
@@ -816,9 +817,14 @@ class _Calls:
                 self._known[index, call_id] = call
         self._known[None, call_id] = call
 
-    def end(self) -> None:
-        self.ended.update(call_id for _, call_id in self._known)
-        self._at, self._known, self._newest = {}, {}, None
+    def end(self) -> Sequence[_Call]:
+        """End those that have arguments. The others stay open: theirs may come behind the finish reason."""
+        self.ended.update(call_id for (_, call_id), call in self._known.items() if call.has_arguments)
+        self._known = {key: call for key, call in self._known.items() if not call.has_arguments}
+        self._at = {index: call for index, call in self._at.items() if not call.has_arguments}
+        bare = sorted({*self._known.values(), *self._at.values()}, key=lambda call: call.block)
+        self._newest = bare[-1] if bare else None
+        return bare
 
 
 class _Audio:

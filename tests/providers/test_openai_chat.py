@@ -833,6 +833,30 @@ def test_what_comes_behind_a_chunk_with_finish_reason_and_usage_is_kept() -> Non
     assert (message.text, calls(message), message.finish_reason) == ("a", [("a", "f", {"x": 1})], "tool_use")
 
 
+def test_arguments_behind_the_finish_reason_are_those_of_the_call_that_had_none() -> None:
+    begun = [call(fragment(0, '{"x":1}', "a", "f"), fragment(1, "", "b", "g")), chunk({}, "tool_calls")]
+    for rest in (
+        [fragment(1, '{"y":'), fragment(1, "2}")],
+        [fragment(7, '{"y":2}')],
+        [fragment(0, '{"y":2}', "b")],
+    ):
+        message = reply(*begun, *map(call, rest), usage())
+        assert (calls(message), message.invalid_tool_calls) == (
+            [("a", "f", {"x": 1}), ("b", "g", {"y": 2})],
+            (),
+        )
+    all_along = [fragment(0, "", "a", "f"), fragment(0, '{"x":'), fragment(0, "1}")]
+    assert calls(reply(*(call(each, finish="stop", usage=USAGE) for each in all_along))) == [
+        ("a", "f", {"x": 1})
+    ]
+
+
+def test_a_call_without_arguments_ends_with_the_message_and_the_others_with_the_finish_reason() -> None:
+    chunks = [call(fragment(0, "{}", "a", "f"), fragment(1, "", "b", "g")), chunk({}, "tool_calls")]
+    assert of_type(BlockFinish, decode(*chunks, close=False)) == [BlockFinish(0)]
+    assert calls(reply(*chunks)) == calls(reply(*chunks, usage())) == [("a", "f", {}), ("b", "g", {})]
+
+
 def test_a_finish_reason_and_usage_in_every_chunk_end_nothing_but_the_first_block() -> None:
     message = reply(
         *(text(piece, "stop", usage=USAGE | {"completion_tokens": n}) for n, piece in enumerate("abc"))
