@@ -48,7 +48,7 @@ cites them; and it may say of a choice that it failed, which ends the stream lik
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from rxdelta.core import (
@@ -706,9 +706,9 @@ class Choice:
             self._late |= said not in ("", self._word)
             return
         self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
-        self._end_blocks(out, [call.block for call in self._calls.end()])
+        self._end_blocks(out, {call.block for call in self._calls.end()})
 
-    def _end_blocks(self, out: Out, but: Sequence[int] = ()) -> None:
+    def _end_blocks(self, out: Out, but: Set[int] = frozenset()) -> None:
         for number in list(self._open):
             if number not in but:
                 self._finish_block(out, number)
