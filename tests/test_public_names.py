@@ -16,7 +16,7 @@ FIXED = {
     "asyncio": "from_async_iterable from_iterable for_each to_async_iterable to_iterable iterate first_value last_value",
     "errors": "RxDeltaError InvalidValueError MalformedChunkError ProtocolError MergeError ProviderError "
     "IncompleteMessageError InvalidToolCallError StreamInterrupted StallTimeoutError EmptyStreamError "
-    "BufferOverflowError LimitExceededError UnknownWireFormatError",
+    "BufferOverflowError LimitExceededError UnknownWireFormatError ToolError",
 }
 EVENTS = (
     "MessageStart BlockStart TextDelta ReasoningDelta DataDelta ToolCallDelta BlockDelta BlockFinish UsageUpdate "

@@ -29,6 +29,7 @@ __all__ = [
     "RxDeltaError",
     "StallTimeoutError",
     "StreamInterrupted",
+    "ToolError",
     "UnknownWireFormatError",
     "quote",
 ]
@@ -222,6 +223,18 @@ class LimitExceededError(RxDeltaError):
             limit=limit,
             maximum=maximum,
         )
+
+
+class ToolError(RxDeltaError):
+    """Raised by a tool, to say in its own words why it failed; the only exception of a tool whose text is shown.
+
+    The text goes to the model, and to whoever sees the call's result.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> def get_forecast(city: str) -> str:
+        ...     raise rd.ToolError(f"there is no city called {city}")
+    """
 
 
 class UnknownWireFormatError(RxDeltaError, LookupError):

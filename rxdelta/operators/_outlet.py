@@ -36,6 +36,11 @@ class Outlet(Generic[T]):
         self._telling = False
         self.closed = False  # an end has been said, or nobody listens any more
 
+    @property
+    def telling(self) -> bool:
+        """Whether the observer is being told something, by whomsoever."""
+        return self._telling
+
     def on_next(self, value: T) -> None:
         with self._lock:
             if self.closed:

@@ -7,15 +7,16 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from threading import current_thread, main_thread
 from typing import Any, cast
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import RxDeltaError, ToolResult
+from rxdelta.core import InvalidValueError, ToolResult
 
-__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
+__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "is_interrupt", "result_of"]
 
 Tool = Callable[..., object]
 
@@ -41,10 +42,16 @@ class ToolProgress:
 
 @attrs.frozen
 class Outcome:
-    """How a run ended: with a value, or with an exception."""
+    """How a run ended: with a value, with an exception, or because somebody else cancelled its task."""
 
     value: Any = None
     error: BaseException | None = None
+    cancelled: bool = False
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an exception is the program's, too. On another thread than the main one it ends what raised it."""
+    return isinstance(error, (KeyboardInterrupt, SystemExit)) and current_thread() is main_thread()
 
 
 def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
@@ -87,27 +94,49 @@ def execute(
     progress: Callable[[Any], None],
     ended: Callable[[Outcome], None],
 ) -> abc.DisposableBase:
-    """Run a tool; tell each value of one that gives several as progress, and once how it ended.
+    """Run a tool; tell each value of one that gives several as progress, and how it ended, whatever it raises.
 
     On a loop, coroutines and async iterators run as a task and plain functions on a thread. Without one, plain
-    functions and Observables run where they are called, and the others end with an error that says what is missing.
-    Disposing cancels; nothing is told after that.
+    functions and Observables run where they are called. Disposing cancels; nothing is told after that. What
+    interrupts the program is told as well, and raised.
+
+    Raises:
+        InvalidValueError: The tool is asynchronous, and there is no loop.
     """
-    if loop is not None:
-        return _run_on(loop, tool, arguments, progress, ended)
+    return (
+        _run_here(tool, arguments, progress, ended)
+        if loop is None
+        else _run_on(loop, tool, arguments, progress, ended)
+    )
+
+
+def _run_here(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    progress: Callable[[Any], None],
+    ended: Callable[[Outcome], None],
+) -> abc.DisposableBase:
+    value: Any = None
+    asynchronous = False
     try:
-        value: Any = tool(**arguments)
-    except Exception as error:
-        ended(Outcome(error=error))
-        return Disposable()
-    if isinstance(value, Observable):
-        return _follow(value, progress, ended)  # pyright: ignore[reportUnknownArgumentType]
-    if inspect.isawaitable(value) or hasattr(value, "__aiter__"):
+        value = tool(**arguments)
+        if isinstance(value, Observable):
+            return _follow(value, progress, ended)  # pyright: ignore[reportUnknownArgumentType]
+        asynchronous = inspect.isawaitable(value) or hasattr(value, "__aiter__")
         if inspect.iscoroutine(value):
             value.close()
-        ended(Outcome(error=RxDeltaError("an asynchronous tool needs a running asyncio loop")))
-    else:
-        ended(Outcome(value))
+    except BaseException as error:
+        ended(Outcome(error=error))
+        if is_interrupt(error):
+            raise
+        return Disposable()
+    if asynchronous:
+        raise InvalidValueError(
+            "an asynchronous tool needs a running asyncio loop: read the pipeline inside a coroutine, or with to_iterable()",
+            field="tools",
+            value=tool,
+        )
+    ended(Outcome(value))
     return Disposable()
 
 
@@ -143,39 +172,62 @@ def _run_on(
     ended: Callable[[Outcome], None],
 ) -> abc.DisposableBase:
     stopped = False
-
-    async def run() -> None:
-        if stopped:
-            return
-        try:
-            value = await _value(tool, arguments, progress)
-        except asyncio.CancelledError:
-            if stopped:
-                return
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # not the tool's doing: the loop is shutting down
-            outcome = Outcome(error=RxDeltaError("the tool was cancelled"))
-        except Exception as error:
-            outcome = Outcome(error=error)
-        else:
-            outcome = Outcome(value)
-        if not stopped:
-            ended(outcome)
-
-    tasks: list[asyncio.Task[None]] = []
+    tasks: list[asyncio.Task[Outcome]] = []
 
     def begin() -> None:
         if not stopped:
-            tasks.append(loop.create_task(run()))
+            task = loop.create_task(_outcome(tool, arguments, progress))
+            task.add_done_callback(end)  # which sees every end, whatever the task dies of
+            tasks.append(task)
+
+    def end(task: asyncio.Task[Outcome]) -> None:
+        if task.cancelled():
+            outcome = Outcome(error=asyncio.CancelledError(), cancelled=task.cancelling() > 0)
+        else:
+            error = task.exception()
+            outcome = task.result() if error is None else Outcome(error=error)
+        if not stopped:
+            ended(outcome)
 
     def stop() -> None:
         nonlocal stopped
         stopped = True
-        _on(loop, lambda: [task.cancel() for task in tasks if task is not asyncio.current_task()])
+        _on(loop, lambda: [task.cancel() for task in tasks])
 
     _on(loop, begin)
     return Disposable(stop)
+
+
+async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> Outcome:
+    """How the tool ended. Raises only what cancels its task, or interrupts the program."""
+    try:
+        called = (
+            _call(tool, arguments) if _is_async(tool) else await asyncio.to_thread(_call, tool, arguments)
+        )
+        value = called.value
+        if called.error is not None:
+            return called
+        if inspect.isawaitable(value):
+            value = await value
+        if isinstance(value, Observable):
+            return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]
+        return Outcome(await _iterated(value, progress) if hasattr(value, "__aiter__") else value)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return Outcome(error=error)
+
+
+def _call(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+    """A call whose exception is a value, because not every one can be raised from a thread (`StopIteration`)."""
+    try:
+        return Outcome(tool(**arguments))
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return Outcome(error=error)
 
 
 def _on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
@@ -188,17 +240,6 @@ def _on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
         act()
     elif not loop.is_closed():
         loop.call_soon_threadsafe(act)
-
-
-async def _value(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> Any:
-    value: Any = tool(**arguments) if _is_async(tool) else await asyncio.to_thread(tool, **arguments)
-    if inspect.isawaitable(value):
-        value = await value
-    if isinstance(value, Observable):
-        return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]
-    if hasattr(value, "__aiter__"):
-        return await _iterated(value, progress)
-    return value
 
 
 async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
@@ -214,7 +255,7 @@ async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
     return last
 
 
-async def _observed(values: Observable[Any], progress: Callable[[Any], None]) -> Any:
+async def _observed(values: Observable[Any], progress: Callable[[Any], None]) -> Outcome:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Outcome] = loop.create_future()
 
@@ -223,12 +264,9 @@ async def _observed(values: Observable[Any], progress: Callable[[Any], None]) ->
 
     subscription = _follow(values, lambda value: _on(loop, lambda: progress(value)), settle)
     try:
-        outcome = await done
+        return await done
     finally:
         subscription.dispose()
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value
 
 
 def _is_async(tool: Any) -> bool:

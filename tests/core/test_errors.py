@@ -25,6 +25,7 @@ ERRORS = [
     rd.BufferOverflowError("no"),
     rd.LimitExceededError.of("blocks", 65_536, "the number of blocks"),
     rd.UnknownWireFormatError("no"),
+    rd.ToolError("no"),
 ]
 
 
