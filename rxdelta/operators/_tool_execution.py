@@ -29,6 +29,9 @@ class ToolProgress:
         display_text: A better line for people.
         result: What there is of the result so far.
 
+    Raises:
+        InvalidValueError: A display text that is no text.
+
     Example:
         >>> import rxdelta as rd
         >>> async def read(path: str):
@@ -38,6 +41,11 @@ class ToolProgress:
 
     display_text: str | None = None
     result: Any = None
+
+    def __attrs_post_init__(self) -> None:
+        text: object = self.display_text
+        if text is not None and not isinstance(text, str):
+            raise InvalidValueError.of([("display_text", text, "must be text")])
 
 
 @attrs.frozen
@@ -207,7 +215,9 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
         value = called.value
         if called.error is not None:
             return called
-        if inspect.isawaitable(value):
+        if inspect.isawaitable(value) and not isinstance(
+            value, Observable
+        ):  # which is awaitable: its last value
             value = await value
         if isinstance(value, Observable):
             return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]

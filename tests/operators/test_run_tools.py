@@ -13,8 +13,11 @@ import attrs
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
-from reactivex.subject import Subject
+from reactivex.subject import ReplaySubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.cost import lines_run
+from support.loops import run as loops_run
+from support.loops import turns
 
 import rxdelta as rd
 
@@ -413,7 +416,15 @@ def test_a_thousand_tools_that_answer_at_once_do_not_nest() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_concurrency": 0}, {"timeout": 0}, {"timeout": -1}, {"start": "now"}, {"max_concurrency": 1.5}],
+    [
+        {"max_concurrency": 0},
+        {"timeout": 0},
+        {"timeout": -1},
+        {"start": "now"},
+        {"max_concurrency": 1.5},
+        {"unknown": "ignore"},
+        {"on_error": "no"},
+    ],
 )
 def test_an_argument_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
     with pytest.raises(rd.InvalidValueError):
@@ -482,6 +493,21 @@ def test_a_tool_that_returns_an_observable_or_an_awaitable_is_followed() -> None
 
     out = over(reply(call(0, "a"), call(1, "b")), {"a": lambda: rx.of(1, 2), "b": lambda: later()})
     assert results(out) == {"c0": 2, "c1": "later"}
+
+
+def test_an_observables_values_are_told_as_they_come_on_a_loop_too() -> None:
+    out = over(reply(call(0)), {"f": lambda: rx.of("half", rd.ToolProgress("Nearly"), "all")})
+    news = [event for event in out if isinstance(event, ev.ToolUpdate) and event.execution_status is None]
+    assert [
+        update.display_text or update.result.content
+        for update in news
+        if update.result or update.display_text
+    ] == [
+        "half",
+        "Nearly",
+        "all",
+    ]
+    assert results(over(reply(call(0)), {"f": lambda: rx.empty()})) == {"c0": None}
 
 
 def test_a_callable_object_and_a_partial_are_known_as_asynchronous() -> None:
@@ -580,3 +606,757 @@ def test_the_fourth_pipeline() -> None:
         "sun in Oslo",
     ]
     assert last.all_tools_terminal()
+
+
+# A call is acted on once.
+
+PAY = {"type": "tool_call", "id": "c1", "name": "f", "args": {"a": 1}}
+PAID, DONE = [ev.BlockStart(0, PAY), ev.BlockFinish(0)], ev.MessageFinish("tool_use")
+
+
+def runs_of(events: list[rd.Event], **options: Any) -> tuple[list[Any], list[rd.Event]]:
+    ran: list[Any] = []
+    out = run(events, {"f": lambda **arguments: ran.append(arguments)}, **options)
+    return ran, out
+
+
+@pytest.mark.parametrize("start", ["ready", "message"])
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([*PAID, ev.BlockFinish(0, PAY), DONE], id="a finish with content"),
+        pytest.param([*PAID, ev.BlockFinish(0), DONE], id="a finish"),
+        pytest.param([*PAID, DONE, ev.BlockFinish(0, PAY)], id="a finish behind the message's"),
+        pytest.param([PAID[0], DONE, ev.BlockFinish(0, PAY)], id="a late finish"),
+        pytest.param([*PAID, *PAID, DONE], id="start and finish"),
+        pytest.param([*PAID, DONE, *PAID, DONE], id="start and finish behind the message's"),
+        pytest.param([PAID[0], *PAID, DONE], id="the start"),
+        pytest.param(
+            [*PAID, *call(0, call_id="c2", args="null"), *PAID, DONE], id="both, another call between"
+        ),
+        pytest.param(
+            [*PAID, ev.BlockStart(0, {"type": "text"}), *PAID, DONE], id="both, another block between"
+        ),
+        pytest.param([PAID[0], begin(1, "f", "c9"), *PAID, DONE], id="the start, after it has begun to run"),
+        pytest.param(
+            [*PAID, begin(0, "", ""), ev.BlockDelta(0, {"id": "c1", "name": "f"}), ev.BlockFinish(0), DONE],
+            id="start and finish, the id later",
+        ),
+        pytest.param([ev.BlockFinish(0, PAY), ev.BlockFinish(0, PAY), DONE], id="a finish without a start"),
+        pytest.param(
+            [ev.MessageStart("m"), *PAID, ev.MessageStart("m"), *PAID, DONE], id="the message's own start"
+        ),
+    ],
+)
+def test_a_call_that_comes_again_is_run_once(events: list[rd.Event], start: Any) -> None:
+    ran, out = runs_of(events, start=start)
+    assert [arguments for arguments in ran if arguments == {"a": 1}] == [{"a": 1}]
+    mine = [status for call_id, status in told(out) if call_id == "c1"]
+    assert mine == ["identified", "executing", "completed"]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param([DONE, ev.MessageStart("m2")], id="finished"),
+        pytest.param([DONE, ev.MessageStart("m")], id="finished, all have one id"),
+        pytest.param([DONE, ev.MessageStart()], id="finished, none has an id"),
+        pytest.param([ev.MessageStart("m2")], id="cut off"),
+        pytest.param([ev.MessageStart()], id="cut off, without an id"),
+        pytest.param([ev.AttemptReset(1)], id="rolled back"),
+        pytest.param([ev.MessageInterrupted(), ev.MessageStart("m2")], id="interrupted"),
+    ],
+)
+def test_another_message_runs_its_own_call_at_the_same_place(between: list[rd.Event]) -> None:
+    ran, _ = runs_of([ev.MessageStart("m"), *PAID, *between, *PAID, DONE])
+    assert ran == [{"a": 1}, {"a": 1}]
+
+
+def test_a_call_begun_behind_the_messages_end_is_not_run() -> None:
+    _, out = runs_of([*reply(call(0)), *call(1)])
+    assert [call_id for call_id, _ in told(out)] == ["c0"] * 3
+
+
+def test_a_call_that_turns_out_to_be_a_text_fails_and_the_stream_goes_on() -> None:
+    text = ev.BlockFinish(0, {"type": "text", "text": "no call"})
+    out = run(reply([begin(0), text], call(1)), {"f": lambda: 1})
+    assert told(out) == [
+        ("c0", "identified"),
+        ("c0", "failed"),
+        ("c1", "identified"),
+        ("c1", "executing"),
+        ("c1", "completed"),
+    ]
+    assert results(out)["c0"] == "it turned out to be no call"
+
+
+def test_a_call_that_turns_out_to_be_the_providers_own_is_not_run_and_has_not_failed() -> None:
+    theirs = ev.BlockFinish(0, {"type": "server_tool_call", "id": "c0", "name": "f", "args": {}})
+    out = run(reply([begin(0), theirs], reason="stop"), {"f": pytest.fail})
+    assert told(out) == [("c0", "identified")]
+
+
+def test_a_call_that_the_next_message_cuts_off_fails() -> None:
+    out = run([ev.MessageStart("m"), begin(0), *reply(call(0, call_id="c1"))], {"f": lambda: 1})
+    assert told(out) == [
+        ("c0", "identified"),
+        ("c0", "failed"),
+        ("c1", "identified"),
+        ("c1", "executing"),
+        ("c1", "completed"),
+    ]
+
+
+def test_a_running_tool_is_left_alone_by_another_call_at_its_place() -> None:
+    marks = {210.0: reply(call(0)), 220.0: reply(call(0, call_id="other"))}
+    messages, _ = virtual(marks, lambda s: {"f": after(100)(s)}, end=230)
+    ended = [(at, call_id, status) for at, call_id, status in updates_of(messages) if status == "completed"]
+    assert ended == [(310, "c0", "completed"), (320, "other", "completed")]
+
+
+def test_a_reset_behind_a_finished_message_is_the_next_ones_and_stops_none_of_its_tools() -> None:
+    marks = {210.0: reply(call(0)), 220.0: [ev.AttemptReset(1)], 230.0: reply(call(0, call_id="c1"))}
+    messages, _ = virtual(marks, lambda s: {"f": after(100)(s)}, end=240)
+    ended = [(at, call_id) for at, call_id, status in updates_of(messages) if status == "completed"]
+    assert ended == [(310, "c0"), (330, "c1")]
+
+
+def test_an_invalid_call_whose_arguments_are_an_object_is_not_run() -> None:
+    content = {"type": "invalid_tool_call", "id": "c0", "name": "f", "args": {"a": 1}, "error": "no"}
+    out = run(reply([ev.BlockStart(0, content), ev.BlockFinish(0, content)]), {"f": pytest.fail})
+    assert told(out)[-1:] == [("c0", "failed")]
+
+
+# A call that is somebody else's.
+
+
+def test_an_unknown_tool_is_told_without_naming_the_others() -> None:
+    out = run(reply(call(0, "nobody")), {"drop_database": pytest.fail, "get_salary": pytest.fail})
+    assert results(out) == {"c0": "there is no tool 'nobody'"}
+
+
+@pytest.mark.parametrize("start", ["ready", "message"])
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        pytest.param(call(0, "theirs"), id="whole"),
+        pytest.param([begin(0, "theirs")], id="left open"),
+        pytest.param(call(0, "theirs", args="{"), id="invalid"),
+        pytest.param([ev.BlockFinish(0, {**PAY, "name": "theirs"})], id="without a start"),
+        pytest.param([begin(0, "theirs"), begin(0, "theirs", "c9"), ev.BlockFinish(0)], id="begun again"),
+        pytest.param([begin(0, "theirs"), ev.BlockFinish(0, {"type": "text"})], id="no call"),
+    ],
+)
+def test_a_call_that_is_left_is_not_spoken_of_nor_waited_for(theirs: list[rd.Event], start: Any) -> None:
+    events = reply(theirs, call(1))
+    out = run(events, {"f": lambda: 1}, unknown="leave", start=start)
+    assert [event for event in out if not isinstance(event, ev.ToolUpdate)] == events
+    assert told(out) == [("c1", "identified"), ("c1", "executing"), ("c1", "completed")]
+
+
+@pytest.mark.parametrize("end", [[ev.MessageInterrupted("stop")], []])
+def test_a_call_that_is_left_does_not_fail_where_the_stream_is_cut(end: list[rd.Event]) -> None:
+    assert told(run([begin(0, "theirs"), *end], {"f": pytest.fail}, unknown="leave")) == []
+
+
+def test_a_call_whose_name_comes_late_is_ours_when_it_has_come() -> None:
+    late = [begin(0, ""), ev.BlockDelta(0, {"name": "f"}), ev.BlockFinish(0)]
+    out = run(reply(late), {"f": lambda: 1}, unknown="leave")
+    assert told(out) == [("c0", "identified"), ("c0", "executing"), ("c0", "completed")]
+
+
+def test_two_in_a_row_share_the_calls_between_them() -> None:
+    events = reply(call(0, "a"), call(1, "b"), call(2, "c"))
+    out: list[Any] = []
+    rx.from_iterable(events).pipe(
+        rd.run_tools({"a": lambda: "first"}, unknown="leave"),
+        rd.run_tools({"b": lambda: "second"}, unknown="leave"),
+    ).subscribe(out.append)
+    assert results(out) == {"c0": "first", "c1": "second"}
+    last = snapshot(out)
+    assert [one.execution_status() for one in last.tool_calls] == ["completed", "completed", "identified"]
+
+
+# What is told of a failure.
+
+SECRET = "postgres://admin:hunter2@db"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(SECRET),
+        TypeError(SECRET),
+        rd.ProviderError(SECRET),
+        rd.InvalidValueError(SECRET),
+        asyncio.InvalidStateError(SECRET),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_a_tool_raises_stays_here_and_is_logged(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = run(reply(call(0)), {"f": raising(error)})
+    assert results(out) == {"c0": "The tool failed."}
+    (record,) = caplog.records
+    assert record.name == "rxdelta"
+    assert "f" in record.getMessage().split()
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    def tool(**arguments: Any) -> Any:
+        raise error
+
+    return tool
+
+
+def test_what_a_tool_says_on_purpose_goes_to_the_model(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[Any] = []
+    out = run(
+        reply(call(0)),
+        {"f": raising(rd.ToolError("there is no such city"))},
+        on_error=lambda call, error: asked.append(error) or "no",
+    )
+    assert told(out)[-1] == ("c0", "failed")
+    assert results(out) == {"c0": "there is no such city"}
+    assert (asked, caplog.records) == ([], [])
+
+
+def test_on_error_says_what_the_model_is_told() -> None:
+    asked: list[tuple[rd.ToolCall, Exception]] = []
+
+    def say(call: rd.ToolCall, error: Exception) -> str:
+        asked.append((call, error))
+        return f"{call.name} of {call.arguments_as_map()['a']} is out of order"
+
+    error = KeyError(SECRET)
+    events = [
+        begin(0),
+        ev.ToolCallDelta(0, '{"a": 1}'),
+        begin(1),
+        ev.BlockFinish(0),
+        *call(2, args='{"a": 2}'),
+    ]
+    out = run(events, {"f": raising(error)}, on_error=say)
+    assert results(out)["c0"] == "f of 1 is out of order"
+    assert results(out)["c2"] == "f of 2 is out of order"
+    assert [(call.call_id, call.status, given) for call, given in asked] == [
+        ("c0", "complete", error),
+        ("c2", "complete", error),
+    ]
+
+
+@pytest.mark.parametrize(
+    "say",
+    [raising(ValueError("no")), lambda call, error: None, lambda call, error: b"no", lambda: "no"],
+    ids=["raises", "nothing", "no text", "takes nothing"],
+)
+def test_an_on_error_that_fails_leaves_the_usual_words(say: Any, caplog: pytest.LogCaptureFixture) -> None:
+    out = run(reply(call(0)), {"f": raising(RuntimeError(SECRET))}, on_error=say)
+    assert results(out) == {"c0": "The tool failed."}
+    assert len(caplog.records) == 2
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+class UnprintableToolError(rd.ToolError):
+    __str__ = Unprintable.__str__
+
+
+class Opaque:
+    def __repr__(self) -> str:
+        return SECRET
+
+
+class Torn:
+    def model_dump(self, mode: str) -> object:
+        raise RuntimeError(SECRET)
+
+
+@pytest.mark.parametrize("value", [Opaque(), {"a": Opaque()}, {1}, Torn()])
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_result_that_is_no_json_is_not_shown(value: Any, partial: bool) -> None:
+    tool = (lambda: rx.concat(rx.just(value), rx.never())) if partial else (lambda: value)
+    out = run(reply(call(0)), {"f": tool})
+    assert results(out) == {"c0": "The tool's result cannot be written as JSON."}
+    assert told(out)[-1] == ("c0", "failed")
+
+
+def test_a_display_text_that_is_none_fails_in_the_tool() -> None:
+    with pytest.raises(rd.InvalidValueError):
+        rd.ToolProgress(display_text=5)  # type: ignore[arg-type]
+
+
+# Whatever a tool raises.
+
+
+class Own(BaseException):
+    pass
+
+
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "StopIteration": StopIteration,
+    "StopAsyncIteration": StopAsyncIteration,
+    "GeneratorExit": GeneratorExit,
+    "CancelledError": asyncio.CancelledError,
+    "a BaseException": Own,
+    "a BaseExceptionGroup": lambda: BaseExceptionGroup("some", [Own()]),
+    "an error of ours": lambda: rd.ProviderError("busy"),
+    "an error without text": Unprintable,
+    "a ToolError without text": lambda: UnprintableToolError("no"),
+}
+OURS = ("The tool failed.", "the tool was cancelled")
+
+
+def coroutine_that(error: BaseException) -> Callable[[], Any]:
+    async def tool() -> Any:
+        await asyncio.sleep(0)
+        raise error
+
+    return tool
+
+
+def generator_that(error: BaseException) -> Callable[[], Any]:
+    async def tool() -> AsyncIterator[Any]:
+        yield rd.ToolProgress(display_text="Looking")
+        raise error
+
+    return tool
+
+
+def subscription_that(error: BaseException) -> Callable[[], Any]:
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        raise error
+
+    return lambda: rx.Observable(subscribe)
+
+
+KINDS: dict[str, Callable[[BaseException], Callable[[], Any]]] = {
+    "plain": raising,
+    "coroutine": coroutine_that,
+    "async generator": generator_that,
+    "Observable": lambda error: lambda: rx.throw(error),  # type: ignore[arg-type]
+    "Observable that cannot be subscribed to": subscription_that,
+    "plain that gives an awaitable": lambda error: lambda: coroutine_that(error)(),
+    "partial": lambda error: functools.partial(coroutine_that(error)),
+}
+ASYNCHRONOUS = ("coroutine", "async generator", "plain that gives an awaitable", "partial")
+
+
+async def on_the_loop(pipeline: rx.Observable[Any]) -> tuple[list[Any], list[Any]]:
+    out: list[Any] = []
+    ends: list[Any] = []
+    ended = asyncio.Event()
+
+    def end(how: object) -> None:
+        ends.append(how)
+        ended.set()
+
+    with pipeline.subscribe(out.append, end, lambda: end("completed")):
+        await asyncio.wait_for(ended.wait(), 30)
+        await turns()
+    return out, ends
+
+
+@pytest.mark.parametrize("where", ["loop", "thread", "nowhere"])
+@pytest.mark.parametrize("error", RAISED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_a_tool_raises_the_call_fails_and_the_stream_ends_once(
+    kind: str, error: str, where: str
+) -> None:
+    tools = {"f": KINDS[kind](RAISED[error]()), "g": lambda: 1}
+    pipeline = rx.from_iterable(reply(call(0), call(1, "g"))).pipe(
+        rd.run_tools(tools, on_error=lambda call, error: "The tool failed.")
+    )
+    out: list[Any] = []
+    ends: list[Any] = []
+    if where == "loop":
+        out, ends = loops_run(lambda: on_the_loop(pipeline))
+    elif where == "thread":
+        with rd.to_iterable(pipeline, overflow="buffer") as events:
+            out = list(events)
+        ends = ["completed"]
+    else:
+        pipeline.subscribe(out.append, ends.append, lambda: ends.append("completed"))
+    statuses = told(out)
+    if where == "nowhere" and kind in ASYNCHRONOUS:
+        assert [type(end) for end in ends] == [rd.InvalidValueError]
+    else:
+        assert ends == ["completed"]
+        assert results(out)["c1"] == 1
+    assert [status for call_id, status in statuses if call_id == "c0"][-1] == "failed"
+    assert results(out)["c0"] in (*OURS, "the stream broke off")
+
+
+def test_a_tool_whose_own_task_is_cancelled_has_failed_and_nothing_more_is_started() -> None:
+    async def tool() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    async def main() -> tuple[list[Any], list[Any]]:
+        tools = {"f": tool, "g": pytest.fail}
+        return await on_the_loop(
+            rx.from_iterable(reply(call(0), call(1, "g"))).pipe(rd.run_tools(tools, max_concurrency=1))
+        )
+
+    out, ends = loops_run(main)
+    assert ends == ["completed"]
+    assert results(out) == {"c0": "the tool was cancelled", "c1": "the tool was cancelled"}
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_tool_reaches_the_program_and_the_call_has_failed(
+    kind: type[BaseException],
+) -> None:
+    out: list[Any] = []
+
+    async def main() -> None:
+        events = rx.from_iterable(reply(call(0)))
+        await rd.for_each(events.pipe(rd.run_tools({"f": coroutine_that(kind())})), out.append)
+
+    with pytest.raises(kind):
+        asyncio.run(main())
+    tools = {"f": raising(kind())}
+    with pytest.raises(kind):
+        rx.from_iterable(reply(call(0))).pipe(rd.run_tools(tools)).subscribe(out.append)
+    assert told(out)[-1] == ("c0", "failed")
+
+
+@pytest.mark.parametrize("kind", ["plain", "coroutine"])
+def test_a_tool_that_exits_on_another_thread_has_failed(kind: str) -> None:
+    pipeline = rx.from_iterable(reply(call(0))).pipe(rd.run_tools({"f": KINDS[kind](SystemExit(3))}))
+    with rd.to_iterable(pipeline, overflow="buffer") as events:
+        assert results(list(events)) == {"c0": "The tool failed."}
+
+
+# An observer that raises.
+
+
+def raises_at(
+    status: str, error: BaseException
+) -> Callable[[rx.Observable[rd.Event]], rx.Observable[rd.Event]]:
+    """An operator of somebody's whose `on_next` raises at a call's news."""
+
+    def apply(source: rx.Observable[rd.Event]) -> rx.Observable[rd.Event]:
+        def subscribe(observer: Any, scheduler: Any = None) -> Any:
+            def on_next(event: Any) -> None:
+                if isinstance(event, ev.ToolUpdate) and (event.execution_status or "progress") == status:
+                    raise error
+                observer.on_next(event)
+
+            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+
+        return rx.Observable(subscribe)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("coroutine", "executing"),
+        ("coroutine", "completed"),
+        ("plain", "completed"),
+        ("generator", "progress"),
+        ("generator", "completed"),
+        ("Observable", "progress"),
+        ("Observable", "completed"),
+        ("timeout", "failed"),
+    ],
+)
+def test_what_an_observer_raises_at_a_tools_news_is_raised_where_the_pipeline_is_read(
+    kind: str, status: str
+) -> None:
+    log: list[str] = []
+
+    async def coroutine() -> int:
+        await asyncio.sleep(0.001)
+        return 1
+
+    async def generator() -> AsyncIterator[int]:
+        await asyncio.sleep(0.001)
+        yield 1
+
+    async def hangs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append("cancelled")
+
+    async def source() -> AsyncIterator[rd.Event]:
+        try:
+            for event in [*call(0, "hangs"), *call(1)]:
+                yield event
+            await asyncio.Event().wait()
+        finally:
+            log.append("closed")
+
+    tools = {
+        "hangs": hangs,
+        "f": {
+            "coroutine": coroutine,
+            "plain": lambda: 1,
+            "generator": generator,
+            "Observable": lambda: rx.timer(0.001),
+            "timeout": lambda: rx.never(),
+        }[kind],
+    }
+    boom = RuntimeError("mine")
+
+    async def main() -> None:
+        events = rd.from_async_iterable(source).pipe(
+            rd.run_tools(tools, timeout=0.01 if kind == "timeout" else None), raises_at(status, boom)
+        )
+        with pytest.raises(RuntimeError) as caught:
+            await asyncio.wait_for(rd.for_each(events, lambda event: None), 30)
+        assert caught.value is boom
+
+    loops_run(main)
+    assert sorted(log) == (["closed"] if status == "executing" else ["cancelled", "closed"])
+
+
+def test_what_an_observer_raises_within_a_tools_start_goes_to_who_started_it() -> None:
+    source: Subject[rd.Event] = Subject()
+    boom = RuntimeError("mine")
+    events = source.pipe(rd.run_tools({"f": lambda: rx.of(1, 2)}), raises_at("progress", boom))
+    events.subscribe(lambda event: None)
+    with pytest.raises(RuntimeError) as caught:
+        for event in call(0):
+            source.on_next(event)
+    assert caught.value is boom
+    assert source.observers == []
+
+
+# Order, threads, and readers that leave.
+
+
+def test_an_observer_that_pushes_the_next_event_keeps_the_order() -> None:
+    source: Subject[rd.Event] = Subject()
+    events = iter(reply(call(0), call(1)))
+    out: list[Any] = []
+    ran: list[int] = []
+
+    def feed(event: Any) -> None:
+        out.append(event)
+        following = next(events, None)
+        if following is not None:
+            source.on_next(following)
+
+    source.pipe(rd.run_tools({"f": lambda: ran.append(1)})).subscribe(feed)
+    source.on_next(next(events))
+    source.on_completed()
+    assert [event for event in out if not isinstance(event, ev.ToolUpdate)] == reply(call(0), call(1))
+    for call_id in ("c0", "c1"):
+        assert [status for one, status in told(out) if one == call_id] == [
+            "identified",
+            "executing",
+            "completed",
+        ]
+    assert ran == [1, 1]
+
+
+def test_nobody_waits_for_an_observer_that_another_thread_tells() -> None:
+    source: Subject[rd.Event] = Subject()
+    out: list[Any] = []
+    told_first, go_on = threading.Event(), threading.Event()
+
+    def slow(event: rd.Event) -> None:
+        if isinstance(event, ev.MessageStart):
+            told_first.set()
+            assert go_on.wait(30)
+        out.append(event)
+
+    source.pipe(rd.run_tools({"f": lambda: 1})).subscribe(slow)
+    first, *rest = reply(call(0))
+    teller = threading.Thread(target=source.on_next, args=(first,))
+    teller.start()
+    assert told_first.wait(30)
+    others = threading.Thread(target=lambda: [source.on_next(event) for event in rest], daemon=True)
+    others.start()
+    others.join(30)  # waits for nobody: the events wait
+    assert not others.is_alive()
+    assert out == []
+    go_on.set()
+    teller.join(30)
+    assert [event for event in out if not isinstance(event, ev.ToolUpdate)] == [first, *rest]
+    assert told(out)[-1] == ("c0", "completed")
+
+
+def test_no_lock_is_held_while_a_tool_runs() -> None:
+    source: Subject[rd.Event] = Subject()
+    out: list[Any] = []
+
+    def tool() -> bool:
+        other = threading.Thread(target=source.on_next, args=(ev.MessageFinish("tool_use"),), daemon=True)
+        other.start()
+        other.join(30)
+        return isinstance(out[-1], ev.MessageFinish)
+
+    source.pipe(rd.run_tools({"f": tool})).subscribe(out.append)
+    for event in call(0):
+        source.on_next(event)
+    assert results(out) == {"c0": True}
+
+
+def test_progress_is_told_while_a_tool_without_a_loop_runs() -> None:
+    out: list[Any] = []
+    seen: list[int] = []
+
+    def tool() -> Any:
+        def subscribe(observer: Any, scheduler: Any = None) -> Any:
+            for number in range(3):
+                observer.on_next(number)
+                seen.append(out[-1].result.content)
+            observer.on_completed()
+
+        return rx.Observable(subscribe)
+
+    rx.from_iterable(reply(call(0))).pipe(rd.run_tools({"f": tool})).subscribe(out.append)
+    assert seen == [0, 1, 2]
+
+
+def test_an_observer_that_leaves_at_a_tools_progress_stops_that_tool() -> None:
+    log: list[Any] = []
+
+    async def tool() -> AsyncIterator[Any]:
+        try:
+            yield 1
+            await asyncio.sleep(0)
+            log.append("went on")
+        finally:
+            log.append("closed")
+
+    async def main() -> None:
+        events = rx.concat(rx.from_iterable(call(0)), rx.never()).pipe(rd.run_tools({"f": tool}))
+        news = events.pipe(ops.filter(lambda event: getattr(event, "result", None) is not None))
+        await asyncio.wait_for(rd.for_each(news.pipe(ops.take(1)), log.append), 30)
+        await turns()
+
+    loops_run(main)
+    assert log[1:] == ["closed"]
+
+
+def synchronous(events: list[rd.Event]) -> rx.Observable[rd.Event]:
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        for event in events:
+            observer.on_next(event)
+        observer.on_completed()
+
+    return rx.Observable(subscribe)
+
+
+def shared_before(events: list[rd.Event]) -> rx.Observable[rd.Event]:
+    source: Subject[rd.Event] = Subject()
+    shared = source.pipe(rd.share_events())
+    shared.subscribe()
+    for event in events:
+        source.on_next(event)
+    return shared
+
+
+def replayed(events: list[rd.Event]) -> rx.Observable[rd.Event]:
+    source: ReplaySubject[rd.Event] = ReplaySubject()
+    for event in events:
+        source.on_next(event)
+    return source
+
+
+@pytest.mark.parametrize("source", [synchronous, shared_before, replayed])
+@pytest.mark.parametrize(
+    "leave",
+    [ops.take(1), ops.take_while(lambda event: not isinstance(event, ev.BlockStart))],
+    ids=["take", "take_while"],
+)
+def test_no_tool_runs_once_the_reader_has_gone(source: Any, leave: Any) -> None:
+    ran: list[int] = []
+    events = source(reply(call(0))).pipe(rd.run_tools({"f": lambda: ran.append(1)}), leave)
+    events.subscribe(lambda event: None)
+    assert ran == []
+
+
+@pytest.mark.parametrize("source", [synchronous, shared_before, replayed])
+def test_the_tools_of_a_source_that_says_all_at_once_run(source: Any) -> None:
+    out: list[Any] = []
+    ends: list[str] = []
+    source(reply(call(0), call(1))).pipe(rd.run_tools({"f": lambda: 1}, max_concurrency=1)).subscribe(
+        out.append, on_completed=lambda: ends.append("completed")
+    )
+    assert results(out) == {"c0": 1, "c1": 1}
+    assert ends == (["completed"] if source is synchronous else [])
+
+
+# Limits, and what it costs.
+
+
+@pytest.mark.parametrize(
+    ("events", "limits"),
+    [
+        (call(0, args='{"a": "long"}'), rd.Limits(block_chars=4)),
+        (call(9), rd.Limits(index=9)),
+        ([*call(0), begin(1), begin(2)], rd.Limits(blocks=2)),
+        ([ev.BlockFinish(0, PAY), ev.BlockFinish(1, {**PAY, "id": "c2"})], rd.Limits(blocks=1)),
+    ],
+    ids=["block_chars", "index", "blocks", "blocks without a start"],
+)
+def test_what_exceeds_a_limit_ends_the_stream_and_what_runs(
+    events: list[rd.Event], limits: rd.Limits
+) -> None:
+    source: Subject[rd.Event] = Subject()
+    stopped: list[bool] = []
+    out: list[Any] = []
+    ends: list[Any] = []
+    tools = {"f": lambda **arguments: rx.never().pipe(ops.finally_action(lambda: stopped.append(True)))}
+    source.pipe(rd.run_tools(tools, limits=limits)).subscribe(out.append, ends.append, ends.append)
+    for event in events:
+        source.on_next(event)
+    assert [type(end) for end in ends] == [rd.LimitExceededError]
+    assert source.observers == []
+    assert {status for _, status in told(out)[-1:]} <= {"failed"}
+    assert len(stopped) == [status for _, status in told(out)].count("executing")
+
+
+def test_a_call_that_begins_anew_is_one_block() -> None:
+    events = reply([begin(0), *call(0)], call(1))
+    assert results(run(events, {"f": lambda: 1}, limits=rd.Limits(blocks=2))) == {"c0": 1, "c1": 1}
+
+
+@pytest.mark.parametrize("args", ['{"a": 1', '{"a": 1}', ""], ids=["unfinished", "whole", "none"])
+def test_many_open_calls_cost_what_they_are(args: str) -> None:
+    def cost(count: int) -> int:
+        events: list[rd.Event] = [ev.MessageStart("m")]
+        for number in range(count):
+            events += [begin(number), ev.ToolCallDelta(number, args)]
+        events.append(ev.MessageFinish("tool_use"))
+        source: Subject[rd.Event] = Subject()
+        source.pipe(rd.run_tools({"f": lambda a=0: a}, max_concurrency=4)).subscribe(lambda event: None)
+
+        def play() -> None:
+            for event in events:
+                source.on_next(event)
+            source.on_completed()
+
+        return lines_run(play)
+
+    few, many = cost(100), cost(400)
+    assert many < 4.5 * few
+
+
+def test_a_call_that_is_gone_on_with_behind_another_is_whole_when_the_next_begins() -> None:
+    marks = {
+        210.0: [begin(0), ev.ToolCallDelta(0, '{"a"'), begin(1), ev.ToolCallDelta(1, "{}")],
+        220.0: [begin(2)],
+        230.0: [ev.ToolCallDelta(0, ": 1}")],
+        240.0: [begin(3)],
+    }
+    messages, _ = virtual(marks, lambda s: {"f": lambda **arguments: rx.never()})
+    started = [(at, call_id) for at, call_id, status in updates_of(messages) if status == "executing"]
+    assert started == [(220, "c1"), (240, "c0")]
