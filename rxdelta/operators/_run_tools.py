@@ -5,42 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock, get_ident
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    BlockFold,
-    Event,
-    InvalidValueError,
-    Limits,
-    ToolCall,
-    ToolError,
-    ToolResult,
-    is_mapping,
-)
-from rxdelta.core.events import (
-    AttemptReset,
-    BlockDelta,
-    BlockFinish,
-    BlockStart,
-    Index,
-    MessageFinish,
-    MessageInterrupted,
-    MessageStart,
-    ToolCallDelta,
-    ToolUpdate,
-)
+from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
+from rxdelta.core.events import MessageInterrupted, ToolUpdate
+from rxdelta.operators._asked_calls import AskedCall, AskedCalls, Change
 from rxdelta.operators._clock import check_seconds, clock
 from rxdelta.operators._outlet import Outlet
-from rxdelta.operators._projection import check_place
 from rxdelta.operators._session import current_session
 from rxdelta.operators._stray import report
 from rxdelta.operators._tool_execution import (
@@ -178,49 +157,16 @@ class _Rules:
     limits: Limits
 
 
-class _Message:
-    """What is known of the message that is coming in."""
+class _Run:
+    """A call that is to be run, until it has an outcome."""
 
-    __slots__ = ("begun", "grown", "id", "known", "open", "over", "places", "waiting")
+    __slots__ = ("asked", "began", "call", "cancel")
 
-    def __init__(self) -> None:
-        self.id: str | None = None
-        self.begun = self.over = False
-        self.open: dict[Index, _Call] = {}  # calls whose block has not ended
-        self.grown: dict[Index, _Call] = {}  # those that have come or grown since the newest block began
-        self.waiting: dict[
-            _Call, None
-        ] = {}  # calls that have not been acted on, in the order of their blocks
-        self.places: set[Index] = set()  # where the newest block is, or was, a call
-        self.known: dict[tuple[Index, str], _Call] = {}  # no other call with such a key is acted on
-
-
-class _Call:
-    """One call, from the start of its block to its outcome."""
-
-    __slots__ = (
-        "asked",
-        "began",
-        "call_id",
-        "fold",
-        "identified",
-        "index",
-        "message",
-        "name",
-        "run",
-        "terminal",
-    )
-
-    def __init__(self, message: _Message, index: Index, fold: BlockFold) -> None:
-        self.message = message
-        self.index = index
-        self.fold = fold
-        self.call_id: str | None = None
-        self.name = ""
-        self.identified = self.terminal = False
-        self.asked: ToolCall | None = None  # the whole call, once it has been acted on
+    def __init__(self, call: AskedCall, asked: ToolCall) -> None:
+        self.call = call
+        self.asked = asked
         self.began: Any = None
-        self.run = CompositeDisposable()
+        self.cancel = CompositeDisposable()
 
 
 class _Turns(abc.ObserverBase[Callable[[], None]]):
@@ -251,17 +197,17 @@ class _Weaving:
         self._loop = _running_loop()
         self._session = current_session.get()
         self._turns: Outlet[Callable[[], None]] = Outlet(_Turns())
-        self._message = _Message()
-        self._pending: dict[_Call, None] = {}  # calls without an outcome, in the order of their blocks
-        self._ready: deque[_Call] = deque()
+        self._calls = AskedCalls(
+            self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=rules.limits
+        )
+        self._runs: dict[AskedCall, _Run] = {}
+        self._ready: deque[_Run] = deque()
         self._running = 0
         self._news: deque[ToolUpdate] = deque()  # what came of this turn
-        self._due: deque[_Call] = deque()  # whose tools start when nobody is told anything
+        self._due: deque[_Run] = deque()  # what starts when nobody is told anything
         self._starting = Lock()  # only tried, never waited for
         self._starter: int | None = None  # the thread that starts a tool
-        self._raised: BaseException | None = (
-            None  # what an observer raised when it was told news within that start
-        )
+        self._raised: BaseException | None = None  # by an observer that was told news within that start
         self._subscribing = True
         self._source_ended = False
         self._failure: Exception | None = None
@@ -291,8 +237,8 @@ class _Weaving:
         """Nobody listens any more."""
         self._turns.stop()
         self.upstream.dispose()
-        for call in [*self._pending]:
-            call.run.dispose()
+        for run in [*self._runs.values()]:
+            run.cancel.dispose()
 
     # Turns.
 
@@ -318,13 +264,8 @@ class _Weaving:
 
     def _hear(self, event: Event) -> None:
         self._observer.on_next(event)
-        step = self._STEPS.get(type(event))
-        if (
-            step is not None
-            and not self._turns.closed
-            and getattr(event, "choice", self._rules.choice) == self._rules.choice
-        ):
-            self._act(step, self, event)
+        if type(event) in AskedCalls.EVENTS and not self._turns.closed:
+            self._act(self._step, event)
 
     def _act(self, step: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -339,223 +280,95 @@ class _Weaving:
         if self._failure is not None:
             self.stop()
             self._observer.on_error(self._failure)
-        elif self._source_ended and not self._pending:
+        elif self._source_ended and not self._runs:
             self.stop()
             self._observer.on_completed()
 
-    # What becomes of a message and its calls.
+    # What becomes of a call.
 
-    def _message_start(self, event: MessageStart) -> None:
-        message = self._message
-        if message.over or (message.begun and (event.id is None or event.id != message.id)):
-            for call in [*message.waiting]:
-                self._fail(call, "the message ended before the call was complete")
-            message = self._message = _Message()
-        message.id = message.id or event.id
+    def _is_ours(self, name: str) -> bool:
+        return not self._rules.leaves_unknown or name in self._rules.tools
 
-    def _block_start(self, event: BlockStart) -> None:
-        message, index = self._message, event.index
-        if message.over:
-            return
-        message.begun = True
-        message.places.discard(index)
-        message.grown.pop(index, None)
-        replaced = message.open.pop(index, None)
-        self._ask_for_whole()
-        fold = BlockFold(event, limits=self._rules.limits)
-        block = fold.block
-        ours = isinstance(block, ToolCall) and block.type == "tool_call"
-        if (
-            replaced is not None
-            and ours
-            and replaced.call_id is not None
-            and replaced.call_id == block.call_id
-        ):
-            replaced.fold = fold  # should its tool run already, it must not end with other arguments
-            self._open(replaced)
-            return
-        if replaced is not None:
-            self._fail(replaced, "the call was begun again")
-        if ours:
-            self._begin(index, fold)
+    def _step(self, event: Event) -> None:
+        if isinstance(event, MessageInterrupted):
+            self._fail_all("the message was interrupted")
+        self._change(self._calls.step(event))
 
-    def _begin(self, index: Index, fold: BlockFold) -> _Call | None:
-        """A call that has not been there before; `None` if it turns out that it has."""
-        call = _Call(self._message, index, fold)
-        self._open(call)
-        self._pending[call] = self._message.waiting[call] = None
-        return call if self._identify(call) else None
-
-    def _open(self, call: _Call) -> None:
-        message = call.message
-        check_place(call.index, len(message.places), self._rules.limits)
-        message.places.add(call.index)
-        message.open[call.index] = message.grown[call.index] = call
-
-    def _arguments(self, event: ToolCallDelta) -> None:
-        call = self._message.open.get(event.index)
-        if call is not None:
-            call.fold.step(event)
-            self._message.grown[event.index] = call
-
-    def _block_delta(self, event: BlockDelta) -> None:
-        call = self._message.open.get(event.index)
-        if call is not None:
-            call.fold.step(event)
-            self._message.grown[event.index] = call
-            self._identify(call)
-
-    def _block_finish(self, event: BlockFinish) -> None:
-        message, index = self._message, event.index
-        if message.over:
-            return
-        call = message.open.get(index)
-        if call is None:
-            if event.content is None or index in message.places:
-                return
-            message.begun = True
-            fold = BlockFold(BlockStart(index, event.content, choice=event.choice), limits=self._rules.limits)
-            if not isinstance(fold.block, ToolCall) or fold.block.type == "server_tool_call":
-                return
-            call = self._begin(index, fold)
-            if call is None:
-                return
-        del message.open[index]
-        message.grown.pop(index, None)
-        call.fold.step(event)
-        if self._identify(call):
-            self._close(call, ask=self._rules.at_once)
-
-    def _identify(self, call: _Call) -> bool:
-        """Whether the call is still to be followed. It isn't if one with its id has been at its place before."""
-        block = call.fold.block
-        if not isinstance(block, ToolCall):
-            return True
-        call.call_id, call.name = block.call_id, block.name or ""
-        if call.call_id is None:
-            return True
-        if call.message.known.setdefault((call.index, call.call_id), call) is not call:
-            call.message.open.pop(call.index, None)
-            call.message.grown.pop(call.index, None)
-            self._let_go(call)
-            return False
-        if not call.identified and self._is_ours(call):
-            call.identified = True
-            self._news.append(ToolUpdate(call.call_id, "identified"))
-        return True
-
-    def _is_ours(self, call: _Call) -> bool:
-        return not self._rules.leaves_unknown or call.name in self._rules.tools
-
-    def _close(self, call: _Call, *, ask: bool) -> None:
-        block = call.fold.block
-        foreign = isinstance(block, ToolCall) and block.type == "server_tool_call"
-        if not self._is_ours(call) or (foreign and call.asked is None):
-            self._let_go(call)
-        elif foreign or not isinstance(block, ToolCall):
-            self._fail(call, "it turned out to be no call")
-        elif block.type != "tool_call" or not is_mapping(block.arguments):
-            self._fail(call, f"invalid arguments: {block.error}")
-        elif call.asked is not None:
-            if block.arguments != call.asked.arguments:
-                self._fail(call, "the arguments changed after the call had begun")
-        elif ask:
-            self._ask(call, block)
-
-    def _ask_for_whole(self) -> None:
-        """A provider that goes on to the next block is done with a call whose arguments are whole.
-
-        A call that has not grown since the last block began was no whole one then, and is none now.
-        """
-        grown, self._message.grown = self._message.grown, {}
-        if not self._rules.at_once:
-            return
-        for call in grown.values():
-            block: Any = call.fold.block
-            if call.asked is not None or not (call.call_id and call.name and self._is_ours(call)):
-                continue
-            if block.arguments and block.is_final() and is_mapping(arguments := block.arguments_so_far):
-                self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
-
-    def _ask(self, call: _Call, asked: ToolCall) -> None:
-        """Act on the call: from here on its tool runs, or will, and nothing else makes it run."""
-        call.asked = asked
-        del call.message.waiting[call]
-        self._ready.append(call)
-
-    def _message_finish(self, event: MessageFinish) -> None:
-        message = self._message
-        if message.over:
-            return
-        message.over = True
-        cut = "the message was cut short by the token limit" if event.reason == "length" else None
-        for call in message.open.values():
-            call.fold.finish(cut=cut)
-        message.open.clear()
-        for call in [*message.waiting]:
-            self._close(call, ask=True)
-
-    def _interrupted(self, _: MessageInterrupted) -> None:
-        self._message.over = True
-        self._give_up("the message was interrupted")
-
-    def _reset(self, _: AttemptReset) -> None:
-        """A new attempt begins without the calls of the last one, and the snapshot has forgotten them too.
-
-        Behind a message that is over it is the next message's, and none of its calls are there yet.
-        """
-        message, self._message = self._message, _Message()
-        for call in [*self._pending]:
-            if call.message is message and not message.over:
+    def _change(self, changes: Sequence[Change]) -> None:
+        for call, how, why in changes:
+            if how == "identified":
+                self._news.append(ToolUpdate(call.call_id or "", "identified"))
+            elif how == "failed":
+                self._fail(call, why)
+            elif how == "gone":
                 self._let_go(call)
+            elif call.asked is not None:
+                run = self._runs[call] = _Run(call, call.asked)
+                self._ready.append(run)
 
     def _end_source(self) -> None:
         self._source_ended = True
-        for call in [*self._message.waiting]:
-            self._fail(call, "the stream ended before the call was complete")
+        self._change(self._calls.give_up("the stream ended before the call was complete"))
 
     def _break_off(self, error: Exception) -> None:
         self._failure = self._failure or error
-        self._give_up("the stream broke off")
+        why = "the stream broke off"
+        self._fail_all(why)
+        self._change(self._calls.give_up(why))
+        self._fail_all(why)  # what was still asked for before a limit was exceeded
 
-    def _give_up(self, why: str) -> None:
-        self._message.open.clear()
-        for call in [*self._pending]:
+    def _fail_all(self, why: str) -> None:
+        for call in [*self._runs]:
             self._fail(call, why)
 
-    _STEPS: ClassVar[dict[type, Callable[[_Weaving, Any], None]]] = {
-        MessageStart: _message_start,
-        BlockStart: _block_start,
-        ToolCallDelta: _arguments,
-        BlockDelta: _block_delta,
-        BlockFinish: _block_finish,
-        MessageFinish: _message_finish,
-        MessageInterrupted: _interrupted,
-        AttemptReset: _reset,
-    }
+    def _fail(self, call: AskedCall, why: str) -> None:
+        self._settle(
+            call, "failed", ToolResult(call.call_id, why, is_error=True, duration=self._seconds(call))
+        )
+
+    def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
+        """The call's outcome; the first one stands."""
+        if call.asked is None or self._let_go(call):
+            self._news.append(ToolUpdate(call.call_id or "", status, None, result))
+
+    def _let_go(self, call: AskedCall) -> bool:
+        """Run it no longer. Whether there was no outcome yet."""
+        run = self._runs.pop(call, None)
+        if run is None:
+            return False
+        if run.began is not None:
+            self._running -= 1
+        run.cancel.dispose()
+        return True
+
+    def _seconds(self, call: AskedCall) -> float | None:
+        run = self._runs.get(call)
+        if run is None or run.began is None:
+            return None
+        return max(0.0, (self._time.now - run.began).total_seconds())
 
     # What runs.
 
     def _start_ready(self) -> None:
         most = self._rules.most
         while self._ready and not self._subscribing and (most is None or self._running < most):
-            call = self._ready.popleft()
-            if call.asked is not None and not call.terminal:
-                self._start(call, call.asked)
+            run = self._ready.popleft()
+            if run.call in self._runs:
+                self._start(run)
 
-    def _start(self, call: _Call, asked: ToolCall) -> None:
-        tool = self._rules.tools.get(call.name)
+    def _start(self, run: _Run) -> None:
+        tool = self._rules.tools.get(run.call.name)
         if tool is None:
-            self._fail(call, f"there is no tool {call.name!r}")
+            self._fail(run.call, f"there is no tool {run.call.name!r}")
             return
-        wrong = bind_error(tool, asked.arguments_as_map())
+        wrong = bind_error(tool, run.asked.arguments_as_map())
         if wrong is not None:
-            self._fail(call, f"invalid arguments: {wrong}")
+            self._fail(run.call, f"invalid arguments: {wrong}")
             return
         self._running += 1
-        call.began = self._time.now
-        self._news.append(ToolUpdate(call.call_id or "", "executing"))
-        self._due.append(call)
+        run.began = self._time.now
+        self._news.append(ToolUpdate(run.call.call_id or "", "executing"))
+        self._due.append(run)
 
     def _start_due(self) -> None:
         """Start the tools that are due, unless somebody is told something or starts one: he will see to the rest."""
@@ -571,119 +384,95 @@ class _Weaving:
             if raised is not None:
                 raise raised
 
-    def _run(self, call: _Call) -> None:
-        if call.asked is None or call.terminal or self._turns.closed:
+    def _run(self, run: _Run) -> None:
+        call, limit = run.call, self._rules.timeout
+        if call not in self._runs or self._turns.closed:
             return
-        if self._rules.timeout is not None:
-            call.run.add(
-                self._time.schedule_relative(
-                    self._rules.timeout, lambda *_: self._take_tools_turn(self._timed_out, call)
-                )
+        if limit is not None:
+            late = partial(
+                self._take_tools_turn, self._fail, call, f"the tool did not end within {limit:g} seconds"
             )
+            run.cancel.add(self._time.schedule_relative(limit, lambda *_: late()))
         try:
-            run = execute(
+            running = execute(
                 self._rules.tools[call.name],
-                call.asked.arguments_as_map(),
+                run.asked.arguments_as_map(),
                 self._loop,
-                partial(self._progress, call),
-                partial(self._ended, call),
+                partial(self._progress, run),
+                partial(self._ended, run),
             )
         except InvalidValueError as error:
             self._take_turn(self._act, self._break_off, error)
         else:
-            call.run.add(run)
+            run.cancel.add(running)
 
-    def _progress(self, call: _Call, value: Any) -> None:
+    def _progress(self, run: _Run, value: Any) -> None:
         """What a tool gives before its end, told on whatever thread it runs."""
-        if call.terminal or self._turns.closed:
+        if run.call not in self._runs or self._turns.closed:
             return
         text = value.display_text if isinstance(value, ToolProgress) else None
         value = value.result if isinstance(value, ToolProgress) else value
-        result = None if value is None else self._written(call, value)
+        result = None if value is None else self._written(run, value)
         if value is not None and result is None:
-            self._take_tools_turn(self._fail, call, _NOT_JSON)
+            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
-            self._take_tools_turn(self._tell, call, ToolUpdate(call.call_id or "", None, text, result))
+            self._take_tools_turn(
+                self._tell, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
+            )
 
-    def _ended(self, call: _Call, outcome: Outcome) -> None:
+    def _tell(self, call: AskedCall, update: ToolUpdate) -> None:
+        if call in self._runs:
+            self._news.append(update)
+
+    def _ended(self, run: _Run, outcome: Outcome) -> None:
         """How a tool ended, told on whatever thread it ran."""
-        if call.terminal or self._turns.closed:
+        if run.call not in self._runs or self._turns.closed:
             return
         if outcome.cancelled:
-            self._take_tools_turn(self._cancelled, call)
+            self._take_tools_turn(self._cancelled, run.call)
         elif outcome.error is not None:
-            self._take_tools_turn(self._fail, call, self._words(call, outcome.error))
-        elif (result := self._written(call, outcome.value)) is None:
-            self._take_tools_turn(self._fail, call, _NOT_JSON)
+            self._take_tools_turn(self._fail, run.call, self._words(run, outcome.error))
+        elif (result := self._written(run, outcome.value)) is None:
+            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         else:
-            self._take_tools_turn(self._settle, call, "failed" if result.is_error else "completed", result)
+            status = "failed" if result.is_error else "completed"
+            self._take_tools_turn(self._settle, run.call, status, result)
 
-    def _timed_out(self, call: _Call) -> None:
-        self._fail(call, f"the tool did not end within {self._rules.timeout:g} seconds")
-
-    def _cancelled(self, call: _Call) -> None:
+    def _cancelled(self, call: AskedCall) -> None:
         """Somebody else cancelled the tool's task. That may be the program's end: nothing more is started."""
-        for other in [call, *self._ready]:
-            self._fail(other, _CANCELLED)
+        self._fail(call, _CANCELLED)
+        while self._ready:
+            self._fail(self._ready.popleft().call, _CANCELLED)
 
-    def _written(self, call: _Call, value: Any) -> ToolResult | None:
+    def _written(self, run: _Run, value: Any) -> ToolResult | None:
         try:
-            return result_of(call.call_id or "", value, self._seconds(call))
+            return result_of(run.call.call_id or "", value, self._seconds(run.call))
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            _LOG.error("the result of the tool %s cannot be written as JSON", call.name, exc_info=error)
+            _LOG.error("the result of the tool %s cannot be written as JSON", run.call.name, exc_info=error)
             return None
 
-    def _words(self, call: _Call, error: BaseException) -> str:
+    def _words(self, run: _Run, error: BaseException) -> str:
         """What the model is told of an exception of the tool's, which may hold secrets."""
         if isinstance(error, asyncio.CancelledError):
             return _CANCELLED
-        ask = self._rules.on_error
+        say = self._rules.on_error
         try:
             if isinstance(error, ToolError):
                 return str(error) or _FAILED
-            _LOG.error("the tool %s failed", call.name, exc_info=error)
-            if ask is None or call.asked is None or not isinstance(error, Exception):
+            _LOG.error("the tool %s failed", run.call.name, exc_info=error)
+            if say is None or not isinstance(error, Exception):
                 return _FAILED
-            words: object = ask(call.asked, error)
+            words: object = say(run.asked, error)
             if isinstance(words, str):
                 return words
             raise InvalidValueError.of([("on_error", words, "must return the text for the model")])
         except BaseException as failure:
             if is_interrupt(failure):
                 raise
-            _LOG.error("the tool %s failed, and what to say of it did, too", call.name, exc_info=failure)
+            _LOG.error("the tool %s failed, and what to say of it did, too", run.call.name, exc_info=failure)
             return _FAILED
-
-    def _tell(self, call: _Call, update: ToolUpdate) -> None:
-        if not call.terminal:
-            self._news.append(update)
-
-    def _fail(self, call: _Call, why: str) -> None:
-        self._settle(
-            call, "failed", ToolResult(call.call_id, why, is_error=True, duration=self._seconds(call))
-        )
-
-    def _settle(self, call: _Call, status: str, result: ToolResult) -> None:
-        """The call's outcome; the first one stands."""
-        if not call.terminal and call.call_id is not None and self._is_ours(call):
-            self._news.append(ToolUpdate(call.call_id, status, None, result))
-        self._let_go(call)
-
-    def _let_go(self, call: _Call) -> None:
-        """Be done with a call, whose tool is cancelled if it runs."""
-        if call.terminal:
-            return
-        call.terminal = True
-        self._pending.pop(call, None)
-        call.message.waiting.pop(call, None)
-        if call.began is not None:
-            self._running -= 1
-        call.run.dispose()
-
-    def _seconds(self, call: _Call) -> float | None:
-        return None if call.began is None else max(0.0, (self._time.now - call.began).total_seconds())
 
 
 def _nothing() -> None:
