@@ -148,7 +148,7 @@ class AskedCalls:
         """
         message, self._message = self._message, _Message()
         if not message.over:
-            self._changes += [(call, "gone", "") for call in message.known.values()]
+            self._changes.extend((call, "gone", "") for call in message.known.values())
 
     # Blocks.
 
@@ -163,19 +163,14 @@ class AskedCalls:
         self._ask_for_whole()
         fold = BlockFold(event, limits=self._limits)
         block = fold.block
-        ours = isinstance(block, ToolCall) and block.type == "tool_call"
-        if (
-            replaced is not None
-            and ours
-            and replaced.call_id is not None
-            and replaced.call_id == block.call_id
-        ):
+        call_id = block.call_id if isinstance(block, ToolCall) else None
+        if replaced is not None and replaced.call_id is not None and replaced.call_id == call_id:
             replaced.fold = fold  # should its tool run already, it must not end with other arguments
             self._open(replaced)
             return
         if replaced is not None:
             self._fail(replaced, "the call was begun again")
-        if ours:
+        if isinstance(block, ToolCall) and block.type == "tool_call":
             self._begin(index, fold)
 
     def _arguments(self, event: ToolCallDelta) -> None:

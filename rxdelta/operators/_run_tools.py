@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from threading import Lock, get_ident
 from typing import Any, Literal
@@ -60,10 +61,10 @@ def run_tools(
     end, starts nothing.
 
     A tool is called with the call's arguments as keywords. It may be a coroutine function; a plain function, which
-    runs on a thread if there is a running loop (without one where it is called, and then no time limit can end it);
-    or one that returns an Observable or an async iterator, whose values are partial results, the last being the
-    result, and whose `ToolProgress`es refine the display text. A value is any JSON value, a record (attrs, dataclass,
-    Pydantic), or a `ToolResult`.
+    runs on a thread if there is a running loop, and else where the event comes, one after the other; or one that
+    returns an Observable or an async iterator, whose values are partial results, the last being the result, and whose
+    `ToolProgress`es refine the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
+    `ToolResult`.
 
     What a tool raises is logged (`rxdelta`) and stays here: the result says "The tool failed.", or what `on_error`
     makes of it. What a tool has to say of its failure it says by `ToolError`, or by a `ToolResult` with `is_error`.
@@ -77,8 +78,8 @@ def run_tools(
     Args:
         tools: The functions by the names that the model calls them by.
         max_concurrency: How many may run at once; `None` doesn't limit.
-        timeout: Seconds after which a tool is cancelled and its call fails. A thread cannot be stopped; its result is
-            ignored.
+        timeout: Seconds after which a tool is cancelled and its call fails. A plain function cannot be stopped; its
+            result is ignored.
         start: `ready`: when the provider has ended the call's block, or begun the next one with this call's arguments
             whole. `message`: when the message has finished. Never merely because the arguments so far happen to parse.
         unknown: What becomes of a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:
@@ -165,7 +166,7 @@ class _Run:
     def __init__(self, call: AskedCall, asked: ToolCall) -> None:
         self.call = call
         self.asked = asked
-        self.began: Any = None
+        self.began: datetime | None = None
         self.cancel = CompositeDisposable()
 
 
@@ -231,7 +232,10 @@ class _Weaving:
         """
         self._subscribing = False
         if self._ready:
-            CurrentThreadScheduler.singleton().schedule(lambda *_: self._take_turn(self._act, _nothing))
+            CurrentThreadScheduler.singleton().schedule(self._go_on)
+
+    def _go_on(self, *_: Any) -> None:
+        self._take_turn(self._act, self._start_ready)
 
     def stop(self) -> None:
         """Nobody listens any more."""
@@ -389,10 +393,12 @@ class _Weaving:
         if call not in self._runs or self._turns.closed:
             return
         if limit is not None:
-            late = partial(
-                self._take_tools_turn, self._fail, call, f"the tool did not end within {limit:g} seconds"
-            )
-            run.cancel.add(self._time.schedule_relative(limit, lambda *_: late()))
+            why = f"the tool did not end within {limit:g} seconds"
+
+            def too_late(*_: Any) -> None:
+                self._take_tools_turn(self._fail, call, why)
+
+            run.cancel.add(self._time.schedule_relative(limit, too_late))
         try:
             running = execute(
                 self._rules.tools[call.name],
@@ -473,10 +479,6 @@ class _Weaving:
                 raise
             _LOG.error("the tool %s failed, and what to say of it did, too", run.call.name, exc_info=failure)
             return _FAILED
-
-
-def _nothing() -> None:
-    """A turn for what has been waiting."""
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

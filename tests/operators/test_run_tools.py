@@ -1207,6 +1207,24 @@ def test_no_lock_is_held_while_a_tool_runs() -> None:
     assert results(out) == {"c0": True}
 
 
+def test_the_time_limit_fails_the_call_of_a_tool_that_runs_without_a_loop() -> None:
+    out: list[Any] = []
+    failed = threading.Event()
+
+    def tool() -> str:
+        return "late" if failed.wait(30) else "too late"
+
+    def listen(event: Any) -> None:
+        out.append(event)
+        if getattr(event, "execution_status", None) == "failed":
+            failed.set()
+
+    rx.from_iterable(reply(call(0), call(1, "g"))).pipe(
+        rd.run_tools({"f": tool, "g": lambda: 1}, timeout=0.01)
+    ).subscribe(listen)
+    assert results(out) == {"c0": "the tool did not end within 0.01 seconds", "c1": 1}
+
+
 def test_progress_is_told_while_a_tool_without_a_loop_runs() -> None:
     out: list[Any] = []
     seen: list[int] = []
