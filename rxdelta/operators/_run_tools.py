@@ -161,11 +161,12 @@ class _Rules:
 class _Run:
     """A call that is to be run, until it has an outcome."""
 
-    __slots__ = ("asked", "began", "call", "cancel")
+    __slots__ = ("asked", "began", "call", "cancel", "name")
 
     def __init__(self, call: AskedCall, asked: ToolCall) -> None:
         self.call = call
         self.asked = asked
+        self.name = asked.name or ""
         self.began: datetime | None = None
         self.cancel = CompositeDisposable()
 
@@ -361,9 +362,9 @@ class _Weaving:
                 self._start(run)
 
     def _start(self, run: _Run) -> None:
-        tool = self._rules.tools.get(run.call.name)
+        tool = self._rules.tools.get(run.name)
         if tool is None:
-            self._fail(run.call, f"there is no tool {run.call.name!r}")
+            self._fail(run.call, f"there is no tool {run.name!r}")
             return
         wrong = bind_error(tool, run.asked.arguments_as_map())
         if wrong is not None:
@@ -382,9 +383,9 @@ class _Weaving:
                 if self._due:
                     self._run(self._due.popleft())
             finally:
+                raised, self._raised = self._raised, None
                 self._starter = None
                 self._starting.release()
-            raised, self._raised = self._raised, None
             if raised is not None:
                 raise raised
 
@@ -401,7 +402,7 @@ class _Weaving:
             run.cancel.add(self._time.schedule_relative(limit, too_late))
         try:
             running = execute(
-                self._rules.tools[call.name],
+                self._rules.tools[run.name],
                 run.asked.arguments_as_map(),
                 self._loop,
                 partial(self._progress, run),
@@ -456,7 +457,7 @@ class _Weaving:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            _LOG.error("the result of the tool %s cannot be written as JSON", run.call.name, exc_info=error)
+            _LOG.error("the result of the tool %s cannot be written as JSON", run.name, exc_info=error)
             return None
 
     def _words(self, run: _Run, error: BaseException) -> str:
@@ -467,7 +468,7 @@ class _Weaving:
         try:
             if isinstance(error, ToolError):
                 return str(error) or _FAILED
-            _LOG.error("the tool %s failed", run.call.name, exc_info=error)
+            _LOG.error("the tool %s failed", run.name, exc_info=error)
             if say is None or not isinstance(error, Exception):
                 return _FAILED
             words: object = say(run.asked, error)
@@ -477,7 +478,7 @@ class _Weaving:
         except BaseException as failure:
             if is_interrupt(failure):
                 raise
-            _LOG.error("the tool %s failed, and what to say of it did, too", run.call.name, exc_info=failure)
+            _LOG.error("the tool %s failed, and what to say of it did, too", run.name, exc_info=failure)
             return _FAILED
 
 

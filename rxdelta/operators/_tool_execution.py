@@ -111,11 +111,9 @@ def execute(
     Raises:
         InvalidValueError: The tool is asynchronous, and there is no loop.
     """
-    return (
-        _run_here(tool, arguments, progress, ended)
-        if loop is None
-        else _run_on(loop, tool, arguments, progress, ended)
-    )
+    if loop is None:
+        return _run_here(tool, arguments, progress, ended)
+    return _run_on(loop, tool, arguments, progress, ended)
 
 
 def _run_here(
@@ -209,19 +207,19 @@ def _run_on(
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> Outcome:
     """How the tool ended. Raises only what cancels its task, or interrupts the program."""
     try:
-        called = (
-            _call(tool, arguments) if _is_async(tool) else await asyncio.to_thread(_call, tool, arguments)
-        )
+        if _is_async(tool):
+            called = _call(tool, arguments)
+        else:
+            called = await asyncio.to_thread(_call, tool, arguments)
         value = called.value
-        if called.error is not None:
-            return called
-        if inspect.isawaitable(value) and not isinstance(
-            value, Observable
-        ):  # which is awaitable: its last value
+        followed = isinstance(value, Observable)  # which is awaitable too, and would give its last value only
+        if inspect.isawaitable(value) and not followed:
             value = await value
         if isinstance(value, Observable):
             return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]
-        return Outcome(await _iterated(value, progress) if hasattr(value, "__aiter__") else value)
+        if hasattr(value, "__aiter__"):
+            value = await _iterated(value, progress)
+        return Outcome(value, called.error)
     except asyncio.CancelledError:
         raise
     except BaseException as error:

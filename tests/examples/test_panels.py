@@ -116,7 +116,7 @@ def test_each_block_has_its_panel_and_a_call_shows_how_far_it_is() -> None:
         )
 
         reply.send(ev.BlockFinish(1), ev.MessageFinish("tool_use"), None)
-        reply.answers["Oslo"].set_exception(ValueError("no snow"))
+        reply.answers["Oslo"].set_exception(rd.ToolError("no snow"))
         await until(lambda: reply.frames()[3] == ("get_forecast", "failed"))
         assert "no snow" in reply.texts()[3]
         assert reply.frames()[2] == ("Looking up Lisbon", "executing")
