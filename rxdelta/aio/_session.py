@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.operators import current_session
+from rxdelta.operators import Room, current_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +21,19 @@ CLOSE_SECONDS = 5.0
 class Session:
     """One reader's subscription: the pumps behind it, and whether they should wait."""
 
-    def __init__(self, fail: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        fail: Callable[[Exception], bool],
+        has_room: Callable[[], bool],
+        overtaken: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._fail = fail
+        self._has_room = has_room
+        self._overtaken = overtaken
         self._pumps: dict[asyncio.Task[None], Pump] = {}
         self._left = False
-        self.room = asyncio.Event()
-        """Cleared while the reader is full: pumps wait before their next item."""
-        self.room.set()
+        self.room = Room(self._is_ready, loop)
 
     def sign_in(self, pump: Pump) -> None:
         self._pumps[pump.task] = pump
@@ -36,15 +42,16 @@ class Session:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._pumps.pop(task, None)
 
-    def pause(self) -> None:
-        if not self._left:
-            self.room.clear()
+    def _is_ready(self) -> bool:
+        return self._left or self._has_room()
 
     def fail(self, error: Exception) -> bool:
-        """Tell the reader what was raised on the way to it; `False` if it is no longer there."""
-        if not self._left:
-            self._fail(error)
-        return not self._left
+        """End the reading with what was raised on the way; `False` if it has ended."""
+        return not self._left and self._fail(error)
+
+    def overtaken(self) -> None:
+        """The source goes on for others although this reader has no room."""
+        self._overtaken()
 
     async def closed(self) -> None:
         """The reader leaves. Wait, for a while, until every source that was stopped with it has closed.
@@ -52,7 +59,7 @@ class Session:
         A source that others share goes on, and isn't waited for.
         """
         self._left = True
-        self.room.set()
+        self.room.update()
         closing = {task for task, pump in self._pumps.items() if pump.stopped}
         for task in self._pumps.keys() - closing:  # which may go on for long, and needn't remember us
             task.remove_done_callback(self._ended)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
 from reactivex.disposable import SingleAssignmentDisposable
@@ -13,9 +15,10 @@ from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._session import Session, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
+from rxdelta.operators import dropped
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from types import TracebackType
 
     from reactivex import Observable
@@ -26,10 +29,11 @@ T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
 _BREATH = 64  # values after which a reader that never has to wait lets the loop's timers run
+_FAR = {"block": 65_536, "join": 8_192}  # values beyond maxsize; see `Inbox._overtaken`
 
 
 def to_async_iterable(
-    source: Observable[T], overflow: Overflow = "latest", *, maxsize: int = 1024
+    source: Observable[T], overflow: Overflow = "block", *, maxsize: int = 1024
 ) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
 
@@ -38,25 +42,33 @@ def to_async_iterable(
     the end: the iteration stops when the source has completed and raises the source's own error, each after
     what was waiting.
 
+    Nothing is lost unless you ask for that. What is raised on the way (by an operator of your own, also behind a timer,
+    a tool or in a block's pipeline) is raised here, and ends the reading.
+
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets. `latest`: the newest value, for snapshots. `buffer`: all, in a
-            queue without a bound. `block`: all, and a `from_async_iterable` that this reading has started
-            waits while `maxsize` are queued (any other source cannot be slowed, and is queued). `error`: all,
-            or `BufferOverflowError` when more than `maxsize` are queued. `join`: for events; those that wait are
-            joined where they are more of the same (pieces of a block, usage, news of a tool), so that a few are
-            queued however far the reader is behind; otherwise like `block`.
-        maxsize: Values that may be queued, for `block`, `error` and `join`.
+        overflow: What a slow reader gets. `block`: all; while `maxsize` values are queued, a source that can wait
+            does, which is any `from_async_iterable` or `from_iterable` that this reading has started (any other is
+            queued). `buffer`: all, in a queue without a bound. `latest`: the newest value, for snapshots and for
+            whatever else a newer value replaces; events are refused. `error`: all, or `BufferOverflowError` when
+            more than `maxsize` are queued. `join`: for events; those that wait are joined where they are more of the
+            same (pieces of a block, usage, news of a tool), so that a few are queued however far the reader is
+            behind; otherwise like `block`.
+        maxsize: Values that may be queued, for `block`, `error` and `join`. A source that is shared
+            (`share_events`, `share_latest`) waits only while none of its readers has room; as long as another takes its
+            values, more are queued for this one, and when those are 65,536 (`block`) or 8,192 (`join`), it is ended
+            with `BufferOverflowError`.
 
     Raises:
-        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1.
+        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. While reading, for an event where
+            `latest`, or what is no event where `join` was asked for.
 
     Example:
         >>> import asyncio
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> async def main():
-        ...     async with rd.to_async_iterable(rx.of(1, 2, 3), overflow="buffer") as values:
+        ...     async with rd.to_async_iterable(rx.of(1, 2, 3)) as values:
         ...         return [value async for value in values]
         >>> asyncio.run(main())
         [1, 2, 3]
@@ -115,14 +127,16 @@ class Inbox(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._overflow = overflow
         self._maxsize = maxsize
+        self._full = maxsize if overflow in ("block", "join") else inf  # when the source should wait
         self._values: deque[T] | Backlog[T] = (
             Backlog() if overflow == "join" else deque(maxlen=1 if overflow == "latest" else None)
         )
+        self._wrong = _WRONG.get(overflow)  # what is, with a value
         self._ended = False
         self._error: Exception | None = None
         self._news = asyncio.Event()
         self._count = 0
-        self.session = Session(self.on_error)
+        self.session = Session(self._fail, self._has_room, self._overtaken, self._loop)
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -133,10 +147,7 @@ class Inbox(Generic[T]):
         if self._count % _BREATH == 0:
             await asyncio.sleep(0)
         await self.come()
-        value = self._values.popleft()
-        if len(self._values) < self._maxsize:
-            self.session.room.set()
-        return value
+        return self.take()
 
     async def come(self) -> None:
         """Wait until there is a value, or raise the end."""
@@ -150,8 +161,8 @@ class Inbox(Generic[T]):
     def take(self) -> T:
         """A value that waits, on any thread; `IndexError` if there is none."""
         value = self._values.popleft()
-        if self._overflow in ("block", "join"):
-            self._make_room()
+        if not self.session.room.is_set():
+            self.session.room.update()
         return value
 
     def _raise(self) -> NoReturn:
@@ -175,26 +186,32 @@ class Inbox(Generic[T]):
         if self._ended:
             return
         if self._overflow == "error" and len(self._values) >= self._maxsize:
-            overflow = BufferOverflowError(
-                f"the reader has fallen {self._maxsize:,} values behind; read faster, raise maxsize, or "
-                "choose another overflow policy"
-            )
-            overflow.snapshot = value if isinstance(value, MessageDelta) else None
-            self._end(overflow)
-            self.subscription.dispose()
+            self._fail(_overflow(f"{self._maxsize:,} values behind", value))
             return
-        if self._overflow == "join" and type(value) not in EVENT_TYPES:
-            wanted = (
-                "must be an event where a reader asks for overflow='join'; of snapshots it wants the 'latest'"
-            )
-            self._end(InvalidValueError.of([("value", value, wanted)]))
-            self.subscription.dispose()
+        wrong = None if self._wrong is None else self._wrong(value)
+        if wrong is not None:
+            self._fail(wrong)
             return
         self._values.append(value)
-        if self._overflow in ("block", "join") and len(self._values) >= self._maxsize:
-            self.session.pause()
-            self._make_room()  # where it was read meanwhile, on another thread
+        if len(self._values) >= self._full:
+            self.session.room.update()
         self._on_loop(self._news.set)
+
+    def _has_room(self) -> bool:
+        return len(self._values) < self._full
+
+    def _overtaken(self) -> None:
+        """A shared source has gone on without room here. Its others don't wait for ever, nor does the queue grow so."""
+        if len(self._values) >= self._maxsize + _FAR[self._overflow]:
+            newest = self._values[-1] if isinstance(self._values, deque) else None
+            behind = f"{len(self._values):,} values behind the others who read this source"
+            self._fail(_overflow(behind, newest))
+
+    def _fail(self, error: Exception) -> bool:
+        """End the reading with what went wrong in it, and the source with the reading. Whether it was the end."""
+        first = self._end(error)
+        self.subscription.dispose()
+        return first
 
     def on_error(self, error: Exception) -> None:
         self._end(error)
@@ -202,15 +219,13 @@ class Inbox(Generic[T]):
     def on_completed(self) -> None:
         self._end(None)
 
-    def _end(self, error: Exception | None) -> None:
-        if not self._ended:
-            self._error = error
-            self._ended = True
-            self._on_loop(self._news.set)
-
-    def _make_room(self) -> None:
-        if len(self._values) < self._maxsize and not self.session.room.is_set():
-            self._on_loop(self.session.room.set)
+    def _end(self, error: Exception | None) -> bool:
+        if self._ended:
+            return False
+        self._error = error
+        self._ended = True
+        self._on_loop(self._news.set)
+        return True
 
     def _on_loop(self, call: Callable[[], object]) -> None:
         """Values may come from other threads, where an asyncio event must not be set."""
@@ -223,3 +238,27 @@ class Inbox(Generic[T]):
         else:
             with suppress(RuntimeError):  # the loop is closed, and the reader with it
                 self._loop.call_soon_threadsafe(call)
+
+
+def _overflow(behind: str, value: object) -> BufferOverflowError:
+    return BufferOverflowError(
+        f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
+        snapshot=value if isinstance(value, MessageDelta) else None,
+    )
+
+
+def _no_snapshot(event: object) -> InvalidValueError | None:
+    return dropped('overflow="latest"', event, "read the events with overflow='join'")
+
+
+def _no_event(value: object) -> InvalidValueError | None:
+    if type(value) in EVENT_TYPES:
+        return None
+    wanted = "must be an event where a reader asks for overflow='join'; of snapshots it wants the 'latest'"
+    return InvalidValueError.of([("value", value, wanted)])
+
+
+_WRONG: Mapping[Overflow, Callable[[object], InvalidValueError | None]] = {
+    "latest": _no_snapshot,
+    "join": _no_event,
+}

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 def to_iterable(
     source: Observable[T],
-    overflow: Overflow = "latest",
+    overflow: Overflow = "block",
     *,
     maxsize: int = 1024,
     loop: asyncio.AbstractEventLoop | None = None,
@@ -45,22 +45,22 @@ def to_iterable(
 
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets: the `latest` value; all (`buffer`); all, with a source that waits
-            (`block`); all, joined (`join`, for events); or an `error`. See `to_async_iterable`.
+        overflow: What a slow reader gets: all, with a source that waits where it can (`block`); all (`buffer`); the
+            `latest` snapshot; all, joined (`join`, for events); or an `error`. See `to_async_iterable`.
         maxsize: Values that may be queued, for `block`, `error` and `join`.
         loop: A loop that is running on another thread, in place of one of its own.
 
     Raises:
         InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. On entering, where an
             asyncio loop is running, which this would block: `to_async_iterable` is for that; and where `loop`
-            is not running.
+            is not running. While reading, as there.
 
     Example:
         >>> import rxdelta as rd
         >>> async def chunks():
         ...     yield 1
         ...     yield 2
-        >>> with rd.to_iterable(rd.from_async_iterable(chunks), overflow="buffer") as values:
+        >>> with rd.to_iterable(rd.from_async_iterable(chunks)) as values:
         ...     for value in values:
         ...         print(value)
         1

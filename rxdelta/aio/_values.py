@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, TypeVar
 
+from reactivex import operators as ops
+
 from rxdelta.aio._to_async_iterable import Overflow, to_async_iterable
 from rxdelta.core import EmptyStreamError
 
@@ -19,7 +21,11 @@ T = TypeVar("T")
 
 
 async def for_each(
-    source: Observable[T], fn: Callable[[T], Awaitable[object] | object], *, overflow: Overflow = "buffer"
+    source: Observable[T],
+    fn: Callable[[T], Awaitable[object] | object],
+    *,
+    overflow: Overflow = "block",
+    maxsize: int = 1024,
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
 
@@ -29,12 +35,14 @@ async def for_each(
     Args:
         source: Any Observable.
         fn: What to do with a value.
-        overflow: What happens to values that come while `fn` is busy; see `to_async_iterable`. For snapshots
-            and a slow `fn`, `latest`.
+        overflow: What happens to values that come while `fn` is busy; by default all of them wait, and then the
+            source. For snapshots that are drawn, `latest`: the picture doesn't fall behind. See `to_async_iterable`.
+        maxsize: Values that may be queued, for `block`, `error` and `join`.
 
     Raises:
         Exception: What ended the stream (with `.snapshot`, if it came through `scan_deltas`), after the
             values before it; or what `fn` raised.
+        InvalidValueError: As of `to_async_iterable`.
 
     Example:
         >>> import asyncio
@@ -44,14 +52,16 @@ async def for_each(
         a
         b
     """
-    async with to_async_iterable(source, overflow) as values:
+    async with to_async_iterable(source, overflow, maxsize=maxsize) as values:
         async for value in values:
             done = fn(value)
             if inspect.isawaitable(done):
                 await done
 
 
-async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> AsyncIterator[T]:
+async def iterate(
+    source: Observable[T], *, overflow: Overflow = "block", maxsize: int = 1024
+) -> AsyncIterator[T]:
     """The source's values as an async generator, for those who take nothing else (a streaming response).
 
     Closing the generator closes the source. Where you can, use `to_async_iterable`: its `async with` closes
@@ -60,9 +70,11 @@ async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> Asy
     Args:
         source: Any Observable.
         overflow: What a slow reader gets; see `to_async_iterable`.
+        maxsize: Values that may be queued, for `block`, `error` and `join`.
 
     Raises:
         Exception: What ended the stream, after the values before it.
+        InvalidValueError: With the first value, as of `to_async_iterable`.
 
     Example:
         >>> import asyncio
@@ -73,7 +85,7 @@ async def iterate(source: Observable[T], *, overflow: Overflow = "block") -> Asy
         >>> asyncio.run(main())
         [1, 2]
     """
-    async with to_async_iterable(source, overflow) as values:
+    async with to_async_iterable(source, overflow, maxsize=maxsize) as values:
         async for value in values:
             yield value
 
@@ -113,7 +125,7 @@ async def last_value(source: Observable[T]) -> T:
         2
     """
     last: tuple[T, ...] = ()
-    async with to_async_iterable(source, "latest") as values:
+    async with to_async_iterable(source.pipe(ops.take_last(1))) as values:
         async for value in values:
             last = (value,)
     if not last:

@@ -23,7 +23,9 @@ from rxdelta.operators._per_block import per_block
 from rxdelta.operators._retry_stream import retry_stream
 from rxdelta.operators._run_tools import run_tools
 from rxdelta.operators._scan_deltas import scan_deltas
+from rxdelta.operators._paced import dropped as dropped
 from rxdelta.operators._session import Pump as Pump
+from rxdelta.operators._session import Room as Room
 from rxdelta.operators._session import current_session as current_session
 from rxdelta.operators._share_events import share_events
 from rxdelta.operators._share_latest import share_latest

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-__all__ = ["Paced", "PacedLatest", "no_event"]
+__all__ = ["Paced", "PacedLatest", "dropped", "no_event"]
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ class PacedLatest(Paced[T]):
         with self._lock:
             if self._stopped or self._end is not None:
                 return
-            wrong = _dropped(self._operator, self._held[0]) if self._held else None
+            wrong = dropped(self._operator, self._held[0]) if self._held else None
             if wrong is not None:
                 self._end = partial(self._observer.on_error, wrong)
             elif not self._hold(value):
@@ -165,13 +165,15 @@ class PacedLatest(Paced[T]):
         self._held = ()
 
 
-def _dropped(operator: str, value: object) -> InvalidValueError | None:
-    """What is wrong with an operator's letting go of the value in favour of a newer one."""
+def dropped(
+    by: str, value: object, instead: str = "pace the events with compact_deltas()"
+) -> InvalidValueError | None:
+    """What is wrong with letting go of the value in favour of a newer one."""
     if type(value) not in EVENT_TYPES:
         return None
     return InvalidValueError(
-        f"{operator} would drop a {type(value).__name__}, which the next event does not contain; "
-        "put scan_deltas() in front of it, or pace the events with compact_deltas()",
+        f"{by} would drop a {type(value).__name__}, which the next event does not contain; "
+        f"put scan_deltas() in front of it, or {instead}",
         field="value",
         value=value,
     )

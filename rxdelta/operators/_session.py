@@ -8,10 +8,20 @@ shared source, which has several readers, leaves one of its own, which speaks fo
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, Protocol
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Protocol
 
-__all__ = ["Pump", "Session", "SharedSession", "current_session"]
+from reactivex.disposable import Disposable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import abc
+
+__all__ = ["Pump", "Room", "Session", "SharedSession", "current_session"]
 
 
 class Pump(Protocol):
@@ -21,17 +31,61 @@ class Pump(Protocol):
     stopped: bool
 
 
-class _Room(Protocol):
-    def is_set(self) -> bool: ...
-    async def wait(self) -> Any: ...
+class Room:
+    """Whether a reader has any, as it said when it was last asked.
+
+    It is asked on any thread, waited for on the loop. Those who watch are told of each change, on the thread that
+    made it and under the lock, so that they hear of all changes in their order; they take locks upstream only.
+    """
+
+    def __init__(self, has_some: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
+        self._has_some = has_some
+        self._loop = loop
+        self._lock = RLock()
+        self._is_set = True
+        self._news = asyncio.Event()
+        self._watching: dict[object, Callable[[], None]] = {}
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    async def wait(self) -> None:
+        while not self._is_set:
+            self._news.clear()
+            if not self._is_set:  # another thread may have been quicker
+                await self._news.wait()
+
+    def update(self) -> None:
+        """Ask the reader again; and once more after a change, since it may have read before it saw that."""
+        with self._lock:
+            while self._has_some() is not self._is_set:
+                self._is_set = not self._is_set
+                for call in list(self._watching.values()):
+                    call()
+                if self._is_set:
+                    self._wake()
+
+    def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
+        who = object()
+        with self._lock:
+            self._watching[who] = call
+        return Disposable(partial(self._watching.pop, who, None))
+
+    def _wake(self) -> None:
+        """An asyncio event must not be set on another thread."""
+        if self._loop is None or self._loop is _running_loop():
+            self._news.set()
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits on it
+                self._loop.call_soon_threadsafe(self._news.set)
 
 
 class Session(Protocol):
-    """What a pump knows of its reader."""
+    """What a pump, or an operator with a clock, a task or a branch, knows of its reader."""
 
     @property
-    def room(self) -> _Room:
-        """Whether there is any; pumps wait for it before their next item."""
+    def room(self) -> Room:
+        """Pumps wait for it before their next item."""
         ...
 
     def sign_in(self, pump: Pump) -> None: ...
@@ -40,54 +94,68 @@ class Session(Protocol):
         """Tell the reader what was raised on the way to it; `False` if it is no longer there."""
         ...
 
+    def overtaken(self) -> None:
+        """The source goes on for others although this reader has no room."""
+        ...
+
 
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
 
 
 class SharedSession:
-    """The readers of one shared source, as its pumps see them: there is room when all of them have room.
+    """The readers of one shared source, as its pumps see them: there is room while any of them has room.
 
-    A pump belongs to each of them, so that the last one who leaves can wait until it has closed. Readers on
-    another loop than the source's can be waited for by nobody there, and don't count.
+    So a reader that takes nothing, or that is read after another, holds nobody up. A reader that can't be asked (an
+    observer of somebody's own, or one on another loop than the source's) always has room.
+
+    A pump belongs to each of them, so that the last one who leaves can wait until it has closed.
     """
 
     def __init__(self) -> None:
         self._loop = _running_loop()
-        self._readers: tuple[Session, ...] = ()
+        self._readers: tuple[tuple[Session, abc.DisposableBase], ...] = ()
+        self._others = 0  # that can't be asked
+        self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
-
-    @property
-    def room(self) -> _Room:
-        return self
+        self.room = Room(self._any_has_room, self._loop)
 
     def join(self, reader: Session | None) -> None:
         if reader is None or self._loop is None or self._loop is not _running_loop():
-            return
-        self._readers = (*self._readers, reader)
-        for pump in self._pumps:
-            reader.sign_in(pump)
+            self._others += 1
+        else:
+            self._readers = (*self._readers, (reader, reader.room.watch(self.room.update)))
+            for pump in self._pumps:
+                reader.sign_in(pump)
+        self.room.update()
 
     def leave(self, reader: Session | None) -> None:
-        if reader in self._readers:
-            place = self._readers.index(reader)
+        place = next((place for place, (one, _) in enumerate(self._readers) if one is reader), None)
+        if place is None:
+            self._others -= 1
+        else:
+            self._readers[place][1].dispose()
             self._readers = self._readers[:place] + self._readers[place + 1 :]
+        self.room.update()
 
     def sign_in(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
-        for reader in self._readers:
+        for reader, _ in self._readers:
             reader.sign_in(pump)
 
     def fail(self, error: Exception) -> bool:
-        told = [reader.fail(error) for reader in self._readers]
+        told = [reader.fail(error) for reader, _ in self._readers]
         return any(told)
 
-    def is_set(self) -> bool:
-        return all(reader.room.is_set() for reader in self._readers)
+    def overtaken(self) -> None:
+        """Those who have no room have just been given more. A source that can't wait is nobody's fault."""
+        if self._slow and self._pumps:
+            for reader in self._slow:
+                reader.overtaken()
 
-    async def wait(self) -> None:
-        while full := [reader for reader in self._readers if not reader.room.is_set()]:
-            await full[0].room.wait()
+    def _any_has_room(self) -> bool:
+        self._slow = tuple(reader for reader, _ in self._readers if not reader.room.is_set())
+        return self._others > 0 or not self._readers or len(self._slow) < len(self._readers)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

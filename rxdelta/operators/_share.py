@@ -158,6 +158,7 @@ class _Run(Generic[T]):
         if failure is None:
             for reader in readers:
                 self.tell(reader)
+            self._session.overtaken()
         else:
             self._finish(failure)
 
@@ -169,6 +170,7 @@ class _Run(Generic[T]):
             readers, self._readers = self._readers, ()
             for reader in readers:
                 reader.outlet.put_end(error=error)
+                self._session.leave(reader.session)
         self._upstream.dispose()
         for reader in readers:
             self.tell(reader)

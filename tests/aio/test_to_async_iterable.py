@@ -13,11 +13,12 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
+from reactivex.scheduler import ThreadPoolScheduler
 from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _session
+from rxdelta.aio import _session, _to_async_iterable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,7 +63,7 @@ def test_a_reader_in_step_gets_every_value(overflow: Any) -> None:
 def test_latest_holds_no_more_than_the_newest() -> None:
     async def main() -> list[int]:
         source = Subject[int]()
-        async with rd.to_async_iterable(source) as values:
+        async with rd.to_async_iterable(source, "latest") as values:
             source.on_next(1)
             source.on_next(2)
             first = await anext(values)
@@ -71,6 +72,42 @@ def test_latest_holds_no_more_than_the_newest() -> None:
             return [first, *await drain(values)]
 
     assert run(main) == [2, 3]
+
+
+@pytest.mark.parametrize("maxsize", [1, 1024])
+def test_nothing_is_lost_unless_asked_for_and_a_source_that_can_wait_does(maxsize: int) -> None:
+    async def main() -> None:
+        stream = Stream(*range(3000))
+        async with rd.to_async_iterable(rd.from_async_iterable(stream), maxsize=maxsize) as values:
+            await turns(3100)
+            assert stream.given == maxsize
+            assert await drain(values) == list(range(3000))
+
+    run(main)
+
+
+def test_nothing_is_lost_of_a_source_that_cannot_wait() -> None:
+    async def main() -> None:
+        source = Subject[int]()
+        async with rd.to_async_iterable(source, maxsize=1) as values:
+            for number in range(3000):
+                source.on_next(number)
+            source.on_completed()
+            assert await drain(values) == list(range(3000))
+
+    run(main)
+
+
+def test_latest_refuses_the_first_event_and_names_what_to_take() -> None:
+    async def main() -> None:
+        source = Subject[rd.Event]()
+        async with rd.to_async_iterable(source, "latest") as values:
+            source.on_next(rd.events.TextDelta(0, "a"))
+            assert source.observers == []
+            with pytest.raises(rd.InvalidValueError, match=r"scan_deltas\(\).*overflow='join'"):
+                await anext(values)
+
+    run(main)
 
 
 def test_block_makes_the_source_wait_and_go_on() -> None:
@@ -141,10 +178,13 @@ def test_block_ends_with_its_reader_for_those_who_share_the_source() -> None:
 
 def test_a_reader_that_has_left_pauses_nobody() -> None:
     async def main() -> None:
-        session = _session.Session(lambda error: None)
-        await session.closed()
-        session.pause()  # by a value that another thread was just handing over
-        assert session.room.is_set()
+        reading = rd.to_async_iterable(rx.never(), maxsize=1)
+        async with reading:
+            inbox = reading._inbox
+            assert inbox is not None
+        inbox._values.append(1)  # by another thread, which was just at it
+        inbox.session.room.update()
+        assert inbox.session.room.is_set()
 
     run(main)
 
@@ -330,12 +370,15 @@ def test_each_reader_of_a_shared_source_has_its_own_policy(share: Any, overflow:
             rd.to_async_iterable(shared, "buffer") as quick,
         ):
             await turns(100)  # and the slow one doesn't read
-            given = 3 if overflow == "block" else 12
-            assert stream.given == given
-            assert [await anext(quick) for _ in range(given)] == items[:given]
+            assert stream.given == 12
+            assert [await anext(quick) for _ in range(12)] == items
             if overflow == "error":
                 assert [await anext(slow) for _ in range(3)] == items[:3]
                 with pytest.raises(rd.BufferOverflowError):
+                    await anext(slow)
+                stream.go_on.set()
+            elif overflow == "latest" and share is rd.share_events:
+                with pytest.raises(rd.InvalidValueError, match="MessageStart"):
                     await anext(slow)
                 stream.go_on.set()
             elif overflow == "latest":
@@ -345,8 +388,133 @@ def test_each_reader_of_a_shared_source_has_its_own_policy(share: Any, overflow:
             else:
                 stream.go_on.set()
                 assert await drain(slow) == items
-            assert await drain(quick) == items[given:]
+            assert await drain(quick) == []
         assert stream.closed == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize("share", [rd.share_latest, rd.share_events])
+@pytest.mark.parametrize("asked", [{}, {"overflow": "block"}, {"overflow": "block", "maxsize": 1}])
+def test_two_readers_of_a_shared_source_may_be_read_one_after_the_other(share: Any, asked: Any) -> None:
+    text = [rd.events.TextDelta(0, "a")] * 3000
+    events = [rd.events.BlockStart(0, {"type": "text"}), *text, rd.events.MessageFinish("stop")]
+    items: list[Any] = events if share is rd.share_events else list(range(3000))
+    size = asked.get("maxsize", 1024)
+
+    async def main() -> None:
+        stream = Stream(*items)
+        shared = rd.from_async_iterable(stream).pipe(share())
+        async with (
+            rd.to_async_iterable(shared, **asked) as one,
+            rd.to_async_iterable(shared, **asked) as other,
+        ):
+            await turns(3100)
+            assert stream.given == min(size, len(items))  # neither has room
+            assert await drain(one) == stream.items
+            assert await drain(other) == stream.items
+        assert stream.closed == 1
+
+    run(main)
+
+
+def test_a_shared_source_waits_only_while_none_of_its_readers_has_room() -> None:
+    async def main() -> None:
+        stream = Stream(*range(100))
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest(keep=True))
+        async with rd.to_async_iterable(shared, maxsize=3) as slow:
+            async with rd.to_async_iterable(shared, maxsize=8) as quick:
+                await turns(200)
+                assert stream.given == 8
+                assert [await anext(quick) for _ in range(5)] == [0, 1, 2, 3, 4]
+                await turns(200)
+                assert stream.given == 13
+            await turns(200)
+            assert stream.given == 13  # who is left has none
+            assert [await anext(slow) for _ in range(10)] == list(range(10))
+            await turns(200)
+            assert stream.given == 13
+            assert await anext(slow) == 10
+            await turns(200)
+            assert stream.given == 14
+            async with rd.to_async_iterable(shared, maxsize=2):  # who comes has some
+                await turns(200)
+                assert stream.given == 15
+        await turns(200)
+        assert (stream.given, stream.closed) == (100, 1)  # nobody is left
+
+    run(main)
+
+
+@pytest.mark.parametrize("reader", ["observer", "other loop"])
+def test_a_reader_that_cannot_be_asked_always_has_room(reader: str) -> None:
+    got: list[int] = []
+
+    async def main() -> None:
+        stream = Stream(*range(100))
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
+        async with rd.to_async_iterable(shared, maxsize=3) as slow:
+            if reader == "observer":
+                shared.subscribe(got.append)
+                await turns(200)
+            else:
+                await asyncio.to_thread(asyncio.run, rd.for_each(shared, got.append))
+            assert got == list(range(100))[-len(got) :]
+            assert stream.given == 100
+            assert await drain(slow) == list(range(100))
+
+    run(main)
+    assert got
+
+
+def test_a_reader_whose_values_come_by_another_thread_does_not_leave_a_shared_source_waiting() -> None:
+    async def main() -> None:
+        for _ in range(20):
+            threads = ThreadPoolScheduler(1)
+            stream = Stream(*range(200))
+            shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
+            readers = [
+                rd.to_async_iterable(shared.pipe(*hop), maxsize=1) for hop in ((), (ops.observe_on(threads),))
+            ]
+            async with readers[0] as one, readers[1] as other:
+                assert await asyncio.gather(drain(one), drain(other)) == [list(range(200))] * 2
+            threads.executor.shutdown()
+
+    run(main)
+
+
+@pytest.mark.parametrize("overflow", ["block", "join"])
+def test_a_stuck_reader_of_a_shared_source_is_ended_when_it_is_far_behind_and_the_others_get_everything(
+    overflow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_to_async_iterable._FAR, overflow, 200)
+    news = [rd.events.ProviderEvent("somebody", str(number)) for number in range(1000)]
+
+    async def main() -> None:
+        stream = Stream(*news, hold=True)
+        shared = rd.from_async_iterable(stream).pipe(rd.share_events())
+        async with (
+            rd.to_async_iterable(shared, overflow, maxsize=4) as stuck,
+            rd.to_async_iterable(shared, overflow, maxsize=4) as quick,
+        ):
+            assert [await anext(quick) for _ in range(1000)] == news
+            queued = []
+            with pytest.raises(rd.BufferOverflowError, match="204 values behind the others"):
+                async for value in stuck:
+                    queued.append(value)
+            assert queued == news[:204]
+            stream.go_on.set()
+            assert await drain(quick) == []
+        assert stream.closed == 1
+
+    run(main)
+
+
+def test_a_shared_source_that_cannot_wait_overtakes_nobody() -> None:
+    async def main() -> None:
+        shared = rx.from_iterable(range(70_000)).pipe(rd.share_latest())
+        async with rd.to_async_iterable(shared, maxsize=1) as values:
+            assert await drain(values) == list(range(70_000))
 
     run(main)
 

@@ -69,8 +69,44 @@ def test_each_value_and_the_end(overflow: Any) -> None:
 
 
 def test_the_newest_is_what_latest_gives() -> None:
-    with rd.to_iterable(rx.of(1, 2, 3)) as values:
+    with rd.to_iterable(rx.of(1, 2, 3), "latest") as values:
         assert list(values) == [3]
+
+
+def test_nothing_is_lost_unless_asked_for_and_a_source_that_can_wait_does() -> None:
+    source = Source(*range(3000))
+    with rd.to_iterable(rd.from_async_iterable(source), maxsize=5) as values:
+        assert next(values) == 0
+        assert list(values) == list(range(1, 3000))
+    with rd.to_iterable(rx.from_iterable(range(3000)), maxsize=5) as values:
+        assert list(values) == list(range(3000))
+
+
+def test_latest_refuses_events() -> None:
+    with (
+        rd.to_iterable(rx.of(rd.events.MessageStart()), "latest") as values,
+        pytest.raises(rd.InvalidValueError, match="overflow='join'"),
+    ):
+        next(values)
+
+
+def test_readings_of_a_shared_source_may_be_read_one_after_the_other() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        shared = rd.from_async_iterable(Source(*range(500))).pipe(rd.share_latest())
+
+        def read() -> tuple[list[int], list[int]]:
+            with (
+                rd.to_iterable(shared, maxsize=9, loop=loop) as one,
+                rd.to_iterable(shared, maxsize=9, loop=loop) as other,
+            ):
+                return list(one), list(other)
+
+        one, other = await asyncio.to_thread(read)
+        assert one == list(range(500))
+        assert other == list(range(other[0], 500))  # who came late got the newest first
+
+    run(main)
 
 
 def test_every_value_for_a_reader_in_step() -> None:

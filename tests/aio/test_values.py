@@ -63,6 +63,47 @@ def test_for_each_with_latest_draws_the_newest_when_it_was_busy() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("overflow", ["block", "join", "error"])
+def test_for_each_and_iterate_bound_what_waits(overflow: Any) -> None:
+    events = [rd.events.ProviderEvent("p", str(number)) for number in range(20)]
+
+    async def main() -> None:
+        furthest = 0
+
+        async def draw(event: rd.Event) -> None:
+            nonlocal furthest
+            await turns(50)
+            furthest = max(furthest, stream.given - int(event.name))
+
+        stream = Stream(*events)
+        reading = rd.for_each(rd.from_async_iterable(stream), draw, overflow=overflow, maxsize=3)
+        if overflow == "error":
+            with pytest.raises(rd.BufferOverflowError, match="3 values behind"):
+                await reading
+        else:
+            await reading
+            assert furthest == 4
+        stream = Stream(*events)
+        try:
+            async for event in rd.iterate(rd.from_async_iterable(stream), overflow=overflow, maxsize=3):
+                await draw(event)
+        except rd.BufferOverflowError:
+            assert overflow == "error"
+        assert furthest == 4 or overflow == "error"
+
+    run(main)
+
+
+def test_a_policy_that_is_none_is_refused() -> None:
+    async def main() -> None:
+        with pytest.raises(rd.InvalidValueError, match="maxsize"):
+            await rd.for_each(rx.of(1), print, maxsize=0)
+        with pytest.raises(rd.InvalidValueError, match="overflow"):
+            await anext(rd.iterate(rx.of(1), overflow="newest"))  # type: ignore[arg-type]
+
+    run(main)
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_51_for_each_raises_what_the_function_raised_when_the_source_has_closed(asynchronous: bool) -> None:
     async def main() -> None:
@@ -122,6 +163,22 @@ def test_first_value_closes_the_source_and_last_value_reads_to_the_end() -> None
         assert await rd.first_value(rd.from_async_iterable(stream)) == 1
         assert stream.closed == 1
         assert await rd.last_value(rx.of(1, 2, None)) is None
+
+    run(main)
+
+
+def test_first_and_last_value_take_anything_and_slow_nobody() -> None:
+    events = [rd.events.TextDelta(0, str(number)) for number in range(3000)]
+
+    async def main() -> None:
+        assert await rd.first_value(rd.from_async_iterable(Stream(*events))) == events[0]
+        assert await rd.last_value(rd.from_async_iterable(Stream(*events))) == events[-1]
+        stream = Stream(*events)
+        shared = rd.from_async_iterable(stream).pipe(rd.share_events())
+        async with rd.to_async_iterable(shared, "block", maxsize=50) as slow:
+            assert await rd.last_value(shared) == events[-1]
+            assert stream.given == 3000
+            assert [event async for event in slow] == events
 
     run(main)
 
