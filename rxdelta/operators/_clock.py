@@ -61,6 +61,11 @@ class _LoopScheduler(AsyncIOScheduler):
         super().__init__(loop)
         self._own = loop
 
+    @property
+    def now(self) -> datetime:
+        """Rx's goes by the wall clock, which may jump, while its timers go by the loop's."""
+        return datetime.fromtimestamp(self._own.time(), UTC)
+
     def schedule_relative(
         self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:

@@ -8,6 +8,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.operators._paced import PacedLatest
+from rxdelta.operators._stray import unattended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,8 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
     The doors to asyncio (`for_each`, `to_async_iterable`, …) are never busy, because they take values in and let
     their readers have them later: there `overflow="latest"` does what `conflate()` does here.
 
-    An observer that raises on the scheduler ends the subscription, and its exception goes on to whoever runs that.
+    An observer that raises on the scheduler ends the subscription. Its exception is raised by the `for_each` or
+    `async for` that reads the pipeline, and goes on to whoever runs the scheduler where none does.
 
     Args:
         scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
@@ -95,8 +97,5 @@ class _Conflation(PacedLatest[T]):
     def _fire(self, *_: object) -> None:
         with self._lock:
             self._called = False
-        try:
+        with unattended(self._everything, self._session):
             super()._emit()
-        except BaseException:
-            self._everything.dispose()
-            raise

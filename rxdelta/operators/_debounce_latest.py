@@ -34,7 +34,8 @@ def debounce_latest(
 
     Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
     caller waits for another's observer. An observer that raises in a timer ends the subscription; its exception
-    goes on to whoever runs the timer.
+    is raised by the `for_each` or `async for` that reads the pipeline, and goes on to whoever runs the timer where
+    none does.
 
     Args:
         seconds: How long the source must rest.

@@ -63,7 +63,8 @@ class BlockStream(Branch[Block]):
     Hot: it goes on whether anybody listens or not. A late subscriber gets the newest snapshot at once, after the
     end too, and then the end. A subscriber that raises, or leaves, doesn't disturb the others, nor other blocks:
     it is not told any more, and its exception goes once to the running asyncio loop's exception handler, or to
-    the log `rxdelta` where no loop runs.
+    the log `rxdelta` where no loop runs. What was subscribed as a part of a pipeline that a `for_each` or `async for`
+    reads, as by `flat_map`, raises there.
 
     Completes when the block has finished and, if its call has an execution status, that is `completed` or
     `failed`.
@@ -362,7 +363,7 @@ class _Grouping(Split[BlockStream]):
         if not stream._shown:
             self._open[stream] = None
             try:
-                self._observer.on_next(stream)
+                self._announce(stream)
             finally:
                 stream._show(block)
         elif not _same(stream._block, block):

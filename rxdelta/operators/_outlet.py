@@ -33,7 +33,7 @@ class Outlet(Generic[T]):
         self._lock: AbstractContextManager[object] = RLock() if lock is None else lock
         self._values: deque[T] = deque()
         self._end: Callable[[], None] | None = None
-        self._telling = False
+        self.telling = False  # somebody is at it
         self.closed = False  # an end has been said, or nobody listens any more
 
     @property
@@ -46,9 +46,9 @@ class Outlet(Generic[T]):
             if self.closed:
                 return
             self._values.append(value)
-            if self._telling:
+            if self.telling:
                 return
-            self._telling = True
+            self.telling = True
         self._tell()
 
     def on_error(self, error: Exception) -> None:
@@ -90,9 +90,9 @@ class Outlet(Generic[T]):
     def flush(self) -> None:
         """Tell what has been put, unless somebody is at it."""
         with self._lock:
-            if self._telling:
+            if self.telling:
                 return
-            self._telling = True
+            self.telling = True
         self._tell()
 
     def _tell(self) -> None:
@@ -103,13 +103,13 @@ class Outlet(Generic[T]):
                     if not values:
                         end, self._end = self._end, None
                         if end is None:
-                            self._telling = False
+                            self.telling = False
                             return
                         break
                     value = values.popleft()
                 on_next(value)
             end()
         except BaseException:
-            self._telling = False
+            self.telling = False
             raise
-        self._telling = False
+        self.telling = False

@@ -15,6 +15,8 @@ from reactivex.disposable import (
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
+from rxdelta.operators._session import current_session
+from rxdelta.operators._stray import unattended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +44,7 @@ class Paced(Generic[T]):
         self._emitting = False
         self._stopped = False
         self._timer = SerialDisposable()
+        self._session = current_session.get()
 
     def connect(
         self, source: Observable[T], inherited: abc.SchedulerBase | None, owned: abc.DisposableBase
@@ -89,14 +92,11 @@ class Paced(Generic[T]):
         timer.disposable = time.schedule_relative(seconds, self._fire)
 
     def _fire(self, *_: Any) -> None:
-        """The timer's action. An observer that raises here has nobody else who would stop the source."""
+        """The timer's action."""
         with self._lock:
             self._ripen()
-        try:
+        with unattended(self._everything, self._session):
             self._emit()
-        except BaseException:
-            self._everything.dispose()
-            raise
 
     def _ripen(self) -> None:
         """What the passing of time makes due, under the lock."""

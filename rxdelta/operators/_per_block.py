@@ -29,9 +29,9 @@ def per_block(
 
     `fn` is called at a block's start with its `BlockStream` (see `group_by_block`), and what it returns is
     subscribed at once with the subscriber's scheduler, so that nothing is missed. Pipelines may emit on threads
-    of their own: what goes out is serialised. An observer that raises ends the pipeline that emitted; where that
-    was told by the source, its exception goes once to the running asyncio loop's exception handler, or to the log
-    `rxdelta`.
+    of their own: what goes out is serialised. An observer that raises ends the pipeline that emitted. Its exception is
+    raised by the `for_each` or `async for` that reads all this; where none does and the source was telling, it goes
+    once to the running asyncio loop's exception handler, or to the log `rxdelta`.
 
     Completes when the source and all pipelines have completed.
 

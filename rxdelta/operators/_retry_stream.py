@@ -31,6 +31,8 @@ from rxdelta.operators._clock import clock
 from rxdelta.operators._continuation import Continuation, can_be_continued
 from rxdelta.operators._failures import check_wait, exponential_backoff, is_transient
 from rxdelta.operators._outlet import Outlet
+from rxdelta.operators._session import current_session
+from rxdelta.operators._stray import unattended
 from rxdelta.operators._streams import is_over, refusal
 
 if TYPE_CHECKING:
@@ -229,6 +231,7 @@ class _Retrying:
         self._time = time
         self._inherited = inherited
         self._context = copy_context()  # the subscriber's, in which all requests are made
+        self._session = current_session.get()
         self._lock = RLock()
         self._going = self._again = False
         self._failures = 0
@@ -346,11 +349,8 @@ class _Retrying:
     def _waited(self, *_: Any) -> None:
         if self.outlet.closed:
             return
-        try:
+        with unattended(self.everything, self._session):
             self.go()
-        except BaseException:
-            self.everything.dispose()
-            raise
 
 
 class _Attempt:

@@ -176,9 +176,15 @@ class _Run(Generic[T]):
             self.tell(reader)
 
     def tell(self, reader: _Reader[T]) -> None:
-        """An observer that raises isn't told any more; the others don't notice."""
+        """An observer that raises isn't told any more; the others don't notice.
+
+        What is subscribed meanwhile is the reader's own, and not of all of them.
+        """
+        token = current_session.set(reader.session)
         try:
             reader.outlet.flush()
         except Exception as error:
             self.leave(reader)
             report(error, f"a reader of {self._memory.name} raised, and is not told any more", reader.session)
+        finally:
+            current_session.reset(token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,6 +26,8 @@ from rxdelta.core.events import (
 )
 from rxdelta.operators._clock import check_seconds, clock
 from rxdelta.operators._outlet import Outlet
+from rxdelta.operators._session import current_session
+from rxdelta.operators._stray import unattended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +37,8 @@ __all__ = ["stall_timeout"]
 
 T = TypeVar("T")
 
+_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
+_MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
 _PINGS = ("ping", "keepalive")
 _PIECES: Mapping[type[Any], str] = {
     TextDelta: "text",
@@ -63,8 +68,11 @@ def stall_timeout(
     comments and blank lines of server-sent events (behind `parse_sse` they never arrive); a `ProviderEvent` of
     such a name, or an empty delta. What comes exactly when the time is up is in time.
 
-    Stands behind `from_async_iterable`, where it sees every chunk, or behind `decode`. A reader that holds the
-    source up (`overflow="block"`) makes it silent, too. The source is disposed before the error is passed on.
+    Stands behind `from_async_iterable`, where it sees every chunk, or behind `decode`. Time that a reader takes for
+    itself is no silence: while it has no room and the source waits for it (`overflow="block"`), or while an observer
+    works, no time runs out, and `idle` begins anew when it is over. A timer that fires late, because a reader has
+    blocked the loop, looks again before it says that nothing came. The source is disposed before the error is passed
+    on.
 
     Completes with the source.
 
@@ -106,7 +114,7 @@ def stall_timeout(
             time, owned = clock(scheduler, inherited)
             watch = _Watch(observer, limits, is_ping or _is_ping, time)
             everything = CompositeDisposable(
-                Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, owned
+                Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, watch.room(), owned
             )
             watch.upstream.disposable = source.subscribe(
                 watch.on_next, watch.outlet.on_error, watch.outlet.on_completed, scheduler=inherited
@@ -120,7 +128,10 @@ def stall_timeout(
 
 
 class _Watch(Generic[T]):
-    """One subscription's state. A value only notes the time; the timer that finds one since begins again."""
+    """One subscription's state. A value only notes the time; the timer that finds one since begins again.
+
+    The time when the reader had no room is told by its session and measured by our own clock.
+    """
 
     def __init__(
         self,
@@ -132,7 +143,8 @@ class _Watch(Generic[T]):
         self._limits = limits
         self._is_ping = is_ping
         self._time = time
-        self._began = self._heard = time.now
+        self._began = self._heard = self._held = time.now
+        self._session = current_session.get()
         self._any = False  # sign of life
         self._timed = False  # timers run from when the source has been subscribed
         self._snapshot: MessageDelta | None = None
@@ -140,13 +152,17 @@ class _Watch(Generic[T]):
         self.upstream = SingleAssignmentDisposable()
         self.silence, self.total = SerialDisposable(), SerialDisposable()
 
+    def room(self) -> abc.DisposableBase:
+        """Hear of the reader's room."""
+        return Disposable() if self._session is None else self._session.room.watch(self._room_changed)
+
     def begin(self) -> None:
         if self.outlet.closed:
             return
         self._timed = True
         self._start_silence()
         if self._limits["total"] is not None:
-            self._start(self.total, "total", self._began)
+            self._start(self.total, "total", self._left("total"))
 
     def on_next(self, value: T) -> None:
         try:
@@ -154,15 +170,27 @@ class _Watch(Generic[T]):
         except Exception as error:
             self._end(error)
             return
+        first = not ping and not self._any
         if not ping:
-            self._heard = self._time.now
+            self._any = True
             if isinstance(value, MessageDelta):
                 self._snapshot = value
-            if not self._any:
-                self._any = True
-                if self._timed and not self.outlet.closed:
-                    self._start_silence()
         self.outlet.on_next(value)
+        if not ping:
+            self._heard = self._time.now
+        if first and self._timed and not self.outlet.closed:
+            self._start_silence()
+
+    def _room_changed(self) -> None:
+        now = self._time.now
+        if self._has_room():
+            self._began += now - self._held
+            self._heard = now
+        else:
+            self._held = now
+
+    def _has_room(self) -> bool:
+        return self._session is None or self._session.room.is_set()
 
     def _start_silence(self) -> None:
         heard = self._any
@@ -170,33 +198,38 @@ class _Watch(Generic[T]):
         if self._limits[limit] is None:
             self.silence.disposable = Disposable()
         else:
-            self._start(self.silence, limit, self._heard)
+            self._start(self.silence, limit, self._left(limit))
         if heard is not self._any:  # meanwhile, on another thread, whose timer this one may have replaced
             self._start_silence()
 
-    def _start(self, slot: SerialDisposable, limit: str, since: datetime) -> None:
-        """Look when the time is up, counted from `since`."""
+    def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, again: bool = False) -> None:
+        """Look then."""
         timer = SingleAssignmentDisposable()
         slot.disposable = timer
-        left = self._left(limit, since)
-        timer.disposable = self._time.schedule_relative(max(left, 0.0), partial(self._look, slot, limit))
+        due = self._time.now + timedelta(seconds=seconds)
+        look = partial(self._look, slot, limit, due, again)
+        timer.disposable = self._time.schedule_relative(max(seconds, 0.0), look)
 
-    def _left(self, limit: str, since: datetime) -> float:
+    def _left(self, limit: str) -> float:
+        since = self._heard if limit == "idle" else self._began
         return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
 
-    def _look(self, slot: SerialDisposable, limit: str, *_: Any) -> None:
-        since = self._heard if limit == "idle" else self._began
+    def _look(self, slot: SerialDisposable, limit: str, due: datetime, again: bool, *_: Any) -> None:
         if self.outlet.closed or (limit == "first" and self._any):
             return
-        if self._left(limit, since) > 0:
-            self._start(slot, limit, since)
-            return
         seconds = self._limits[limit] or 0.0
-        self._end(
-            StallTimeoutError(
-                _SAID[limit].format(seconds), limit=limit, seconds=seconds, snapshot=self._snapshot
-            )
-        )
+        late = (self._time.now - due).total_seconds()
+        if self.outlet.telling or not self._has_room():
+            self._start(slot, limit, seconds)
+        elif self._left(limit) > 0:
+            self._start(slot, limit, self._left(limit))
+        elif self._session is not None and late > (_MOMENT if again else _ABOUT_NOW):
+            # A reader on the loop has blocked it, and what came meanwhile isn't read yet.
+            self._start(slot, limit, max(_MOMENT, min(late, seconds)), again=True)
+        else:
+            said = _SAID[limit].format(seconds)
+            with unattended(self.upstream, self._session):
+                self._end(StallTimeoutError(said, limit=limit, seconds=seconds, snapshot=self._snapshot))
 
     def _end(self, error: Exception) -> None:
         self.upstream.dispose()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rxdelta.core import as_exception
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from reactivex import abc
+
     from rxdelta.operators._session import Session
 
-__all__ = ["report"]
+__all__ = ["report", "unattended"]
 
 
 def report(error: BaseException, what: str, session: Session | None = None) -> None:
@@ -28,3 +33,17 @@ def report(error: BaseException, what: str, session: Session | None = None) -> N
         logging.getLogger("rxdelta").error(what, exc_info=error)
     else:
         loop.call_exception_handler({"message": what, "exception": error})
+
+
+@contextmanager
+def unattended(subscription: abc.DisposableBase, session: Session | None) -> Generator[None]:
+    """Where no source calls: in a timer, or when a signal comes. What is raised ends the subscription.
+
+    It is raised where the pipeline is read; if it is not read by a session, by whoever has called.
+    """
+    try:
+        yield
+    except BaseException as error:
+        subscription.dispose()
+        if not isinstance(error, Exception) or session is None or not session.fail(error):
+            raise

@@ -33,6 +33,7 @@ from rxdelta.core import (
     to_events,
 )
 from rxdelta.core.events import EVENT_TYPES, AttemptReset, MessageInterrupted, MessageStart, StreamError
+from rxdelta.operators._session import current_session
 from rxdelta.operators._stray import report
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ S = TypeVar("S", bound="Branch[Any]")
 B = TypeVar("B", bound="EventBranch")
 
 
+class _Reader(Generic[T]):
+    """Who has subscribed one of the streams, and in which session: nobody else knows when it raises."""
+
+    __slots__ = ("observer", "session")
+
+    def __init__(self, observer: abc.ObserverBase[T]) -> None:
+        self.observer = observer
+        self.session = current_session.get()
+
+
 class Branch(Observable[T]):
     """One of the streams: hot, but who comes late is told where it is.
 
@@ -55,8 +66,8 @@ class Branch(Observable[T]):
         super().__init__()
         self._split: Split[Any] | None = split  # none once it has ended
         self._failure: Exception | None = None
-        self._leases: dict[abc.ObserverBase[T], abc.DisposableBase] = {}
-        self._observers: tuple[abc.ObserverBase[T], ...] = ()
+        self._leases: dict[_Reader[T], abc.DisposableBase] = {}
+        self._readers: tuple[_Reader[T], ...] = ()
 
     @property
     def _what(self) -> str:
@@ -72,56 +83,54 @@ class Branch(Observable[T]):
         observer: abc.ObserverBase[T],
         scheduler: abc.SchedulerBase | None = None,  # noqa: ARG002
     ) -> abc.DisposableBase:
-        split = self._split
+        split, reader = self._split, _Reader(observer)
         if split is None:
-            self._catch_up(observer)
+            self._catch_up(reader)
             return Disposable()
         with self.lock:
-            self._leases[observer] = split.readers.disposable
-            self._observers = tuple(self._leases)
-        split.uninterrupted(self._catch_up, observer)
-        return Disposable(partial(self._leave, observer))
+            self._leases[reader] = split.readers.disposable
+            self._readers = tuple(self._leases)
+        split.uninterrupted(self._catch_up, reader)
+        return Disposable(partial(self._leave, reader))
 
-    def _catch_up(self, observer: abc.ObserverBase[T]) -> None:
-        told = all(self._tell(observer, partial(observer.on_next, value)) for value in self._so_far())
+    def _catch_up(self, reader: _Reader[T]) -> None:
+        told = all(self._tell(reader, partial(reader.observer.on_next, value)) for value in self._so_far())
         if told and self._split is None:
-            self._tell_end(observer)
+            self._tell_end(reader)
 
     def _emit(self, value: T) -> None:
-        for observer in self._observers:  # who subscribes meanwhile has caught up with this value
+        for reader in self._readers:  # who subscribes meanwhile has caught up with this value
             try:
-                observer.on_next(value)
+                reader.observer.on_next(value)
             except Exception as error:
-                self._drop(observer, error)
+                self._drop(reader, error)
 
     def _end(self, failure: Exception | None) -> None:
         self._split, self._failure = None, failure
-        for observer in self._observers:
-            self._tell_end(observer)
+        for reader in self._readers:
+            self._tell_end(reader)
 
-    def _tell_end(self, observer: abc.ObserverBase[T]) -> None:
-        failure = self._failure
-        self._tell(
-            observer, observer.on_completed if failure is None else partial(observer.on_error, failure)
-        )
+    def _tell_end(self, reader: _Reader[T]) -> None:
+        failure, observer = self._failure, reader.observer
+        self._tell(reader, observer.on_completed if failure is None else partial(observer.on_error, failure))
 
-    def _tell(self, observer: abc.ObserverBase[T], notify: Callable[[], None]) -> bool:
+    def _tell(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
         """Whether it could be told."""
         try:
             notify()
         except Exception as error:
-            self._drop(observer, error)
+            self._drop(reader, error)
             return False
         return True
 
-    def _drop(self, observer: abc.ObserverBase[T], error: Exception) -> None:
-        self._leave(observer)
-        report(error, f"a subscriber of {self._what} raised, and is not told any more")
+    def _drop(self, reader: _Reader[T], error: Exception) -> None:
+        self._leave(reader)
+        report(error, f"a subscriber of {self._what} raised, and is not told any more", reader.session)
 
-    def _leave(self, observer: abc.ObserverBase[T]) -> None:
+    def _leave(self, reader: _Reader[T]) -> None:
         with self.lock:
-            lease = self._leases.pop(observer, None)
-            self._observers = tuple(self._leases)
+            lease = self._leases.pop(reader, None)
+            self._readers = tuple(self._leases)
         if lease is not None:
             lease.dispose()
 
@@ -136,6 +145,7 @@ class Split(Generic[S]):
         self._unread = False  # the streams' stream: whoever reads on will not hear of new ones
         self._busy = False
         self._waiting: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._session = current_session.get()
         self._upstream = SingleAssignmentDisposable()
         self.readers = RefCountDisposable(CompositeDisposable(Disposable(self._abandon), self._upstream))
 
@@ -193,6 +203,14 @@ class Split(Generic[S]):
 
     def _forget(self) -> None:
         """Free what was kept for the streams."""
+
+    def _announce(self, stream: S) -> None:
+        """Who subscribes the stream at once, in whatever context the event comes, reads for the same session."""
+        token = current_session.set(self._session)
+        try:
+            self._observer.on_next(stream)
+        finally:
+            current_session.reset(token)
 
     def _close(self, stream: S, failure: Exception | None = None) -> None:
         self._open.pop(stream, None)
@@ -293,7 +311,7 @@ class EventSplit(Split[B]):
 
     def _begin(self, stream: B, first: Sequence[Event] = ()) -> None:
         self._open[stream] = None
-        self._observer.on_next(stream)
+        self._announce(stream)
         for event in first:
             self._give(stream, event)
 

@@ -32,8 +32,8 @@ def throttle_latest(
 
     Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
     caller waits for another's observer. An observer that raises in a timer ends the subscription; its
-    exception goes on to whoever runs the timer (the asyncio loop's exception handler,
-    `threading.excepthook`).
+    exception is raised by the `for_each` or `async for` that reads the pipeline, and goes on to whoever runs the
+    timer (the asyncio loop's exception handler, `threading.excepthook`) where none does.
 
     Args:
         seconds: The least time between two emissions.

@@ -15,6 +15,8 @@ from reactivex.disposable import (
 
 from rxdelta.operators._clock import check_seconds, clock
 from rxdelta.operators._outlet import Outlet
+from rxdelta.operators._session import current_session
+from rxdelta.operators._stray import unattended
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ class _Writing:
         self._keep_alive = keep_alive
         self._time = time
         self._frames = 0
+        self._session = current_session.get()
         self.timer = SerialDisposable()
 
     def stop(self) -> None:
@@ -101,11 +104,8 @@ class _Writing:
 
     def _after_silence(self, frames: int, *_: Any) -> None:
         if self._frames == frames:
-            try:
+            with unattended(self.everything, self._session):
                 self._out.on_next(KEEP_ALIVE)
-            except BaseException:  # nobody else would stop the source
-                self.everything.dispose()
-                raise
         self.wait()
 
     def on_next(self, frame: Any) -> None:

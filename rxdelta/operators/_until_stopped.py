@@ -14,6 +14,8 @@ from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignme
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
 from rxdelta.operators._outlet import Outlet
+from rxdelta.operators._session import current_session
+from rxdelta.operators._stray import unattended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +103,7 @@ class _Until:
         self._reason = reason
         self.outlet = Outlet(observer)
         self.upstream = SingleAssignmentDisposable()
+        self._session = current_session.get()
 
     def on_next(self, event: Event) -> None:
         if type(event) in EVENT_TYPES:
@@ -120,11 +123,13 @@ class _Until:
 
     def stop(self, said: object = None) -> None:
         self.upstream.dispose()
-        self.outlet.finish(MessageInterrupted(said if isinstance(said, str) and said else self._reason))
+        with unattended(self.upstream, self._session):
+            self.outlet.finish(MessageInterrupted(said if isinstance(said, str) and said else self._reason))
 
     def fail(self, error: Exception) -> None:
         self.upstream.dispose()
-        self.outlet.on_error(error)
+        with unattended(self.upstream, self._session):
+            self.outlet.on_error(error)
 
 
 def _waits(signal: object) -> TypeGuard[_Waits]:

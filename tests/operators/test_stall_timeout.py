@@ -13,18 +13,20 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable, abc
+from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
-from support.loops import Stream
+from support.loops import Stream, turns
 from support.loops import run as run_loop
 from support.marbles import BOOM, marbles, run
+from support.virtual_loop import block, run_virtually
 
 import rxdelta as rd
 from rxdelta.operators import _clock, _stall_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from reactivex.testing.recorded import Recorded
 
@@ -315,6 +317,157 @@ def test_58_a_loop_that_is_closed_leaves_no_timer_behind() -> None:
     source.on_next(1)
     subscription.dispose()
     assert source.observers == []
+
+
+# A reader that takes its time.
+
+
+class Requests:
+    """A provider that answers at once, and how often it was asked."""
+
+    def __init__(self, chunks: int, gap: float = 0.0) -> None:
+        self.made = 0
+        self.chunks, self.gap = chunks, gap
+
+    def __call__(self) -> Observable[rd.Event]:
+        self.made += 1
+        return rd.from_async_iterable(self.answer).pipe(rd.stall_timeout(idle=10), rd.decode("openai-chat"))
+
+    async def answer(self) -> AsyncIterator[dict[str, Any]]:
+        for number in range(self.chunks):
+            reason = "stop" if number == self.chunks - 1 else None
+            yield {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": reason}]}
+            await asyncio.sleep(self.gap)
+
+    def events(self) -> Observable[rd.Event]:
+        return rd.retry_stream(self, backoff=lambda failures, error: 0)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("maxsize", [1, 7])
+def test_a_slow_reader_pays_once_and_loses_nothing(maxsize: int, shared: bool) -> None:
+    requests = Requests(100)
+
+    async def main() -> rd.Message:
+        events = requests.events().pipe(*[rd.share_events()] * shared)
+        said: list[rd.Event] = []
+        async for event in rd.iterate(events, maxsize=maxsize):
+            said.append(event)
+            if len(said) in (5, 40, 41, 80):
+                await asyncio.sleep(25)
+        assert not any(isinstance(event, ev.AttemptReset) for event in said)
+        return rx.from_iterable(said).pipe(rd.scan_deltas(), rd.to_message()).run()
+
+    assert run_virtually(main).text == "x" * 100
+    assert requests.made == 1
+
+
+@pytest.mark.parametrize("blocked", [25.0, 9.5, 10.0, 10.0001])
+@pytest.mark.parametrize("of", ["the door", "the pipeline"])
+def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(blocked: float, of: str) -> None:
+    requests = Requests(100, gap=1)
+    drawn: list[rd.Event] = []
+
+    def draw(event: rd.Event) -> None:
+        drawn.append(event)
+        if len(drawn) in (5, 6, 40):
+            block(blocked)
+
+    async def main() -> None:
+        if of == "the door":
+            await rd.for_each(requests.events(), draw)
+        else:
+            await rd.last_value(requests.events().pipe(ops.do_action(draw)))
+
+    run_virtually(main)
+    assert len(drawn) > 100
+    assert requests.made == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "at", "limit"),
+    [
+        pytest.param({"idle": 10}, 50 + 10, "idle", id="idle begins anew"),
+        pytest.param({"total": 40}, 50 + 40, "total", id="total stands still"),
+        pytest.param({"first": 40}, None, None, id="a first that came"),
+    ],
+)
+def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: Any, limit: Any) -> None:
+    async def answer() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+        await asyncio.sleep(200)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        source = rd.from_async_iterable(answer).pipe(rd.stall_timeout(**limits))
+        async with rd.to_async_iterable(source, maxsize=1) as values:
+            await asyncio.sleep(50)
+            assert await anext(values) == 1
+            if at is None:
+                assert [value async for value in values] == [2]
+                return
+            assert await anext(values) == 2
+            await asyncio.sleep(5)
+            with pytest.raises(rd.StallTimeoutError) as raised:
+                await anext(values)
+            assert (loop.time(), raised.value.limit) == (pytest.approx(at, abs=0.05), limit)
+
+    run_virtually(main)
+
+
+def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
+    async def late() -> AsyncIterator[int]:
+        await asyncio.sleep(3)
+        yield 2
+
+    async def main() -> None:
+        second = rd.from_async_iterable(late).pipe(rd.stall_timeout(first=5, total=6))
+        async with rd.to_async_iterable(rx.concat(rx.of(1), second), maxsize=1) as values:
+            await asyncio.sleep(20)
+            assert [value async for value in values] == [1, 2]
+
+    run_virtually(main)
+
+
+def test_a_pause_is_measured_by_the_operators_own_clock() -> None:
+    scheduler = TestScheduler()
+
+    async def main() -> None:
+        stream = Stream({"n": 1}, {"n": 2}, hold=True)
+        watched = rd.from_async_iterable(stream).pipe(rd.stall_timeout(idle=4, scheduler=scheduler))
+        async with rd.to_async_iterable(watched, maxsize=1) as values:
+            await turns()
+            scheduler.advance_to(100)  # and the reader has no room
+            assert await anext(values) == {"n": 1}
+            await turns()
+            scheduler.advance_to(200)
+            assert await anext(values) == {"n": 2}
+            await turns()
+            scheduler.advance_to(204)
+            with pytest.raises(rd.StallTimeoutError):
+                await anext(values)
+
+    run_loop(main)
+
+
+def test_an_observer_that_works_on_the_sources_thread_is_no_silence() -> None:
+    scheduler = TestScheduler()
+    source = Subject[str]()
+    got: list[Any] = []
+
+    def draw(value: str) -> None:
+        got.append(value)
+        scheduler.advance_by(50)
+
+    source.pipe(rd.stall_timeout(idle=4)).subscribe(draw, got.append, scheduler=scheduler)
+    source.on_next("a")
+    scheduler.advance_by(3)
+    source.on_next("b")
+    scheduler.advance_by(3)
+    assert got == ["a", "b"]
+    scheduler.advance_by(2)
+    assert isinstance(got[2], rd.StallTimeoutError)
 
 
 @pytest.mark.parametrize("limits", [{}, {"idle": 0}, {"first": -1}, {"total": float("nan")}, {"idle": True}])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["run_virtually"]
+__all__ = ["block", "run_virtually"]
 
 T = TypeVar("T")
 
@@ -41,3 +41,9 @@ def run_virtually(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What `main()` returns. Everything runs on one thread, and takes no time but what it sleeps."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(main())
+
+
+def block(seconds: float) -> None:
+    """Keep the loop busy for so long, as `time.sleep` would."""
+    loop: Any = asyncio.get_running_loop()
+    loop._jumping.now += seconds
