@@ -14,6 +14,7 @@ from rxdelta.operators._group_by_message import MessageStream, group_by_message
 from rxdelta.operators._json_items import json_items
 from rxdelta.operators._metrics import StreamMetrics
 from rxdelta.operators._on_settled import Outcome, on_settled
+from rxdelta.operators._paced import dropped as dropped
 from rxdelta.operators._parse_ndjson import parse_ndjson
 from rxdelta.operators._parse_sse import parse_sse
 from rxdelta.operators._partial import Partial
@@ -23,7 +24,6 @@ from rxdelta.operators._per_block import per_block
 from rxdelta.operators._retry_stream import retry_stream
 from rxdelta.operators._run_tools import run_tools
 from rxdelta.operators._scan_deltas import scan_deltas
-from rxdelta.operators._paced import dropped as dropped
 from rxdelta.operators._session import Pump as Pump
 from rxdelta.operators._session import Room as Room
 from rxdelta.operators._session import current_session as current_session

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 from support.loops import run
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.aio import _to_async_iterable
 from rxdelta.aio._to_async_iterable import Inbox
 from rxdelta.asgi import EventStreamResponse, _event_stream, _open_streams, end_streams
 
@@ -405,6 +407,53 @@ def test_a_slow_reader_holds_up_nobody_who_reads_the_same_source(lengths: dict[s
             assert max(map(max, lengths.values())) <= 8
             assert len(text(await rest(slow))) == 500_000
             slow.close()
+
+    run(main)
+
+
+@pytest.mark.parametrize("far", [100, 8_192])
+def test_a_reader_who_is_stuck_starves_nobody_who_reads_the_same_source_and_little_is_queued_for_him(
+    far: int, lengths: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By events that can't be joined. Who is so far behind that he is ended is told so."""
+    monkeypatch.setitem(_to_async_iterable._FAR, "join", far)
+    scope: Any = {
+        "type": "http",
+        "asgi": {"spec_version": "2.4"},
+        "method": "GET",
+        "path": "/",
+        "headers": [],
+    }
+    reads_again, never = asyncio.Event(), asyncio.Event()
+    bodies = {"stuck": b"", "quick": b""}
+
+    async def main() -> None:
+        news = [ev.ProviderEvent("somebody", str(number)) for number in range(3000)]
+        provider = Provider(*BEGUN, *news, hold=False)
+        shared = rd.from_async_iterable(lambda: provider()).pipe(rd.share_events())
+
+        async def answer(who: str) -> None:
+            async def send(message: Any) -> None:
+                if who == "stuck" and message.get("body"):
+                    await reads_again.wait()
+                bodies[who] += message.get("body", b"")
+
+            told = ops.map(lambda event: {"type": getattr(event, "name", event.event)})
+            await EventStreamResponse(shared, told)(scope, never.wait, send)  # type: ignore[arg-type]
+
+        stuck = asyncio.create_task(answer("stuck"))
+        await answer("quick")
+        whole = [*(event.event for event in BEGUN), *map(str, range(3000)), *(event.event for event in ENDED)]
+        assert kinds(bodies["quick"])[-2900:] == whole[-2900:]  # all that came after it had
+        assert max(lengths["join"]) <= 1024 + far
+        reads_again.set()
+        if far == 100:
+            with pytest.raises(rd.BufferOverflowError, match="1,124 values behind the others"):
+                await stuck
+        else:
+            await stuck
+        assert kinds(bodies["stuck"]) == whole[: len(kinds(bodies["stuck"]))]
+        assert len(kinds(bodies["stuck"])) >= min(1024 + far, len(whole))
 
     run(main)
 
