@@ -13,12 +13,15 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import rxdelta as rd
 from rxdelta.testing import sample_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = [
@@ -83,6 +86,28 @@ def test_examples_on_pages_run(code: str, capsys: pytest.CaptureFixture[str]) ->
             await result
 
     asyncio.run(run())
+
+
+def test_the_guides_first_two_examples_run_one_after_the_other_lose_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    first, second, *_ = re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
+
+    async def chunks() -> AsyncIterator[dict[str, Any]]:
+        for piece in ("Hel", "lo", "!"):
+            yield {"choices": [{"index": 0, "delta": {"content": piece}}]}
+
+    async def run() -> dict[str, Any]:
+        space = {**names(), "chunks": chunks()}
+        for code in (first, second):
+            compiled = compile(code, "guide", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            result = eval(compiled, space)
+            if inspect.isawaitable(result):
+                await result
+        return space
+
+    assert asyncio.run(run())["snapshot"].text == "Hello!"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)

@@ -36,7 +36,9 @@ class EventStreamResponse(StreamingResponse):
 
     The pipeline is subscribed when the response is sent, once. Each event is encoded and sent as it comes. While the
     reader is slower than the events are, those that wait are joined (`overflow="join"`), so it gets fewer, larger
-    deltas: neither the provider nor another reader of a shared source waits for it, and what is queued doesn't grow.
+    deltas: neither the provider nor another reader of a shared source waits for it, and what is queued doesn't grow. What
+    can't be joined, such as a provider's own events, waits in a bounded queue: the source waits for its only reader; one
+    whom the others of a shared source leave far behind is told a `BufferOverflowError`.
 
     When the reader leaves, the pipeline is disposed at once, and with it the provider's request, whether or not
     anything is being sent; the response has ended when its sources have closed. When the server stops, the stream

@@ -32,9 +32,9 @@ def share_events(
     what had come, and a `StreamInterrupted`: a paid request is never repeated by accident.
 
     Stands behind `run_tools`, or each reader would run the tools. Each reader reads at its own pace, by the door
-    through which it reads, as with `share_latest`: `overflow="buffer"` queues for that one, `error` ends it
-    alone, `block` makes the source wait, and all readers with it. (`latest` is for snapshots.) A reader that
-    raises is not told any more; the others don't notice. Readers may come, go and read on several threads.
+    through which it reads, as with `share_latest`: the source waits only while none of them has room. (`latest` is
+    for snapshots.) A reader that raises is not told any more; the others don't notice. Readers may come, go and
+    read on several threads.
 
     Completes with the source, also for those who come later, after all that had come.
 

@@ -25,10 +25,10 @@ def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Obse
     source; the last who leaves disposes it, and whoever comes after that gets the newest value and a
     `StreamInterrupted`: a paid request is never repeated by accident.
 
-    Each reader reads at its own pace, by the door through which it reads: `to_async_iterable(shared,
-    overflow=…)` and its kin give a slow one the `latest` value, a `buffer`, an `error`, or make the source
-    wait (`block`). That holds up every reader, since there is one source: it goes as fast as the slowest one
-    that blocks. An observer of your own is called by the source and holds it up while it works.
+    Each reader reads at its own pace, by the door through which it reads: `to_async_iterable(shared)` and its kin
+    queue for a slow one (`block`), or give it the `latest` value, or an `error`. The source waits only while none
+    of its readers has room, so that one which is stuck, or is read later, holds up nobody; see there for what is
+    queued at most. An observer of your own is called by the source and holds it up while it works.
 
     One that raises is not told any more, and its exception goes once to its `for_each` or `async for`, or
     where it has none to the loop's exception handler or the log; the others don't notice. Readers may come,

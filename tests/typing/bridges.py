@@ -30,6 +30,17 @@ def doors_out(snapshots: Observable[rd.MessageDelta], texts: Observable[str]) ->
     with rd.to_iterable(texts, overflow="block", maxsize=3) as words:
         for word in words:
             assert_type(word, str)
+    assert_type(rd.iterate(texts, overflow="error", maxsize=3), AsyncIterator[str])
+
+
+async def reading(snapshots: Observable[rd.MessageDelta]) -> None:
+    async with rd.to_async_iterable(snapshots, maxsize=3) as values:
+        assert_type(values, AsyncIterator[rd.MessageDelta])
+    await rd.for_each(snapshots, show, overflow="latest", maxsize=3)
+    assert_type(await rd.last_value(snapshots), rd.MessageDelta)
+
+
+def show(snapshot: rd.MessageDelta) -> None: ...
 
 
 def measuring(events: Observable[rd.Event], snapshots: Observable[rd.MessageDelta]) -> None:
@@ -51,6 +62,7 @@ async def store(metrics: rd.StreamMetrics) -> None: ...
 
 
 def wrong(snapshots: Observable[rd.MessageDelta]) -> None:
+    rd.iterate(snapshots, maxsize="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.to_iterable(snapshots, "newest")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     snapshots.pipe(rd.tap_metrics(lambda: None))  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]
     rd.from_iterable(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
