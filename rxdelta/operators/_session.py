@@ -102,59 +102,75 @@ class Session(Protocol):
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
 
 
+class _Reader:
+    """One of those who read a shared source."""
+
+    __slots__ = ("is_near", "session", "watching")
+
+    def __init__(self, session: Session, watching: abc.DisposableBase, is_near: bool) -> None:
+        self.session = session
+        self.watching = watching
+        self.is_near = is_near  # on the source's loop
+
+
 class SharedSession:
     """The readers of one shared source, as its pumps see them: there is room while any of them has room.
 
-    So a reader that takes nothing, or that is read after another, holds nobody up. A reader that can't be asked (an
-    observer of somebody's own, or one on another loop than the source's) always has room.
+    So a reader that takes nothing, or that is read after another, holds nobody up. An observer of somebody's own, who
+    has no session, always has room.
 
-    A pump belongs to each of them, so that the last one who leaves can wait until it has closed.
+    A pump belongs to each of them, so that the last one who leaves can wait until it has closed; not to those on
+    another loop, where nobody can wait for it.
     """
 
     def __init__(self) -> None:
         self._loop = _running_loop()
-        self._readers: tuple[tuple[Session, abc.DisposableBase], ...] = ()
-        self._others = 0  # that can't be asked
+        self._readers: tuple[_Reader, ...] = ()
+        self._others = 0  # who have no session
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
         self.room = Room(self._any_has_room, self._loop)
 
-    def join(self, reader: Session | None) -> None:
-        if reader is None or self._loop is None or self._loop is not _running_loop():
+    def join(self, session: Session | None) -> None:
+        if session is None:
             self._others += 1
         else:
-            self._readers = (*self._readers, (reader, reader.room.watch(self.room.update)))
-            for pump in self._pumps:
-                reader.sign_in(pump)
+            is_near = self._loop is not None and self._loop is _running_loop()
+            reader = _Reader(session, session.room.watch(self.room.update), is_near)
+            self._readers = (*self._readers, reader)
+            if is_near:
+                for pump in self._pumps:
+                    session.sign_in(pump)
         self.room.update()
 
-    def leave(self, reader: Session | None) -> None:
-        place = next((place for place, (one, _) in enumerate(self._readers) if one is reader), None)
-        if place is None:
+    def leave(self, session: Session | None) -> None:
+        if session is None:
             self._others -= 1
         else:
-            self._readers[place][1].dispose()
-            self._readers = self._readers[:place] + self._readers[place + 1 :]
+            left = next(reader for reader in self._readers if reader.session is session)
+            left.watching.dispose()
+            self._readers = tuple(reader for reader in self._readers if reader is not left)
         self.room.update()
 
     def sign_in(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
-        for reader, _ in self._readers:
-            reader.sign_in(pump)
+        for reader in self._readers:
+            if reader.is_near:
+                reader.session.sign_in(pump)
 
     def fail(self, error: Exception) -> bool:
-        told = [reader.fail(error) for reader, _ in self._readers]
+        told = [reader.session.fail(error) for reader in self._readers]
         return any(told)
 
     def overtaken(self) -> None:
         """Those who have no room have just been given more. A source that can't wait is nobody's fault."""
         if self._slow and self._pumps:
-            for reader in self._slow:
-                reader.overtaken()
+            for session in self._slow:
+                session.overtaken()
 
     def _any_has_room(self) -> bool:
-        self._slow = tuple(reader for reader, _ in self._readers if not reader.room.is_set())
+        self._slow = tuple(reader.session for reader in self._readers if not reader.session.room.is_set())
         return self._others > 0 or not self._readers or len(self._slow) < len(self._readers)
 
 

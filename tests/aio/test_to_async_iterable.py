@@ -446,25 +446,46 @@ def test_a_shared_source_waits_only_while_none_of_its_readers_has_room() -> None
     run(main)
 
 
-@pytest.mark.parametrize("reader", ["observer", "other loop"])
-def test_a_reader_that_cannot_be_asked_always_has_room(reader: str) -> None:
-    got: list[int] = []
-
+def test_an_observer_of_ones_own_always_has_room() -> None:
     async def main() -> None:
+        got: list[int] = []
         stream = Stream(*range(100))
         shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
         async with rd.to_async_iterable(shared, maxsize=3) as slow:
-            if reader == "observer":
-                shared.subscribe(got.append)
-                await turns(200)
-            else:
-                await asyncio.to_thread(asyncio.run, rd.for_each(shared, got.append))
-            assert got == list(range(100))[-len(got) :]
-            assert stream.given == 100
+            await turns(200)
+            assert stream.given == 3
+            shared.subscribe(got.append)
+            await turns(200)
+            assert (stream.given, got) == (100, list(range(2, 100)))
             assert await drain(slow) == list(range(100))
 
     run(main)
-    assert got
+
+
+def test_a_reader_on_another_loop_is_waited_for_too_and_holds_up_nobody() -> None:
+    async def main() -> None:
+        stream = Stream(*range(100))
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest())
+        entered, go_on = threading.Event(), threading.Event()
+
+        async def elsewhere() -> list[int]:
+            async with rd.to_async_iterable(shared, maxsize=8) as values:
+                entered.set()
+                go_on.wait()
+                return await drain(values)
+
+        async with rd.to_async_iterable(shared, maxsize=3) as here:
+            await turns(200)
+            reading = asyncio.ensure_future(asyncio.to_thread(asyncio.run, elsewhere()))
+            while not entered.is_set():
+                await asyncio.sleep(0)
+            await turns(200)
+            assert stream.given == 10  # the newest, and seven more
+            go_on.set()
+            assert await reading == list(range(2, 100))
+            assert await drain(here) == list(range(100))
+
+    run(main)
 
 
 def test_a_reader_whose_values_come_by_another_thread_does_not_leave_a_shared_source_waiting() -> None:
