@@ -69,7 +69,11 @@ class Room:
         who = object()
         with self._lock:
             self._watching[who] = call
-        return Disposable(partial(self._watching.pop, who, None))
+        return Disposable(partial(self._forget, who))
+
+    def _forget(self, who: object) -> None:
+        with self._lock:
+            self._watching.pop(who, None)
 
     def _wake(self) -> None:
         """An asyncio event must not be set on another thread."""

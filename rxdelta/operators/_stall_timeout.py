@@ -204,11 +204,12 @@ class _Watch(Generic[T]):
 
     def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, again: bool = False) -> None:
         """Look then."""
+        seconds = max(seconds, 0.0)
         timer = SingleAssignmentDisposable()
         slot.disposable = timer
         due = self._time.now + timedelta(seconds=seconds)
         look = partial(self._look, slot, limit, due, again)
-        timer.disposable = self._time.schedule_relative(max(seconds, 0.0), look)
+        timer.disposable = self._time.schedule_relative(seconds, look)
 
     def _left(self, limit: str) -> float:
         since = self._heard if limit == "idle" else self._began

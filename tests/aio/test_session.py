@@ -15,6 +15,7 @@ from reactivex.subject import Subject
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
+from rxdelta.operators import Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -287,3 +288,26 @@ def test_a_branch_that_somebody_subscribes_for_himself_is_no_part_of_the_reading
 
     run_virtually(main)
     assert [report["exception"] for report in reports] == [BOOM]
+
+
+def test_a_reader_that_reads_just_when_it_is_found_full_has_room() -> None:
+    waiting = [1]
+    room = Room(lambda: not waiting, None)
+    changes: list[bool] = []
+    room.watch(lambda: changes.append(room.is_set()))
+    room.watch(waiting.clear)  # as another thread may, which has seen that there was room
+    room.update()
+    assert room.is_set()
+    assert changes == [False, True]
+
+
+def test_a_reading_forgets_the_shared_sources_that_it_has_read() -> None:
+    async def main() -> None:
+        sources = [rx.of(number).pipe(rd.share_latest()) for number in range(20)]
+        reading = rd.to_async_iterable(rx.concat(*sources, rx.never()))
+        async with reading as values:
+            assert [await anext(values) for _ in sources] == list(range(20))
+            inbox: Any = reading._inbox
+            assert not inbox.session.room._watching
+
+    run_virtually(main)
