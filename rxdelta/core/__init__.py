@@ -23,10 +23,10 @@ from rxdelta.core._errors import (
     described,
     quote,
 )
-from rxdelta.core._fold import BlockFold, Fold, apply_event
+from rxdelta.core._fold import BlockFold, Fold, apply_event, begins_another
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._lifecycle import Lifecycle
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits
 from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
@@ -42,6 +42,7 @@ __all__ = [
     "Block",
     "BlockFold",
     "BufferOverflowError",
+    "ByChoice",
     "Citation",
     "ContentPart",
     "EmptyStreamError",
@@ -75,6 +76,7 @@ __all__ = [
     "UnknownWireFormatError",
     "apply_event",
     "as_exception",
+    "begins_another",
     "block_from_wire",
     "block_to_wire",
     "clean_text",

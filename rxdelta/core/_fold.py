@@ -3,7 +3,7 @@
 Lenient by design. What the protocol forbids is ignored where it would damage a block (a delta before its
 block's start, after its end, or of another kind), and taken at its word where it can be (a second start
 resets the block, a second finish overrules the first). `rxdelta.operators.validate` is for those who want to
-know.
+know. One thing is refused: the start of another message, since its blocks would be woven into this one's.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core._text import GrowingText
 
-__all__ = ["BlockFold", "Fold", "apply_event", "grows_by"]
+__all__ = ["BlockFold", "Fold", "apply_event", "begins_another", "grows_by"]
 
 Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
 """The deltas whose pieces are appended."""
@@ -71,6 +71,22 @@ _CUT = {
     "length": "the message was cut short by the token limit while the call was open",
     "interrupted": "the message was interrupted while the call was open",
 }
+
+
+def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
+    """Whether a start begins another message than the one of its choice that is being read.
+
+    A fold, which reads one message, refuses such a start; who reads a conversation is done with the message.
+    Some gateways have one id for all messages, or none, so an id says that two starts are of one message only
+    while that message is open.
+
+    Args:
+        start: The start that has come.
+        id: The message's id, as far as it is known.
+        begun: Whether the message has had its start and a block. Before that the first id wins.
+        over: Whether it has finished, or was interrupted.
+    """
+    return over or (begun and (start.id is None or start.id != id))
 
 
 def grows_by(block: Block) -> type[Growth]:
@@ -219,7 +235,7 @@ class Fold:
         self._limits = limits
         self._choice = choice if snapshot is None or choice is not None else snapshot.choice
         if snapshot is None:
-            snapshot = make_delta(Head(role="assistant", choice=choice or 0), ())
+            snapshot = make_delta(Head(role="assistant", choice=choice or 0, started=False), ())
         self._load(snapshot)
 
     def _load(self, snapshot: MessageDelta) -> None:
@@ -240,7 +256,7 @@ class Fold:
 
         Raises:
             ProviderError: The event is a `StreamError`.
-            ProtocolError: A second message begins after this one has finished.
+            ProtocolError: Another message begins; see `begins_another`.
             LimitExceededError: An index that is too large, too many blocks, or one too large.
             InvalidValueError: It is no event at all.
         """
@@ -294,6 +310,20 @@ class Fold:
             error.snapshot = self.snapshot
             raise
 
+    def begins_another(self, event: Event | MessageDelta) -> bool:
+        """Whether the event is the start of another message, which `step` refuses."""
+        head = self._head
+        return (
+            isinstance(event, MessageStart)
+            and event.choice == head.choice
+            and begins_another(
+                event,
+                id=head.id,
+                begun=head.started and bool(self._blocks),
+                over=head.status != "incomplete",
+            )
+        )
+
     def _show(self, **head: Any) -> MessageDelta:
         if head:
             self._head = attrs.evolve(self._head, **head)
@@ -340,14 +370,16 @@ class Fold:
 
     def _message_start(self, event: MessageStart) -> MessageDelta:
         head = self._head
-        if head.status != "incomplete":
-            if event.id is not None and event.id == head.id:
-                return self.snapshot
+        if self.begins_another(event):
+            when = (
+                "while the first is open" if head.status == "incomplete" else "after the first has finished"
+            )
             raise ProtocolError(
-                "a second message begins after the first has finished; split a conversation with group_by_message()",
+                f"a second message begins {when}; split a conversation with group_by_message()",
                 violation="duplicate_message_start",
             )
         return self._show(
+            started=head.started or not event.assumed,
             id=event.id if head.id is None else head.id,
             model=event.model if head.model is None else head.model,
             usage=event.usage if head.usage is None else head.usage,
@@ -417,11 +449,10 @@ class Fold:
     def _attempt_reset(self, event: AttemptReset) -> MessageDelta:
         head = self._head
         failed = add_attempt(head.failed_usage, event.usage or head.usage)
-        self._load(
-            make_delta(
-                Head(role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed), ()
-            )
+        fresh = Head(
+            role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed, started=False
         )
+        self._load(make_delta(fresh, ()))
         return self.snapshot
 
     def _merge(self, delta: MessageDelta) -> MessageDelta:
@@ -469,7 +500,8 @@ def apply_event(snapshot: MessageDelta | None, event: Event) -> MessageDelta:
 
     Raises:
         ProviderError: The event is a `StreamError`; the error's `.snapshot` is `snapshot`.
-        ProtocolError: A second message begins after this one has finished.
+        ProtocolError: Another message begins: a start comes after the end, or once a block has begun, unless
+            it repeats the message's own id.
         LimitExceededError: An index that is too large, too many blocks, or one too large.
         InvalidValueError: It is no event at all.
 

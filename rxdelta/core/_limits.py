@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import attrs
 
-__all__ = ["DEFAULT_LIMITS", "Limits"]
+from rxdelta.core._errors import LimitExceededError
+
+__all__ = ["DEFAULT_LIMITS", "ByChoice", "Limits"]
+
+T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -21,6 +27,8 @@ class Limits:
     """A block's index must be below this. Indexes are keys, so a large one costs no memory."""
     blocks: int = 65_536
     """Blocks in one message."""
+    choices: int = 1_024
+    """Alternative replies in one stream."""
     block_chars: int = 64 * 2**20
     """Characters in one block: text, reasoning, arguments, media."""
     json_depth: int = 200
@@ -30,3 +38,22 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class ByChoice(dict[int, T]):
+    """What is remembered for each choice of a stream: of so many as `Limits.choices` allows.
+
+    Raises:
+        LimitExceededError: One more is put in.
+    """
+
+    __slots__ = ("_most",)
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__()
+        self._most = limits.choices
+
+    def __setitem__(self, choice: int, value: T) -> None:
+        if len(self) >= self._most and choice not in self:
+            raise LimitExceededError.of("choices", self._most, "the number of choices")
+        super().__setitem__(choice, value)

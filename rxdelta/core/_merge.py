@@ -51,7 +51,7 @@ def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> Me
         '{"a":1}'
     """
     if primary is None:
-        primary = make_delta(Head(role="assistant", choice=getattr(delta, "choice", 0)), ())
+        primary = make_delta(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
     if isinstance(delta, StreamError):
         return primary
     if not isinstance(delta, MessageDelta):

@@ -75,6 +75,8 @@ class Head:
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    started: bool = attrs.field(default=True, eq=False)
+    """Whether a `MessageStart` has come in this attempt. Of a reply that was made, or read, it is taken for granted."""
 
 
 def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:

@@ -48,7 +48,10 @@ def to_events(snapshot: MessageDelta) -> list[Event]:
     found: list[Event] = []
     if snapshot.attempt or snapshot.failed_usage:
         found.append(AttemptReset(snapshot.attempt, usage=snapshot.failed_usage))
-    found.append(MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice))
+    assumed = not snapshot._head.started
+    found.append(
+        MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice, assumed=assumed)
+    )
     for index, block in _indexed(snapshot.blocks):
         found += _block_events(index, block, choice, ended)
     if interrupted:

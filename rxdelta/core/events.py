@@ -140,7 +140,11 @@ def usage_from_wire(value: object) -> TokenUsage | None:
 
 @attrs.frozen
 class MessageStart:
-    """A message begins. `metadata` is what the provider says of the whole of it; a `model` in it is the model."""
+    """A message begins. `metadata` is what the provider says of the whole of it; a `model` in it is the model.
+
+    `assumed` is whether `to_events` wrote it for a message whose blocks came without a start. The start itself may
+    still come, and is then not a second one. Not compared, and not on the wire.
+    """
 
     event: ClassVar[str] = "message-start"
     id: str | None = attrs.field(default=None, converter=clean)
@@ -148,6 +152,7 @@ class MessageStart:
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
+    assumed: bool = attrs.field(default=False, kw_only=True, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         _take_out(self, "model", "model")

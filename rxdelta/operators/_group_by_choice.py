@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
+from rxdelta.core import DEFAULT_LIMITS, ByChoice, Event, Limits
 from rxdelta.core.events import AttemptReset
 from rxdelta.operators._streams import EventBranch, EventSplit, Split
 
@@ -19,15 +19,15 @@ __all__ = ["ChoiceStream", "group_by_choice"]
 class ChoiceStream(EventBranch):
     """The events of one alternative reply, and those that speak of all of them.
 
-    Hot. A late subscriber gets `to_events` of the reply so far, then what comes; after the end too, and then the
-    end. A subscriber that raises is not told any more, as in `BlockStream`.
+    Hot. A late subscriber gets `to_events` of the reply so far, of a conversation of the newest message that has
+    begun; then what comes; after the end too, and then the end. A subscriber that raises is not told any more, as in `BlockStream`.
 
     Attributes:
         choice: Which of the replies.
     """
 
     def __init__(self, split: Split[ChoiceStream], choice: int, limits: Limits) -> None:
-        super().__init__(split, limits)
+        super().__init__(split, limits, choice)
         self.choice = choice
 
     @property
@@ -83,7 +83,7 @@ class _ByChoice(EventSplit[ChoiceStream]):
 
     def __init__(self, observer: abc.ObserverBase[ChoiceStream], limits: Limits) -> None:
         super().__init__(observer, limits)
-        self._choices: dict[int, ChoiceStream] = {}
+        self._choices: dict[int, ChoiceStream] = ByChoice(limits)
         self._held: Sequence[Event] = ()  # without a choice, for those that begin later
 
     def _pass_on(self, event: Event) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 
 from rxdelta.core import DEFAULT_LIMITS, Event, Limits
-from rxdelta.core.events import AttemptReset, MessageStart
-from rxdelta.operators._streams import EventBranch, EventSplit, Split, begins_another, is_over
+from rxdelta.core.events import MessageStart
+from rxdelta.operators._streams import EventBranch, EventSplit, Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,17 +37,6 @@ class MessageStream(EventBranch):
     def __repr__(self) -> str:
         return f"<MessageStream {self.id}>"
 
-    def _is_over(self) -> bool:
-        """Whether every choice that has begun is over."""
-        return bool(self._folds) and all(is_over(fold.snapshot) for fold in self._folds.values())
-
-    def _ends_with(self, event: Event) -> bool:
-        """Whether the event is of the next message."""
-        if isinstance(event, AttemptReset):
-            return self._is_over()
-        known = self._folds.get(getattr(event, "choice", -1))
-        return known is not None and begins_another(known.snapshot, event)
-
 
 def group_by_message(
     *, limits: Limits = DEFAULT_LIMITS
@@ -55,8 +44,9 @@ def group_by_message(
     """A stream for each message of a conversation, which is `rx.concat` of messages' events.
 
     A stream is emitted at the message's first event, before that event. The next message begins with the
-    `MessageStart` of a choice that has finished, or that was cut off and starts again under another id; or with an
-    `AttemptReset` when all choices have finished, which is then of the next request. What comes between two
+    `MessageStart` of a choice that has finished, or that was cut off: behind a block a start is another message's
+    unless it repeats the id. Or it begins with an `AttemptReset` when all choices have finished, which is then of the
+    next request. What comes between two
     messages (`ToolUpdate`s above all, usage) belongs to the one before. Every event is emitted at once and
     unchanged; the source stays subscribed while anybody reads, and must serialise, as for `group_by_block`.
 
@@ -100,7 +90,7 @@ class _ByMessage(EventSplit[MessageStream]):
 
     def _pass_on(self, event: Event) -> None:
         stream = self._current
-        if stream is not None and stream._ends_with(event):
+        if stream is not None and stream._story.begins_another(event):
             self._current = None
             self._close(stream)
             stream = None

@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from reactivex import Observable, abc
 
-from rxdelta.core import Event, InvalidValueError, LimitExceededError, Limits, ProviderError
+from rxdelta.core import (
+    Event,
+    InvalidValueError,
+    LimitExceededError,
+    Limits,
+    ProviderError,
+    begins_another,
+)
 from rxdelta.core.events import (
     EVENT_TYPES,
     AttemptReset,
+    BlockFinish,
+    BlockStart,
     Index,
     MessageFinish,
     MessageInterrupted,
@@ -57,9 +66,7 @@ class Projection(Generic[T]):
     def __init__(self, observer: abc.ObserverBase[T], choice: int) -> None:
         self._observer = observer
         self._choice = choice
-        self._message_id: str | None = None
-        self._ended = False
-        self.begin()
+        self._anew()
 
     def begin(self) -> None:
         """Know nothing yet."""
@@ -95,17 +102,28 @@ class Projection(Generic[T]):
             self._anew()
             return
         if isinstance(event, MessageStart):
-            if self._ended and (event.id is None or event.id != self._message_id):
-                self._anew()
-            self._message_id = self._message_id or event.id
+            self._message_start(event)
         if not self._ended:
+            self._has_block = self._has_block or _is_block(event)
             self._ended = kind is MessageFinish or kind is MessageInterrupted
             self.step(event, emit)
 
+    def _message_start(self, event: MessageStart) -> None:
+        begun = self._started and self._has_block
+        if begins_another(event, id=self._message_id, begun=begun, over=self._ended):
+            self._anew()
+        self._started = self._started or not event.assumed
+        self._message_id = self._message_id or event.id
+
     def _anew(self) -> None:
-        self._ended = False
-        self._message_id = None
+        self._message_id: str | None = None
+        self._started = self._has_block = self._ended = False
         self.begin()
+
+
+def _is_block(event: Event) -> bool:
+    """Whether the message has a block from here on, if it had none."""
+    return isinstance(event, BlockStart) or (isinstance(event, BlockFinish) and event.content is not None)
 
 
 def check_place(index: Index, known: int, limits: Limits) -> None:

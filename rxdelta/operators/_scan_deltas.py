@@ -42,8 +42,8 @@ def scan_deltas(
         limits: What the stream may make us hold.
 
     Errors: Every error from here on has `.snapshot`, this fold's newest. `ProviderError` for a `StreamError`,
-    `LimitExceededError`, `ProtocolError` for a second message, `InvalidValueError` for what is neither event
-    nor delta; ours from upstream as they are; anything else becomes `StreamInterrupted` with the original as
+    `LimitExceededError`, `ProtocolError` where another message begins (two replies merged, or a conversation:
+    `group_by_message()` splits one), `InvalidValueError` for what is neither event nor delta; ours from upstream as they are; anything else becomes `StreamInterrupted` with the original as
     `__cause__`.
 
     Example:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Fold, Limits, MessageDelta, to_events
-from rxdelta.core.events import AttemptReset, MessageInterrupted, MessageStart, ToolUpdate
+from rxdelta.core import DEFAULT_LIMITS, Event, Limits
 from rxdelta.operators._share import share
-from rxdelta.operators._streams import begins_another, is_over, joined, refusal
+from rxdelta.operators._streams import Story, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
     from reactivex import Observable
 
@@ -60,87 +58,16 @@ def share_events(
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    return share(lambda: _Story(limits), keep, restart)
+    return share(lambda: _Story(limits, whole=True), keep, restart)
 
 
-class _Choice:
-    """One choice of one message."""
-
-    __slots__ = ("began", "fold")
-
-    def __init__(self, fold: Fold) -> None:
-        self.fold = fold
-        self.began = False  # in this attempt
-
-    def events(self) -> list[Event]:
-        events = to_events(self.fold.snapshot)
-        if self.began:
-            return events
-        return [event for event in events if not isinstance(event, MessageStart)]
-
-
-class _Story:
-    """All that has come, as folds."""
+class _Story(Story):
+    """All that has come."""
 
     name = "share_events"
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._told: list[list[_Choice]] = []  # messages that others have followed
-        self._now: dict[int, _Choice] = {}
-        self._resets: list[AttemptReset] = []  # of the message that is told now
-
-    def take(self, value: Event) -> None:
-        event, failure = value, refusal(value)
+    def take(self, event: Event) -> None:
+        failure = refusal(event)
         if failure is not None:
             raise failure
-        number = getattr(event, "choice", None)
-        if number is not None:
-            self._take(number, event)
-            return
-        if isinstance(event, AttemptReset):
-            self._resets.append(event)
-        elif isinstance(event, MessageInterrupted) and not self._now:
-            self._now[0] = self._begun(0)
-        earlier = self._told if isinstance(event, ToolUpdate) else ()
-        for choice in chain(*earlier, self._now.values()):
-            choice.fold.step(event)
-            choice.began = choice.began and not isinstance(event, AttemptReset)
-
-    def _take(self, number: int, event: Any) -> None:
-        known = self._now.get(number)
-        if known is not None and begins_another(known.fold.snapshot, event):
-            self._close(known)
-            known = None
-        if known is None:
-            known = self._now[number] = self._begun(number)
-        known.fold.step(event)
-        known.began = True
-
-    def _begun(self, number: int) -> _Choice:
-        choice = _Choice(Fold(choice=number, limits=self._limits))
-        for reset in self._resets:
-            choice.fold.step(reset)
-        return choice
-
-    def _close(self, known: _Choice) -> None:
-        """Another message begins: this one's choices are told before it."""
-        ended = [
-            number for number, choice in self._now.items() if choice is known or is_over(choice.fold.snapshot)
-        ]
-        self._told.append([self._now.pop(number) for number in ended])
-        self._resets.clear()
-
-    def so_far(self) -> Sequence[Event]:
-        if not (self._told or self._now):
-            return self._resets
-        return [event for message in (*self._told, self._now.values()) for event in _told(message)]
-
-    def snapshot(self) -> MessageDelta | None:
-        return next((choice.fold.snapshot for choice in self._now.values()), None)
-
-
-def _told(message: Iterable[_Choice]) -> Sequence[Event]:
-    """The events of a message's choices."""
-    lists = [events for choice in message if (events := choice.events())]
-    return joined(lists[0], lists[1:]) if lists else ()
+        super().take(event)

@@ -168,7 +168,6 @@ def test_after_the_message_has_finished_nothing_of_it_changes() -> None:
         ev.UsageUpdate(rd.TokenUsage(9)),
         ev.MessageFinish("length"),
         ev.MessageInterrupted("user"),
-        ev.MessageStart("m"),
     ):
         assert rd.apply_event(ended, event) is ended
 
@@ -180,15 +179,71 @@ def test_a_finished_snapshot_stays_even_with_a_block_left_open() -> None:
     assert rd.apply_event(odd, ev.TextDelta(0, "b")) is odd
 
 
-def test_a_second_message_is_refused() -> None:
-    ended = fold(ev.MessageStart("m"), ev.MessageFinish("stop"))
-    for second in (ev.MessageStart("n"), ev.MessageStart()):
+def refused_as_another(snapshot: rd.MessageDelta, start: rd.Event) -> None:
+    folding = rd.Fold(snapshot)
+    for refuse in (lambda: rd.apply_event(snapshot, start), lambda: folding.step(start)):
         with pytest.raises(rd.ProtocolError, match="group_by_message") as caught:
-            rd.apply_event(ended, second)
-        assert (caught.value.violation, caught.value.snapshot) == ("duplicate_message_start", ended)
+            refuse()
+        assert (caught.value.violation, caught.value.snapshot) == ("duplicate_message_start", snapshot)
+    assert folding.snapshot is snapshot
 
 
-def test_of_two_message_starts_the_first_wins_field_by_field() -> None:
+def test_a_start_after_the_end_is_refused_whatever_its_id() -> None:
+    for end in (ev.MessageFinish("stop"), ev.MessageInterrupted("user")):
+        ended = fold(ev.MessageStart("m"), end)
+        for second in (ev.MessageStart("n"), ev.MessageStart(), ev.MessageStart("m")):
+            refused_as_another(ended, second)
+
+
+BLOCKS: dict[str, list[rd.Event]] = {
+    "open": [ev.BlockStart(0, TEXT), ev.TextDelta(0, "a")],
+    "finished": [ev.BlockStart(0, TEXT), ev.BlockFinish(0)],
+    "only finished": [ev.BlockFinish(0, TEXT | {"text": "a"})],
+}
+
+
+@pytest.mark.parametrize("blocks", BLOCKS.values(), ids=BLOCKS)
+@pytest.mark.parametrize(("first", "second"), [("m", "n"), ("m", None), (None, "n"), (None, None)], ids=str)
+def test_a_second_start_is_refused_once_a_block_has_begun(
+    first: str | None, second: str | None, blocks: list[rd.Event]
+) -> None:
+    refused_as_another(fold(ev.MessageStart(first), *blocks), ev.MessageStart(second))
+
+
+def test_a_start_that_repeats_the_messages_own_id_begins_no_other() -> None:
+    started = [ev.MessageStart("m"), *BLOCKS["open"]]
+    snapshot = fold(*started, ev.MessageStart("m", "gpt"), ev.TextDelta(0, "b"))
+    assert (snapshot.id, snapshot.model, snapshot.text) == ("m", "gpt", "ab")
+    assert fold(ev.MessageStart(), *started, ev.MessageStart("m")).id == "m"
+
+
+@pytest.mark.parametrize("start", [ev.MessageStart("m"), ev.MessageStart()])
+def test_the_first_start_may_come_behind_blocks(start: rd.Event) -> None:
+    folding = rd.Fold(fold(*BLOCKS["open"]))
+    assert folding.step(start).text == "a"
+    assert folding.snapshot.id == start.id  # type: ignore[union-attr]
+    refused_as_another(folding.snapshot, ev.MessageStart())
+
+
+def test_the_first_start_may_come_behind_blocks_that_a_late_reader_was_told_with_one() -> None:
+    told = rd.to_events(fold(*BLOCKS["open"]))
+    assert isinstance(told[0], ev.MessageStart)
+    assert fold(*told, ev.MessageStart("m")).id == "m"
+
+
+def test_after_another_attempt_its_own_start_is_the_first() -> None:
+    again = [ev.MessageStart("m"), *BLOCKS["open"], ev.AttemptReset(1)]
+    assert fold(*again, *BLOCKS["open"], ev.MessageStart("n")).id == "n"
+    refused_as_another(fold(*again, ev.MessageStart("n"), *BLOCKS["open"]), ev.MessageStart("m"))
+
+
+def test_a_stored_half_of_a_reply_has_had_its_start() -> None:
+    half = rd.MessageDelta.from_dict(fold(ev.MessageStart("m"), *BLOCKS["open"]).to_dict())
+    refused_as_another(half, ev.MessageStart("n"))
+    assert rd.apply_event(half, ev.MessageStart("m")).text == "a"
+
+
+def test_of_two_starts_before_the_first_block_the_first_wins_field_by_field() -> None:
     snapshot = fold(
         ev.MessageStart(None, "gpt", None, {"a": 1}),
         ev.MessageStart("m", "other", rd.TokenUsage(1), {"a": 2, "b": 3}),
@@ -199,6 +254,7 @@ def test_of_two_message_starts_the_first_wins_field_by_field() -> None:
         rd.TokenUsage(1),
         {"a": 1, "b": 3},
     )
+    assert fold(ev.MessageStart("m"), ev.MessageStart("n"), ev.BlockStart(0, TEXT)).id == "m"
 
 
 def test_usage_is_a_running_snapshot() -> None:

@@ -133,6 +133,9 @@ def test_the_fold_takes_what_is_legal_and_ignores_what_is_not(events: list[rd.Ev
         violation = lifecycle.check(event)
         if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset)):
             return
+        if folding.begins_another(event):
+            assert violation == "duplicate_message_start"
+            return
         before = folding.snapshot
         after = folding.step(event)
         if isinstance(event, (ev.TextDelta, ev.ReasoningDelta)):

@@ -18,6 +18,7 @@ def test_the_defaults() -> None:
     assert attrs.asdict(rd.Limits()) == {
         "index": 2**31,
         "blocks": 65_536,
+        "choices": 1_024,
         "block_chars": 64 * 2**20,
         "json_depth": 200,
         "line_bytes": 2**20,

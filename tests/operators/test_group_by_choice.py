@@ -185,6 +185,19 @@ def test_a_late_subscriber_in_a_conversation_begins_with_the_newest_message() ->
     assert folded(got[0][:-1], 0).text == "b"
 
 
+def test_a_finished_message_stays_until_the_next_one_begins_also_when_that_is_retried() -> None:
+    got = late("MSaFER", "")[0][:-1]
+    assert got[-1] == MARKS["R"]
+    before = folded(got[:-1], 0)
+    assert (before.text, before.status, before.attempt) == ("a", "complete", 0)
+    assert folded(late("MSaFEROSb", "")[0][:-1], 0).attempt == 1
+    assert folded(late("MSaFEROSb", "")[0][:-1], 0).text == "b"
+
+
+def test_a_late_subscriber_begins_with_the_newest_message_where_the_one_before_was_cut() -> None:
+    assert folded(late("MSaOS", "b")[0][:-1], 0).text == "b"
+
+
 def test_the_attempts_at_an_earlier_message_are_not_those_of_the_newest() -> None:
     assert folded(late("MRMSEOS", "b")[0][:-1], 0).attempt == 0
 

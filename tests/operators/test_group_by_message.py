@@ -77,11 +77,15 @@ def watch(source: str) -> tuple[str, list[Any]]:
         pytest.param("MSaFENSbFE|", "0:MSaFE|5 5:NSbFE|10 |", id="two"),
         pytest.param("OSEOSE|", "0:OSE|3 3:OSE|6 |", id="without ids"),
         pytest.param("MSaNSbE|", "0:MSa|3 3:NSbE|7 |", id="a cut one, then another"),
-        pytest.param("MSOaMbE|", "0:MSOaMbE|7 |", id="a start that repeats itself"),
+        pytest.param("MSaMbE|", "0:MSaMbE|6 |", id="a start that repeats the message's own id"),
+        pytest.param("MNOSaE|", "0:MNOSaE|6 |", id="before the first block any start"),
+        pytest.param("MSaOSbE|", "0:MSa|3 3:OSbE|7 |", id="a start without an id repeats none"),
+        pytest.param("OSaOSbE|", "0:OSa|3 3:OSbE|7 |", id="also where the message has none"),
+        pytest.param("OSaNSbE|", "0:OSa|3 3:NSbE|7 |", id="nor does an id repeat none"),
         pytest.param(
-            "MSEMaNS|",
-            "0:MSE|3 3:Ma|5 5:NS|7 |",
-            id="but not after the finish: some gateways have one id for all",
+            "MSEMSaNS|",
+            "0:MSE|3 3:MSa|6 6:NS|8 |",
+            id="after the finish any start: some gateways have one id for all",
         ),
         pytest.param("SaMbENE|", "0:SaMbE|5 5:NE|7 |", id="blocks before the start"),
         pytest.param(
@@ -273,7 +277,9 @@ def test_the_blocks_of_a_conversation_by_message() -> None:
 @given(st.lists(st.lists(st.sampled_from("SabFpe"), max_size=6), max_size=5), st.booleans())
 def test_every_event_is_in_one_message_in_order(bodies: list[list[str]], finished: bool) -> None:
     starts = "MN" * 3
-    turns = [[start, *body, *("E" if finished else "")] for start, body in zip(starts, bodies, strict=False)]
+    turns = [
+        [start, *body, *("E" if finished else "S")] for start, body in zip(starts, bodies, strict=False)
+    ]  # each over, or with a block: before that another start would be the message's own
     got: list[list[str]] = []
 
     def start(stream: rd.MessageStream) -> None:

@@ -40,6 +40,7 @@ MARKS: dict[str, Any] = {
     "x": rd.MessageDelta(content="a small delta"),
     "A": ev.AttemptReset(1),
     "N": ev.MessageStart(id="m2"),
+    "O": ev.MessageStart(),
     "I": ev.MessageInterrupted("stopped"),
 }
 OPERATORS: dict[str, Any] = {
@@ -190,7 +191,7 @@ def test_another_attempt_begins_anew(name: str) -> None:
 def test_after_the_message_nothing_comes_but_another_message(name: str) -> None:
     again = WHOLE[1:-1]
     assert values(name, f"{WHOLE[:-1]}{again}|") == EXPECTED[name]
-    assert values(name, f"{WHOLE[:-1]}M{again}|") == EXPECTED[name]  # the same start once more
+    assert values(name, f"{WHOLE[:-1]}M{again}|") == EXPECTED[name] * 2  # some gateways have one id for all
     assert values(name, f"{WHOLE[:-1]}N{again}M{again}|") == EXPECTED[name] * 3
 
 
@@ -202,9 +203,25 @@ def test_after_an_interruption_nothing_comes(name: str) -> None:
 
 
 @each_operator
-def test_a_second_start_of_a_running_message_changes_nothing(name: str) -> None:
+def test_a_start_that_repeats_the_messages_own_id_changes_nothing(name: str) -> None:
     for cut in range(1, len(WHOLE) - 1):
-        assert values(name, f"{WHOLE[:cut]}N{WHOLE[cut:]}") == EXPECTED[name]
+        assert values(name, f"{WHOLE[:cut]}M{WHOLE[cut:]}") == EXPECTED[name]
+    assert values(name, f"MN{WHOLE[1:]}") == EXPECTED[name]  # nor does another before the first block
+
+
+@each_operator
+@pytest.mark.parametrize("start", "NO")
+def test_any_other_start_behind_a_block_begins_another_message(name: str, start: str) -> None:
+    for cut in range(2, len(WHOLE) - 1):
+        before = values(name, f"{WHOLE[:cut]}|")
+        assert values(name, f"{WHOLE[:cut]}{start}{WHOLE[1:]}") == before + EXPECTED[name]
+
+
+@each_operator
+def test_the_first_start_may_come_behind_blocks(name: str) -> None:
+    late = WHOLE[1:]
+    for cut in range(1, len(late) - 1):
+        assert values(name, f"{late[:cut]}M{late[cut:]}") == EXPECTED[name]
 
 
 @each_operator

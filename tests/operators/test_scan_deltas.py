@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 import threading
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
+import attrs
 import pytest
 import reactivex as rx
 from hypothesis import given
@@ -61,7 +62,7 @@ def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], 
         pytest.param("--|", "", id="empty"),
         pytest.param("|", "", id="nothing but the end"),
         pytest.param("SaRSb|", "0: 1:a 2: 3: 4:b", id="another attempt begins anew"),
-        pytest.param("MSaFEMb|", "0: 1: 2:a 3:a 4:a", id="after the end nothing"),
+        pytest.param("MSaFEbSb|", "0: 1: 2:a 3:a 4:a", id="after the end nothing"),
         pytest.param("(MSa|)", "0: 0: 0:a", id="all at once"),
     ],
 )
@@ -83,6 +84,8 @@ def test_never() -> None:
         pytest.param("#", rd.StreamInterrupted, "", id="at once"),
         pytest.param("Sa!b|", rd.ProviderError, "0: 1:a", id="an error event"),
         pytest.param("SaFENb", rd.ProtocolError, "0: 1:a 2:a 3:a", id="a second message"),
+        pytest.param("MSaFEMb", rd.ProtocolError, "0: 1: 2:a 3:a 4:a", id="also of the same id"),
+        pytest.param("MSaNSb", rd.ProtocolError, "0: 1: 2:a", id="one while the first is open"),
         pytest.param("Sadb|", rd.InvalidValueError, "0: 1:a", id="a chunk that wasn't decoded"),
         pytest.param("Sabce", rd.LimitExceededError, "0: 1:a 2:ab 3:abc", id="too large"),
     ],
@@ -272,3 +275,26 @@ def test_snapshots_are_monotone(pieces: list[tuple[int, str]]) -> None:
     for index in range(3):
         block = got[-1].blocks[index]
         assert (block.text or "") == "".join(piece for at, piece in pieces if at == index)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("first", "second"), [*product(sorted(REPLIES), repeat=2)])
+def test_two_replies_that_are_merged_are_refused_and_never_woven(first: str, second: str) -> None:
+    replies = [
+        rx.from_iterable(REPLIES[wire_format]).pipe(rd.decode(wire_format), ops.to_list()).run()
+        for wire_format in (first, second)
+    ]
+    for position, event in enumerate(replies[1]):
+        if isinstance(event, ev.MessageStart) and first == second and event.id is not None:
+            replies[1][position] = attrs.evolve(event, id="another")  # two requests have two ids
+    begun = next(n for n, event in enumerate(replies[0]) if isinstance(event, ev.BlockStart)) + 1
+    woven = [*replies[0][:begun], *(event for pair in zip(replies[0][begun:], replies[1]) for event in pair)]
+    snapshots: list[rd.MessageDelta] = []
+    ends: list[Any] = []
+    rx.from_iterable(woven).pipe(rd.scan_deltas()).subscribe(
+        snapshots.append, ends.append, lambda: ends.append("|")
+    )
+    (error,) = ends
+    assert type(error) is rd.ProtocolError
+    assert "group_by_message()" in str(error)
+    assert error.snapshot is snapshots[-1]
+    assert error.snapshot.status == "incomplete"

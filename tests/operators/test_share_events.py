@@ -167,6 +167,14 @@ def by_message(told: list[rd.Event]) -> list[list[str]]:
     return texts
 
 
+def by_message_all(told: list[rd.Event]) -> list[rd.MessageDelta]:
+    messages: list[rd.MessageDelta] = []
+    rx.from_iterable(told).pipe(
+        rd.group_by_message(), ops.flat_map(lambda one: one.pipe(rd.scan_deltas(), ops.last()))
+    ).subscribe(messages.append)
+    return messages
+
+
 @pytest.mark.parametrize("cut", [4, 6, 8, 10, 12])
 def test_each_message_of_a_conversation_is_told(cut: int) -> None:
     told = [*message(1), *message(2), *message(3)][:cut]
@@ -177,6 +185,33 @@ def test_each_message_of_a_conversation_is_told(cut: int) -> None:
 def test_each_message_of_several_choices_is_told(cut: int) -> None:
     told = [*message(1), *message(1, 1), *message(2), *message(2, 1)][:cut]
     assert by_message(late(told)) == by_message(told)
+
+
+AGENT = [
+    *message(1),
+    ev.AttemptReset(1, "overloaded", rd.TokenUsage(5, 1)),
+    ev.AttemptReset(2, "overloaded"),
+    *message(2)[:2],
+    ev.AttemptReset(3, "cut"),
+    *message(2),
+]
+
+
+@pytest.mark.parametrize("cut", range(len(AGENT) + 1))
+def test_a_finished_message_stays_when_the_next_one_is_retried(cut: int) -> None:
+    heard = [*late(AGENT[:cut]), *AGENT[cut:]]
+    messages = by_message_all(heard)
+    assert messages == by_message_all(AGENT)
+    assert [(one.text, one.attempt, one.total_usage) for one in messages] == [
+        ("1/0", 0, None),
+        ("2/0", 3, rd.TokenUsage(5, 1)),
+    ]
+
+
+def test_an_attempt_that_is_given_up_takes_back_its_finished_choices_too() -> None:
+    told = [*message(1), *message(1, 1)[:2], ev.AttemptReset(1)]
+    assert [type(event) for event in late(told)] == [ev.AttemptReset]
+    assert folded(late([*told, *message(2)])) == folded([*told, *message(2)])
 
 
 def test_an_interruption_is_told_with_its_own_message() -> None:
@@ -379,4 +414,7 @@ def test_whenever_somebody_comes_the_fold_is_the_same_and_the_last_event_comes_b
         whole = folded(told)
     except rd.ProtocolError:
         return  # two messages, which no fold takes
+    over = [n for n, event in enumerate(told) if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted))]
+    if over and any(isinstance(event, ev.AttemptReset) for event in told[over[0] :]):
+        return  # nor these: the attempt is the next message's
     assert folded(heard[:-1]).to_dict() == whole.to_dict()
