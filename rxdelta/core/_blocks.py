@@ -12,7 +12,7 @@ from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeE
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._strict_json import InvalidJson, parse_object
-from rxdelta.core._text import extend, finish_text, join_when_read, read_text
+from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
 from rxdelta.core._values import (
     Citation,
     Problem,
@@ -299,11 +299,15 @@ class ToolCall:
             reader = PartialJson()
             reader.feed(raw)
             return reader
-        text, lineage = read_text(raw), raw[0].lineage
-        known, lineage.preview = lineage.preview, None  # taken out: another thread's reading starts its own
-        seen, reader = known if known is not None and text.startswith(known[0]) else ("", PartialJson())
-        reader.feed(text[len(seen) :])
-        lineage.preview = (text, reader)
+        length, kept = text_length(raw), raw[0].lineage.preview
+        try:
+            read, reader = kept.pop()  # another thread that reads meanwhile begins its own
+        except IndexError:
+            read, reader = 0, PartialJson()
+        if read > length:  # it was a later text's
+            read, reader = 0, PartialJson()
+        reader.feed(last_characters(raw, length - read))
+        kept[:] = ((length, reader),)
         return reader
 
     def execution_status(self, default: str = "identified") -> str:

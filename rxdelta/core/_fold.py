@@ -8,6 +8,8 @@ know. One thing is refused: the start of another message, since its blocks would
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
@@ -19,7 +21,6 @@ from rxdelta.core._blocks import (
     ContentPart,
     Key,
     ToolCall,
-    place_for,
     raw_arguments,
     raw_text,
     with_arguments,
@@ -56,7 +57,7 @@ from rxdelta.core.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rxdelta.core._text import GrowingText
 
@@ -241,13 +242,17 @@ class Fold:
     def _load(self, snapshot: MessageDelta) -> None:
         self.snapshot = snapshot
         self._head = snapshot._head
-        self._blocks = list(snapshot.blocks)
+        self._blocks = list(snapshot.blocks)  # as they came
+        self._order: _Order | None = None  # where that isn't the order of the message
+        self._quick = self._choice  # whose deltas `step` takes by itself; None where there is an order
+        self._calls: _CallPlaces | None = None  # from the first ToolUpdate on
         self._folds: dict[Key, BlockFold] = {}
         for place, block in enumerate(self._blocks):  # of several with one key the newest is meant
             self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
             fold.place = place
             if snapshot.status != "incomplete":
                 fold.grows = None
+        self._highest = max((key for key in self._folds if isinstance(key, int)), default=None)
 
     def step(self, event: Event | MessageDelta) -> MessageDelta:
         """The snapshot after one event, or small delta; the same object where nothing changed.
@@ -272,7 +277,7 @@ class Fold:
             piece = given.data
         else:
             return self._step_with_care(event)
-        if given.choice != self._choice:
+        if given.choice != self._quick:
             return self._step_with_care(event)
         fold = self._folds.get(given.index)
         if fold is None or fold.grows is not kind or not piece:
@@ -294,7 +299,7 @@ class Fold:
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self._choice:
             if self._choice is None:
-                self._choice = choice
+                self._choice = self._quick = choice
                 self._head = attrs.evolve(self._head, choice=choice)
                 return self.step(event)
             if not isinstance(event, StreamError):
@@ -327,8 +332,17 @@ class Fold:
     def _show(self, **head: Any) -> MessageDelta:
         if head:
             self._head = attrs.evolve(self._head, **head)
-        self.snapshot = make_delta(self._head, tuple(self._blocks))
+        blocks = self._blocks
+        self.snapshot = make_delta(
+            self._head, tuple(blocks) if self._order is None else self._order.arrange(blocks)
+        )
         return self.snapshot
+
+    def _put(self, place: int, block: Block) -> None:
+        """The block is what stands there now."""
+        if self._calls is not None:
+            self._calls.replace(place, self._blocks[place], block)
+        self._blocks[place] = block
 
     def _block_start(self, event: BlockStart) -> MessageDelta:
         if self._head.status != "incomplete":
@@ -337,16 +351,19 @@ class Fold:
         if fold is None:
             self._add(event.index, BlockFold(event, limits=self._limits))
         else:
-            self._blocks[fold.place] = fold.reset(event)
+            self._put(fold.place, fold.reset(event))
         return self._show()
 
-    def _block_delta(self, event: BlockDelta | BlockFinish) -> MessageDelta:
+    def _block_delta(self, event: BlockDelta | BlockFinish | Growth) -> MessageDelta:
         fold = self._folds.get(event.index)
         if fold is None or self._head.status != "incomplete":
             return self.snapshot
         known = fold.block
-        self._blocks[fold.place] = block = fold.step(event)
-        return self.snapshot if block is known else self._show()
+        block = fold.step(event)
+        if block is known:
+            return self.snapshot
+        self._put(fold.place, block)
+        return self._show()
 
     def _block_finish(self, event: BlockFinish) -> MessageDelta:
         if event.content is None or event.index in self._folds or self._head.status != "incomplete":
@@ -362,11 +379,18 @@ class Fold:
             raise LimitExceededError.of("index", self._limits.index, "the block index")
         if len(self._blocks) >= self._limits.blocks:
             raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
-        place = place_for(self._blocks, key)
-        self._blocks.insert(place, fold.block)
+        fold.place = len(self._blocks)
+        if isinstance(key, int):
+            if self._highest is not None and key < self._highest and self._order is None:
+                self._order = _Order(len(self._blocks), self._folds)
+                self._quick = None
+            self._highest = key if self._highest is None else max(key, self._highest)
+        if self._order is not None:
+            self._order.add(key, fold.place)
+        self._blocks.append(fold.block)
         self._folds[key] = fold
-        for later in range(place, len(self._blocks)):
-            self._folds[self._blocks[later].key].place = later
+        if self._calls is not None:
+            self._calls.add(fold.place, fold.block)
 
     def _message_start(self, event: MessageStart) -> MessageDelta:
         head = self._head
@@ -416,15 +440,18 @@ class Fold:
     def _close_all(self, cut: str | None) -> None:
         for fold in self._folds.values():
             if fold.block.open:
-                self._blocks[fold.place] = fold.finish(cut=cut)
+                self._put(fold.place, fold.finish(cut=cut))
 
     def _stream_error(self, event: StreamError) -> MessageDelta:
         raise ProviderError(event.message, type=event.type, code=event.code, snapshot=self.snapshot)
 
     def _tool_update(self, event: ToolUpdate) -> MessageDelta:
+        if self._calls is None:
+            self._calls = _CallPlaces(self._blocks)
         changed = False
-        for place, block in enumerate(self._blocks):
-            if isinstance(block, ToolCall) and block.call_id == event.call_id:
+        for place in self._calls.of(event.call_id):
+            block = self._blocks[place]
+            if isinstance(block, ToolCall):
                 updated = with_news(
                     block,
                     execution_status=event.execution_status,
@@ -465,6 +492,10 @@ class Fold:
         return self.snapshot
 
     _STEPS: ClassVar[dict[type, Callable[[Fold, Any], MessageDelta]]] = {
+        TextDelta: _block_delta,
+        ReasoningDelta: _block_delta,
+        DataDelta: _block_delta,
+        ToolCallDelta: _block_delta,
         MessageStart: _message_start,
         BlockStart: _block_start,
         BlockDelta: _block_delta,
@@ -478,6 +509,56 @@ class Fold:
         AttemptReset: _attempt_reset,
         MessageDelta: _merge,
     }
+
+
+class _Order:
+    """The order of a message whose blocks came in another one, so that none has to be moved for a new one."""
+
+    def __init__(self, count: int, folds: Mapping[Key, BlockFold]) -> None:
+        self._places = list(range(count))
+        self._at = {key: fold.place for key, fold in folds.items() if isinstance(key, int)}
+        self._numbers = sorted(self._at)
+
+    def add(self, key: Key, place: int) -> None:
+        behind = len(self._places)
+        if isinstance(key, int):
+            number = bisect_right(self._numbers, key)
+            if number < len(self._numbers):
+                behind = self._places.index(self._at[self._numbers[number]])
+            self._numbers.insert(number, key)
+            self._at[key] = place
+        self._places.insert(behind, place)
+        self.arrange: Callable[[Sequence[Block]], tuple[Block, ...]] = itemgetter(*self._places)
+
+
+class _CallPlaces:
+    """Where the calls of each id are, so that the news of one needn't look at all."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._places: dict[str, dict[int, None]] = {}
+        for place, block in enumerate(blocks):
+            self.add(place, block)
+
+    def of(self, call_id: str) -> Iterable[int]:
+        return self._places.get(call_id, ())
+
+    def add(self, place: int, block: Block) -> None:
+        call_id = _call_id(block)
+        if call_id is not None:
+            self._places.setdefault(call_id, {})[place] = None
+
+    def replace(self, place: int, old: Block, new: Block) -> None:
+        call_id = _call_id(old)
+        if call_id is not None and call_id != _call_id(new):
+            places = self._places[call_id]
+            del places[place]
+            if not places:
+                del self._places[call_id]
+        self.add(place, new)
+
+
+def _call_id(block: Block) -> str | None:
+    return block.call_id if isinstance(block, ToolCall) else None
 
 
 def _reason(reason: str | None, blocks: list[Block]) -> str:

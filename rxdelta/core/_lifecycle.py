@@ -6,6 +6,7 @@ from typing import Any
 
 from rxdelta.core._block_wire import block_from_wire
 from rxdelta.core._fold import grows_by
+from rxdelta.core._limits import ByChoice
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -51,11 +52,15 @@ class Lifecycle:
         self._begin()
 
     def _begin(self) -> None:
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, _Choice] = ByChoice()
         self._interrupted = False
 
     def check(self, event: Event) -> str | None:
-        """The first rule that this event breaks, if any. What it means is taken in all the same."""
+        """The first rule that this event breaks, if any. What it means is taken in all the same.
+
+        Raises:
+            LimitExceededError: More choices than `Limits` allow by default.
+        """
         if isinstance(event, (ToolUpdate, ProviderEvent)):
             delta = (
                 isinstance(event, ProviderEvent)
@@ -73,7 +78,9 @@ class Lifecycle:
             return "error_event"
         if self._interrupted:
             return "event_after_message_finish"
-        choice = self._choices.setdefault(event.choice, _Choice())
+        choice = self._choices.get(event.choice)
+        if choice is None:
+            choice = self._choices[event.choice] = _Choice()
         return choice.check(event)
 
     def close(self) -> str | None:

@@ -7,7 +7,8 @@ hangs on log n blocks and is copied log n times in all, not n times.
 
 Two values may grow from the same one, on two threads. Whoever finds the next place in the list already taken
 makes a leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a
-lock.
+lock. So it is with the leaf behind a full one: the first goes on with the lineage, another begins its own, and of
+two texts of one lineage the shorter is always the beginning of the longer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
     from rxdelta.core._partial_json import PartialJson
 
-__all__ = ["GrowingText", "extend", "finish_text", "join_when_read", "read_text", "text_length"]
+__all__ = [
+    "GrowingText",
+    "extend",
+    "finish_text",
+    "join_when_read",
+    "read_text",
+    "text_length",
+]
 
 _LEAF_PIECES = 64
 _has_surrogate = re.compile("[\ud800-\udfff]").search
@@ -31,26 +39,28 @@ _has_surrogate = re.compile("[\ud800-\udfff]").search
 class Leaf:
     """The newest pieces of a text, and the sealed blocks under them."""
 
-    __slots__ = ("below", "lineage", "pieces", "sealed")
+    __slots__ = ("below", "heirs", "lineage", "pieces", "sealed")
 
     def __init__(self, sealed: Sealed | None, below: int, pieces: list[str], lineage: Lineage) -> None:
         self.sealed = sealed
         self.below = below  # characters in the sealed blocks
         self.pieces = pieces
         self.lineage = lineage
+        self.heirs: list[object] = []  # who wants to go on with the lineage when it is full; the first does
 
 
 class Lineage:
     """What one line of growing texts remembers: the newest joined text, and a preview parsed from it.
 
-    Both are caches that hold what they were computed from, so that a stale one is noticed, never believed.
+    Both are caches that say what they were computed from: a leaf and its pieces, or so many characters of the
+    lineage. A stale one is noticed, never believed.
     """
 
     __slots__ = ("joined", "preview")
 
     def __init__(self) -> None:
         self.joined: tuple[Leaf | None, int, str] = (None, 0, "")
-        self.preview: tuple[str, PartialJson] | None = None
+        self.preview: list[tuple[int, PartialJson]] = []  # one, or none: whoever reads takes it out meanwhile
 
 
 Sealed: TypeAlias = "tuple[Sealed | None, int, str]"
@@ -77,7 +87,10 @@ def _branch(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
     """A leaf of its own for the piece: on top of the full one, or beside one that another text has grown."""
     if n == _LEAF_PIECES:
         full = "".join(leaf.pieces[:n])  # behind them may stand a piece that lost a tie
-        return (Leaf(_seal(leaf.sealed, full), leaf.below + len(full), [piece], leaf.lineage), 1)
+        mine = object()
+        leaf.heirs.append(mine)
+        lineage = leaf.lineage if leaf.heirs[0] is mine else Lineage()
+        return (Leaf(_seal(leaf.sealed, full), leaf.below + len(full), [piece], lineage), 1)
     return (Leaf(leaf.sealed, leaf.below, [*leaf.pieces[:n], piece], Lineage()), n + 1)
 
 
@@ -131,12 +144,29 @@ def read_text(text: GrowingText) -> str:
     return whole
 
 
+def last_characters(text: Grown, count: int) -> str:
+    """So many of the text's last characters, at the cost of these."""
+    leaf, n = text[0], text[1]
+    found: list[str] = []
+    pieces, older = leaf.pieces[:n], leaf.sealed
+    while count > 0:
+        if pieces:
+            piece = pieces.pop()
+        elif older is not None:
+            older, _, piece = older
+        else:
+            break
+        found.append(piece[-count:])
+        count -= len(piece)
+    return "".join(reversed(found))
+
+
 def text_length(text: GrowingText) -> int:
     """Characters in the text, without joining it."""
     if isinstance(text, str):
         return len(text)
     leaf = text[0]
-    return leaf.below + sum(len(piece) for piece in leaf.pieces[: text[1]])
+    return leaf.below + sum(map(len, leaf.pieces[: text[1]]))
 
 
 def finish_text(text: GrowingText) -> str:

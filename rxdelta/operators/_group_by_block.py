@@ -11,6 +11,7 @@ from rxdelta.core import (
     DEFAULT_LIMITS,
     Block,
     BlockFold,
+    ByChoice,
     ContentPart,
     Event,
     LimitExceededError,
@@ -217,7 +218,7 @@ class _Grouping(Split[BlockStream]):
     def __init__(self, observer: abc.ObserverBase[BlockStream], limits: Limits) -> None:
         super().__init__(observer)
         self._limits = limits
-        self._messages: dict[int, _Message] = {}
+        self._messages: dict[int, _Message] = ByChoice(limits)
         self._calls: dict[str, dict[_Growing, None]] = {}
         self._interrupted = False
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import DEFAULT_LIMITS, ByChoice, Event, Limits
+from rxdelta.core import DEFAULT_LIMITS, ByChoice, Event, LimitExceededError, Limits
 from rxdelta.core.events import AttemptReset
 from rxdelta.operators._streams import EventBranch, EventSplit, Split
 
@@ -52,7 +52,7 @@ def group_by_choice(
     Completes with the source, and so do the choices.
 
     Args:
-        limits: What the stream may make us hold for late subscribers.
+        limits: What the stream may make us hold, for late subscribers and at all.
 
     Errors: The source's own, which the choices get first, as of the others: `ProviderError` for a `StreamError`,
     `LimitExceededError`, `InvalidValueError` for what is no event.
@@ -98,15 +98,19 @@ class _ByChoice(EventSplit[ChoiceStream]):
         if stream is None:
             if self._unread:
                 return
-            stream = self._start(choice)
+            stream = ChoiceStream(self, choice, self._limits)
+            try:
+                self._choices[choice] = stream
+            except LimitExceededError as error:
+                self._finish(error)
+                return
+            self._start(stream)
         self._give(stream, event)
 
-    def _start(self, choice: int) -> ChoiceStream:
-        self._choices[choice] = stream = ChoiceStream(self, choice, self._limits)
+    def _start(self, stream: ChoiceStream) -> None:
         held = self._held
         self._held = [event for event in held if isinstance(event, AttemptReset)]
         self._begin(stream, held)
-        return stream
 
     def _forget(self) -> None:
         self._choices.clear()

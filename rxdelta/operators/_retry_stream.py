@@ -17,6 +17,7 @@ from reactivex.disposable import (
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    ByChoice,
     Event,
     Fold,
     IncompleteMessageError,
@@ -236,7 +237,8 @@ class _Retrying:
         self._going = self._again = False
         self._failures = 0
         self._reset: AttemptReset | None = None  # what the next attempt begins with, if it starts over
-        self._folds = {0: Fold(choice=0, limits=limits)}
+        self._folds: dict[int, Fold] = ByChoice(limits)
+        self._folds[0] = Fold(choice=0, limits=limits)
         self._continuation: Continuation | None = None
         self.outlet = Outlet(observer)
         self.current = SerialDisposable()

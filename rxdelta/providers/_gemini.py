@@ -49,6 +49,7 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    ByChoice,
     Event,
     LimitExceededError,
     TokenUsage,
@@ -103,7 +104,7 @@ class GeminiDecoder:
         self._told_usage: TokenUsage | None = None
         self._usage_sent: object = None  # as it came last
         self._blocked = False
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _Candidate] = ByChoice()
         self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self._over = False
 

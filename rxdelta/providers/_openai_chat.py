@@ -52,6 +52,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from rxdelta.core import (
+    ByChoice,
     Event,
     TokenUsage,
     events,
@@ -105,7 +106,7 @@ class OpenAIChatDecoder:
         self._model: str | None = None
         self._extras: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
-        self._choices: dict[int, Choice] = {}
+        self._choices: dict[int, Choice] = ByChoice()
         self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self._over = False
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events, freeze, is_mapping, text_delta
+from rxdelta.core import ByChoice, Event, TokenUsage, events, freeze, is_mapping, text_delta
 from rxdelta.providers._decoder import NOTHING, Fields, as_mapping, kept, remember, told_error, usage_of, word
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
@@ -53,7 +53,7 @@ class OpenAICompletionsDecoder:
         self._extras: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
         self._usage_runs = False  # so the finish reason's own chunk needn't have the last
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, _Choice] = ByChoice()
         self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
         self._over = False
 

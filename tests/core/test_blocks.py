@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -260,6 +261,60 @@ def test_branches_of_a_call_have_previews_of_their_own() -> None:
         assert right.tool_calls[0].arguments_so_far == {"a": [10]}
         assert left.tool_calls[0].arguments_so_far == {"a": [1]}
         assert stem.tool_calls[0].arguments_so_far == {"a": []}
+
+
+FRAGMENTS = st.sampled_from(
+    ['{"a": [', "1", "2, ", '"x', 'y", ', "[", "]", "{", '"b": ', "}", "\\u00", "\ud83d", "e9"]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 30), st.lists(FRAGMENTS, min_size=1, max_size=5), st.integers(1, 70), st.booleans()
+        ),
+        max_size=8,
+    ),
+    st.lists(st.integers(0, 30), max_size=8),
+)
+def test_whichever_branch_is_read_in_whatever_order_it_shows_its_own_arguments(
+    grown: list[tuple[int, list[str], int, bool]], read: list[int]
+) -> None:
+    stem = rd.ToolCall(call_id="c", name="f", arguments='{"": [')
+    branches = [(stem, stem.arguments or "")]
+
+    def check(call: rd.ToolCall, text: Any) -> None:
+        assert call.arguments_so_far == rd.ToolCall(arguments=text).arguments_so_far
+
+    for which, fragments, times, at_each_fragment in grown:
+        call, text = branches[which % len(branches)]
+        for n in range(times):  # beyond the 64 pieces after which a growing text is sealed
+            fragment = fragments[n % len(fragments)]
+            call, text = call.merge(rd.ToolCall(arguments=fragment)), text + fragment  # type: ignore[operator]
+            if at_each_fragment:
+                check(call, text)
+        branches.append((call, text))
+    for which in [*read, *range(len(branches)), *reversed(range(len(branches)))]:
+        check(*branches[which % len(branches)])
+
+
+def test_reading_a_preview_costs_what_came_since_however_long_the_text() -> None:
+    fold = rd.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
+
+    def grow(piece: str) -> Any:
+        call: Any = fold.step(rd.events.ToolCallDelta(0, piece))
+        return call.arguments_so_far
+
+    grow('{"text": "' + "x" * 400_000 + '", "more": {')
+    tracemalloc.start()
+    try:
+        for n in range(50):
+            shown = grow(f'"{n}": {n}, ')
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(shown["text"]), len(shown["more"])) == (400_000, 50)
+    assert peak < 100_000  # not the text once more
 
 
 def test_merging_parts() -> None:

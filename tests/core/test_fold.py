@@ -12,6 +12,7 @@ import pytest
 from core.strategies import events, fold
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cost import lines_run
 
 import rxdelta as rd
 from rxdelta.core import _text, text_delta, tool_call_delta
@@ -622,7 +623,96 @@ def test_a_block_fold_may_begin_with_a_block() -> None:
     assert half.text == "a"
 
 
+@given(st.lists(events(), max_size=30))
+def test_a_fold_that_goes_on_answers_as_one_that_begins_with_its_snapshot(events: list[rd.Event]) -> None:
+    folding = rd.Fold()
+    for event in events:
+        before = folding.snapshot
+        if folding.begins_another(event):
+            with pytest.raises(rd.ProtocolError):
+                rd.apply_event(before, event)
+            return
+        assert folding.step(event).to_dict() == rd.apply_event(before, event).to_dict()
+
+
+@given(st.lists(st.integers(-3, 12) | st.sampled_from("abc"), unique=True), st.data())
+def test_whichever_block_comes_first_numbered_ones_stand_in_the_order_of_their_numbers(
+    indexes: list[int | str], data: st.DataObject
+) -> None:
+    expected: list[int | str] = []
+    folding = rd.Fold()
+    for index in indexes:
+        higher = (n for n, known in enumerate(expected) if isinstance(known, int))
+        higher = (n for n in higher if isinstance(index, int) and expected[n] > index)  # type: ignore[operator]
+        expected.insert(next(higher, len(expected)), index)
+        folding.step(ev.BlockStart(index, TEXT))
+        chosen = data.draw(st.sampled_from(expected))
+        folding.step(ev.TextDelta(chosen, f"{chosen}"))
+        assert [block.key for block in folding.snapshot.blocks] == expected
+        assert all(set(block.text or "") <= set(f"{block.key}") for block in folding.snapshot.blocks)
+        assert [block.key for block in rd.Fold(folding.snapshot).step(ev.BlockStart("z", TEXT)).blocks] == [
+            *expected,
+            "z",
+        ]
+    finished = folding.step(ev.MessageFinish("stop"))
+    assert [(block.key, block.open) for block in finished.blocks] == [(key, False) for key in expected]
+
+
 # What a step costs, counted.
+
+
+def steps(of: list[rd.Event]) -> int:
+    def act() -> None:
+        folding = rd.Fold()
+        for event in of:
+            folding.step(event)
+
+    return lines_run(act)
+
+
+@pytest.mark.parametrize("kind", ["ascending", "descending", "shuffled"])
+def test_in_whatever_order_blocks_come_each_costs_the_same(kind: str) -> None:
+    def blocks(count: int) -> list[rd.Event]:
+        indexes = list(range(count))
+        if kind == "descending":
+            indexes.reverse()
+        if kind == "shuffled":
+            random.Random(1).shuffle(indexes)
+        return [
+            event
+            for index in indexes
+            for event in (ev.BlockStart(index, TEXT), ev.TextDelta(index, "a"), ev.BlockFinish(index))
+        ]
+
+    assert steps(blocks(400)) < 2.1 * steps(blocks(200))
+
+
+def test_the_news_of_a_call_cost_the_same_however_many_calls_there_are() -> None:
+    def calls(count: int) -> list[rd.Event]:
+        found: list[rd.Event] = []
+        for index in range(count):
+            found += [ev.BlockStart(index, CHUNK | {"id": f"c{index}"}), ev.BlockFinish(index)]
+            found += [ev.ToolUpdate(f"c{index}", "executing")]
+        return [*found, *(ev.ToolUpdate(f"c{index}", "completed") for index in range(count))]
+
+    assert steps(calls(400)) < 2.1 * steps(calls(200))
+
+
+def test_the_news_reach_a_call_under_the_id_that_it_has_now() -> None:
+    folding = rd.Fold(fold(ev.BlockStart(0, CHUNK | {"id": "c0"}), ev.BlockStart(1, CHUNK | {"id": "c1"})))
+    folding.step(ev.ToolUpdate("c0", "executing"))
+    folding.step(ev.BlockDelta(0, {"id": "c2"}))
+    before = folding.snapshot
+    assert folding.step(ev.ToolUpdate("c0", "completed")) is before
+    folding.step(ev.BlockStart(1, CHUNK | {"id": "c3"}))
+    folding.step(ev.BlockFinish(2, CHUNK | {"id": "c2", "args": "{}"}))
+    for call_id in ("c1", "c2", "c3"):
+        folding.step(ev.ToolUpdate(call_id, display_text=call_id))
+    assert [(call.call_id, call.display_text) for call in folding.snapshot.tool_calls] == [
+        ("c2", "c2"),
+        ("c3", "c3"),
+        ("c2", "c2"),
+    ]
 
 
 def test_bad_input_31_empty_deltas_and_keep_alives_cost_and_change_nothing() -> None:

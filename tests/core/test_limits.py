@@ -178,3 +178,13 @@ def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
     ):
         with pytest.raises(rd.InvalidValueError):
             make()
+
+
+def test_more_choices_than_allowed_are_refused() -> None:
+    lifecycle = rd.Lifecycle()
+    for choice in range(1_024):
+        lifecycle.check(ev.MessageStart(choice=choice * 7))
+    assert lifecycle.check(ev.BlockStart(0, TEXT, choice=7)) is None
+    with pytest.raises(rd.LimitExceededError) as caught:
+        lifecycle.check(ev.MessageStart(choice=1))
+    assert (caught.value.limit, caught.value.maximum) == ("choices", 1_024)

@@ -969,3 +969,11 @@ def test_a_call_that_a_late_reader_is_told_of_goes_on_after_its_finish() -> None
         seen.append
     )
     assert seen[-1].execution_status() == "completed"
+
+
+def test_the_number_of_choices_is_limited() -> None:
+    source, ends = Subject[Any](), list[Any]()
+    source.pipe(rd.group_by_block(limits=rd.Limits(choices=1))).subscribe(on_error=ends.append)
+    for choice in (0, 1):
+        source.on_next(ev.BlockStart(0, {"type": "text"}, choice=choice))
+    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]

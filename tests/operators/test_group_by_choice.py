@@ -293,3 +293,13 @@ def test_a_choice_folds_to_what_the_whole_does_early_or_late(marks: list[str], c
             assert folded(late[choice], choice).blocks == whole.blocks
             assert folded(late[choice], choice).status == whole.status
             assert folded(late[choice], choice).attempt == whole.attempt
+
+
+def test_the_number_of_choices_is_limited() -> None:
+    source, ends, choices = Subject[Any](), list[Any](), list[int]()
+    source.pipe(rd.group_by_choice(limits=rd.Limits(choices=1))).subscribe(
+        lambda one: choices.append(one.choice), ends.append
+    )
+    push(source, "MSaN")
+    assert choices == [0]
+    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]

@@ -752,3 +752,10 @@ def test_the_text_is_whole_whatever_breaks_off_where(cuts: list[int], resume: bo
     else:
         assert got[-1] is OVERLOADED or type(got[-1]) is rd.ProviderError
         assert checked[-1] is OVERLOADED
+
+
+def test_the_number_of_choices_is_limited() -> None:
+    ends: list[Any] = []
+    events = rx.from_iterable([rd.events.MessageStart(choice=choice) for choice in range(3)])
+    rd.retry_stream(lambda: events, limits=rd.Limits(choices=2)).subscribe(on_error=ends.append)
+    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]

@@ -418,3 +418,13 @@ def test_whenever_somebody_comes_the_fold_is_the_same_and_the_last_event_comes_b
     if over and any(isinstance(event, ev.AttemptReset) for event in told[over[0] :]):
         return  # nor these: the attempt is the next message's
     assert folded(heard[:-1]).to_dict() == whole.to_dict()
+
+
+def test_the_number_of_choices_is_limited() -> None:
+    source = Subject[rd.Event]()
+    got, _ = watch(source.pipe(rd.share_events(limits=rd.Limits(choices=2))))
+    told = [ev.MessageStart(choice=0), ev.MessageStart(choice=9), ev.MessageFinish("stop")]
+    for event in [*told, *message(2), ev.MessageStart(choice=1)]:
+        source.on_next(event)
+    assert got[:-1] == [*told, *message(2)]
+    assert (type(got[-1]), got[-1].limit) == (rd.LimitExceededError, "choices")

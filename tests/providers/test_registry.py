@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -85,3 +86,30 @@ def test_what_is_no_reply_of_ours_is_no_format(chunks: list[Any]) -> None:
     for chunk in chunks:
         with pytest.raises(rd.UnknownWireFormatError, match="known: "):
             rd.providers.detect(chunk)
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "chunk"),
+    [
+        ("openai-chat", lambda n: {"id": "c", "choices": [{"index": n, "delta": {"content": "a"}}]}),
+        ("mistral", lambda n: {"id": "c", "choices": [{"index": n, "delta": {"content": "a"}}]}),
+        ("openai-completions", lambda n: {"id": "c", "choices": [{"index": n, "text": "a"}]}),
+        (
+            "gemini",
+            lambda n: {
+                "candidates": [{"index": n, "content": {"role": "model", "parts": [{"text": "a"}]}}],
+                "modelVersion": "gemini-x",
+            },
+        ),
+    ],
+)
+def test_a_decoder_takes_so_many_choices_and_no_more(
+    wire_format: str, chunk: Callable[[int], dict[str, Any]]
+) -> None:
+    decoder = rd.providers.decoder(wire_format)
+    for number in range(1_024):
+        assert decoder.decode(chunk(number * 3))
+    with pytest.raises(rd.LimitExceededError) as caught:
+        decoder.decode(chunk(1))
+    assert caught.value.limit == "choices"
+    assert decoder.decode(chunk(3))
