@@ -1,29 +1,21 @@
-"""A JSON value, partial or whole, as an instance of somebody's class."""
+"""A JSON object as an instance of somebody's class."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
-from contextlib import suppress
-from operator import is_
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeGuard, TypeVar, Union, get_args, get_origin
 
 import attrs
 
-from rxdelta.core import FrozenDict, FrozenList, InvalidValueError, thaw
+from rxdelta.core import InvalidValueError, thaw
 
-__all__ = ["Into", "Memo", "is_array", "is_object"]
+__all__ = ["Into", "is_array", "is_object"]
 
 T = TypeVar("T")
-
-Memo = dict[tuple[int, int], tuple[Any, Any]]
-"""What was built of which containers, by their identity: those that are closed come again, and need no building.
-
-Also of which lists, by their depth below zero: one that is open comes again with more items.
-"""
 
 _LISTS = (list, Sequence, MutableSequence, Collection, Iterable)
 _DICTS = (dict, Mapping, MutableMapping)
@@ -48,24 +40,14 @@ _AS_IT_IS = _Plan()
 
 @attrs.frozen(eq=False)
 class _Field:
-    name: str
     keys: tuple[str, ...]
+    argument: str
+    """What the constructor calls it."""
     plan: _Plan
-    argument: str | None = None
-    """What the constructor calls it, if it takes it."""
-    default: Callable[[object], Any] | None = None
-    """Its default, for the instance that it is for."""
-
-
-@attrs.frozen(eq=False)
-class _Shape:
-    fields: tuple[_Field, ...]
-    is_model: bool
-    """Pydantic makes and validates these itself."""
 
 
 class Into(Generic[T]):
-    """How to build a class from JSON: an attrs class, a dataclass, or a Pydantic model, and those within it.
+    """How to make a class of JSON: an attrs class, a dataclass, or a Pydantic model, and those within it.
 
     Raises:
         InvalidValueError: It is none of these, or abstract.
@@ -74,7 +56,7 @@ class Into(Generic[T]):
     def __init__(self, cls: type[T]) -> None:
         self._cls = cls
         self._plan = _Plan(record=cls)
-        self._shapes: dict[type, _Shape] = {}
+        self._fields: dict[type, tuple[_Field, ...]] = {}
         if not isinstance(cls, type) or not _is_record(cls):
             raise InvalidValueError.of(
                 [("into", cls, "must be an attrs class, a dataclass or a Pydantic model")]
@@ -87,23 +69,6 @@ class Into(Generic[T]):
     @property
     def name(self) -> str:
         return self._cls.__name__
-
-    def partial(self, value: object, memo: Memo) -> tuple[T, Memo]:
-        """An instance with the fields that are there, and defaults. Nothing is checked, nobody's code but defaults run.
-
-        A field that has neither isn't set: reading it is an `AttributeError`.
-
-        Args:
-            value: What has come; nothing is taken from what is no mapping.
-            memo: From the last time.
-        """
-        members: dict[str, Any] = value if is_object(value) else FrozenDict()
-        build = _Building(self.shape, memo)
-        try:
-            made: T = build.any(members, self._plan)
-        except Exception:  # their descriptors, or classes nested deeper than the interpreter can follow
-            made = object.__new__(self._cls)
-        return made, build.known
 
     def whole(self, value: object) -> T:
         """The instance, made by its own constructor. Raises whatever that raises, and a `TypeError` for no object."""
@@ -124,102 +89,20 @@ class Into(Generic[T]):
         return thaw(value)
 
     def _construct_record(self, members: dict[str, Any], cls: Any) -> Any:
-        shape = self.shape(cls)
-        if shape.is_model:
+        if _is_model(cls):
             return cls.model_validate_json(json.dumps(members))
         arguments: dict[str, Any] = {}
-        for field in shape.fields:
+        for field in self._fields_of(cls):
             key = next((key for key in field.keys if key in members), None)
-            if key is not None and field.argument is not None:
+            if key is not None:
                 arguments[field.argument] = self._construct(members[key], field.plan)
         return cls(**arguments)
 
-    def shape(self, cls: type) -> _Shape:
-        shape = self._shapes.get(cls)
-        if shape is None:
-            shape = self._shapes[cls] = _shape_of(cls)
-        return shape
-
-
-class _Building:
-    """One partial instance, with what is closed taken over from the last one."""
-
-    def __init__(self, shape: Callable[[type], _Shape], memo: Memo) -> None:
-        self._shape = shape
-        self._memo = memo
-        self._depth = 0
-        self.known: Memo = {}
-
-    def any(self, value: Any, plan: _Plan) -> Any:
-        if plan is _AS_IT_IS or not (is_object(value) or is_array(value)):
-            return value
-        name = (id(value), id(plan))
-        found = self._memo.get(name)
-        if found is None:
-            self._depth += 1
-            found = (value, self._container(value, plan))
-            self._depth -= 1
-        self.known[name] = found
-        return found[1]
-
-    def _container(self, value: Any, plan: _Plan) -> Any:
-        if is_object(value):
-            if plan.record is not None:
-                return self._record(value, plan.record)
-            if plan.values is not None:
-                of = plan.values
-                return FrozenDict({key: self.any(item, of) for key, item in value.items()})
-        elif plan.items is not None:
-            built = self._items(value, plan.items)
-            return tuple(built) if plan.is_tuple else FrozenList(built)
-        return value
-
-    def _items(self, value: Any, plans: _Plan | tuple[_Plan, ...]) -> list[Any]:
-        """The items, but for the last one those of the list that stood here when it was shorter."""
-        if isinstance(plans, tuple):
-            return [self.any(item, of) for item, of in _with_plans(value, plans)]
-        place = (-self._depth, id(plans))
-        before, built = self._memo.get(place, ((), ()))
-        closed = before[:-1]
-        same = len(closed) if len(closed) <= len(value) and all(map(is_, closed, value)) else 0
-        items = [*built[:same], *(self.any(item, plans) for item in value[same:])]
-        self.known[place] = (value, items)
-        return items
-
-    def _record(self, members: dict[str, Any], cls: Any) -> Any:
-        shape = self._shape(cls)
-        given: dict[str, tuple[str, Any]] = {}  # by the field's name: the key, and the value
-        for field in shape.fields:
-            key = next((key for key in field.keys if key in members), None)
-            if key is not None:
-                given[field.name] = (key, self.any(members[key], field.plan))
-        if shape.is_model:
-            return _model(cls, shape, given)
-        instance: object = object.__new__(cls)
-        for name, (_, value) in given.items():
-            object.__setattr__(instance, name, value)
-        _set_defaults(instance, shape, given)
-        return instance
-
-
-def _model(cls: Any, shape: _Shape, given: dict[str, tuple[str, Any]]) -> Any:
-    try:
-        return cls.model_construct(**dict(given.values()))
-    except Exception:  # most likely its `model_post_init`, which relies on what is missing
-        model = object.__new__(cls)
-        object.__setattr__(model, "__dict__", {name: value for name, (_, value) in given.items()})
-        object.__setattr__(model, "__pydantic_fields_set__", {*given})
-        object.__setattr__(model, "__pydantic_extra__", None)
-        object.__setattr__(model, "__pydantic_private__", None)
-        _set_defaults(model, shape, given)
-        return model
-
-
-def _set_defaults(instance: object, shape: _Shape, given: Mapping[str, Any]) -> None:
-    for field in shape.fields:
-        if field.name not in given and field.default is not None:
-            with suppress(Exception):  # a default that is made of fields which are missing is missing too
-                object.__setattr__(instance, field.name, field.default(instance))
+    def _fields_of(self, cls: type) -> tuple[_Field, ...]:
+        fields = self._fields.get(cls)
+        if fields is None:
+            fields = self._fields[cls] = _fields(cls)
+        return fields
 
 
 def _with_plans(items: Sequence[Any], plans: _Plan | tuple[_Plan, ...]) -> Iterable[tuple[Any, _Plan]]:
@@ -251,50 +134,20 @@ def _is_record(cls: Any) -> bool:
     return isinstance(cls, type) and (_is_model(cls) or attrs.has(cls) or dataclasses.is_dataclass(cls))
 
 
-def _shape_of(cls: Any) -> _Shape:
-    if _is_model(cls):
-        return _Shape(tuple(_model_field(name, info) for name, info in cls.model_fields.items()), True)
+def _fields(cls: Any) -> tuple[_Field, ...]:
+    """What the constructor takes."""
     try:
         hints: dict[str, Any] = typing.get_type_hints(cls)
     except Exception:  # names that exist for the type checker only
         hints = {}
-
-    def plan(field: Any) -> _Plan:
-        return _plan(hints.get(field.name, field.type))
-
-    if attrs.has(cls):
-        return _Shape(tuple(_attrs_field(field, plan(field)) for field in attrs.fields(cls)), False)
-    return _Shape(tuple(_dataclass_field(field, plan(field)) for field in dataclasses.fields(cls)), False)
-
-
-def _model_field(name: str, info: Any) -> _Field:
-    spoken = info.validation_alias
-    aliases = [*getattr(spoken, "choices", [spoken]), info.alias, name]
-    keys = tuple(dict.fromkeys(alias for alias in aliases if isinstance(alias, str)))
-    default: Callable[[object], Any] | None = None
-    if not info.is_required():
-        default = lambda _: info.get_default(call_default_factory=True)  # noqa: E731
-    return _Field(name, keys, _plan(info.annotation), default=default)
-
-
-def _attrs_field(field: Any, plan: _Plan) -> _Field:
-    default: Callable[[object], Any] | None = None
-    if isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]  # a function to checkers, a class in truth
-        factory: Any = field.default
-        default = factory.factory if factory.takes_self else lambda _: factory.factory()
-    elif field.default is not attrs.NOTHING:
-        default = lambda _: field.default  # noqa: E731
-    keys = tuple(dict.fromkeys((field.alias, field.name)))
-    return _Field(field.name, keys, plan, field.alias if field.init else None, default)
-
-
-def _dataclass_field(field: Any, plan: _Plan) -> _Field:
-    default: Callable[[object], Any] | None = None
-    if field.default_factory is not dataclasses.MISSING:
-        default = lambda _: field.default_factory()  # noqa: E731
-    elif field.default is not dataclasses.MISSING:
-        default = lambda _: field.default  # noqa: E731
-    return _Field(field.name, (field.name,), plan, field.name if field.init else None, default)
+    found: list[_Field] = []
+    known: Sequence[Any] = attrs.fields(cls) if attrs.has(cls) else dataclasses.fields(cls)
+    for field in known:
+        if field.init:
+            argument: str = getattr(field, "alias", field.name)  # attrs'
+            keys = tuple(dict.fromkeys((argument, field.name)))
+            found.append(_Field(keys, argument, _plan(hints.get(field.name, field.type))))
+    return tuple(found)
 
 
 def _plan(hint: Any) -> _Plan:

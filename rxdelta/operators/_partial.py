@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from rxdelta.core import InvalidJson, Limits, PartialJson, ToolCall
+from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJson, ToolCall
 from rxdelta.operators._into import is_array, is_object
 from rxdelta.operators._prose import Unfenced
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rxdelta.operators._into import Into, Memo
+    from rxdelta.operators._into import Into
     from rxdelta.operators._projection import How
 
 __all__ = ["Partial", "Reading"]
@@ -26,15 +26,16 @@ class Partial(Generic[T]):
     """A JSON document as far as it had come.
 
     Attributes:
-        value: The document so far. Read-only JSON: an open string is shown as far as it came, a number or word when
-            it is whole, open containers with what they hold; `None` before there is anything. Or an instance of the
-            class that was asked for: a field that hasn't come has its default, or isn't set at all, and nothing was
-            validated before `complete`.
+        value: With a class asked for, the instance that the class made of the whole document; `None` until it has,
+            also where it refused. Without one, the document so far. Read-only JSON: an open string is shown as far as
+            it came, a number or word when it is whole, open containers with what they hold; `None` before there is
+            anything.
         call_id: The call whose arguments they are; `None` for a reply's text.
         name: The tool's name.
-        complete: Whether the provider has finished it and all of it is strict JSON. Nothing comes after it.
-        error: Why the text can't be JSON, or won't be completed, or isn't what the class wants; `None` where all
-            is well. The value stays what it was.
+        complete: Whether the provider has finished it, all of it is strict JSON, and the class has accepted it.
+            Nothing comes after it.
+        error: Why the text can't be JSON, or won't be completed, or why the class refused it; `None` where all is
+            well. Nothing that was there is taken back.
 
     Example:
         >>> import rxdelta as rd
@@ -42,7 +43,9 @@ class Partial(Generic[T]):
         True
     """
 
-    value: T = attrs.field(eq=False)  # compared as the JSON that it is made of: theirs may be unable to
+    value: T | None = attrs.field(
+        eq=False
+    )  # compared as the JSON that it is made of: theirs may be unable to
     call_id: str | None = None
     name: str | None = None
     complete: bool = False
@@ -56,10 +59,19 @@ class Partial(Generic[T]):
         alias="open",
     )
 
+    @property
+    def so_far(self) -> Mapping[str, Any]:
+        """What has come of the object, by the document's own keys: read-only JSON, to be drawn while it grows.
+
+        Nothing is validated or converted, and a key that hasn't come isn't there: `partial.so_far.get("title", "")`.
+        Empty where the document is no object.
+        """
+        return self._json if is_object(self._json) else FrozenDict()
+
     def is_final(self, *path: str | int) -> bool:
         """Whether what is at `path` won't change any more: `partial.is_final("files", 0)`.
 
-        The path consists of the document's own keys and indexes, whatever `value` is an instance of; without one,
+        The path consists of the document's own keys and indexes, as in `so_far`; without one,
         the whole document is meant. What hasn't begun isn't final. A provider that overrules the arguments at their
         end can change what was final, and so can a document that repeats a key.
         """
@@ -89,7 +101,6 @@ class Reading(Generic[T]):
         self._into = into
         self._depth = limits.json_depth
         self._fenced = fenced
-        self._memo: Memo = {}
         self._last: Partial[T] | None = None
         self._begin()
 
@@ -125,7 +136,7 @@ class Reading(Generic[T]):
         if not changed:
             return None
         self._anew = False
-        return self._show(self._build(value), call, value, error=error, open=_open_path(reader, value))
+        return self._show(value, call, error=error, open=_open_path(reader, value))
 
     def end(self, call: ToolCall) -> Partial[T] | None:
         """The last that is to be said of a call that has ended."""
@@ -150,33 +161,28 @@ class Reading(Generic[T]):
             return self.look(error=error.reason)
         return self._complete(value, None)
 
-    def _complete(self, value: Any, call: ToolCall | None) -> Partial[T]:
+    def _complete(self, document: Any, call: ToolCall | None) -> Partial[T]:
         if self._into is None:
-            return self._show(value, call, value, complete=True)
+            return self._show(document, call, complete=True)
         try:
-            return self._show(self._into.whole(value), call, value, complete=True)
-        except Exception as error:  # theirs: what doesn't fit the class is a value that says so
-            why = f"not a {self._into.name}: {error}"
-            return self._show(self._build(value), call, value, complete=True, error=why)
-
-    def _build(self, value: Any) -> Any:
-        if self._into is None:
-            return value
-        made, self._memo = self._into.partial(value, self._memo)
-        return made
+            made = self._into.whole(document)
+        except Exception as error:  # theirs: what doesn't fit the class is a partial that says so
+            return self._show(document, call, error=f"not a {self._into.name}: {error}")
+        return self._show(document, call, made=made, complete=True)
 
     def _show(
         self,
-        value: Any,
+        document: Any,
         call: ToolCall | None,
-        json: Any,
         *,
+        made: T | None = None,
         complete: bool = False,
         error: str | None = None,
         open: tuple[str | int, ...] | None = None,
     ) -> Partial[T]:
+        value = document if self._into is None else made
         call_id, name = (None, None) if call is None else (call.call_id, call.name)
-        self._last = Partial(value, call_id, name, complete, error, json=json, open=open)
+        self._last = Partial(value, call_id, name, complete, error, json=document, open=open)
         return self._last
 
 

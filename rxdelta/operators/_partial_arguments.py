@@ -45,7 +45,7 @@ def partial_arguments(
 
     A `Partial` is emitted whenever what can be seen of a call's arguments changed, the document closed, or the text
     turned out not to be JSON; and a last one, `complete`, when the provider has finished a call whose arguments are
-    one strict JSON object. A call that isn't valid gets an `error`, and its value stays what it was. Values of
+    one strict JSON object that the class accepts. A call that isn't valid gets an `error`, and its value stays what it was. Values of
     parallel calls come interleaved, each with its `call_id` and `name`. Calls that the provider runs itself are left
     out.
 
@@ -57,10 +57,10 @@ def partial_arguments(
     Args:
         call_id: The one call that is wanted; `None` is all of them.
         into: An attrs class, a dataclass or a Pydantic model, also with such in its fields, in `Optional`, in lists
-            and mappings. Until the arguments are complete nothing is validated or converted: fields that haven't
-            come have their default or aren't set, and what doesn't fit an annotation stays JSON, read-only. The
-            complete value is made by the class itself; if that refuses it, `error` says why and the unvalidated
-            value stays. Keys that the class doesn't have are left out.
+            and mappings. The class itself makes the `value` of the whole arguments; until then that is `None`, and
+            `so_far` is what has come, as JSON. Arguments that the class refuses are never `complete`: `error` says
+            why. Keys that the class doesn't have are left out; what doesn't fit an annotation that it doesn't check
+            stays JSON.
         choice: Which of several alternative replies.
         limits: What the stream may make us hold.
 

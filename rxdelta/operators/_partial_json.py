@@ -38,7 +38,8 @@ def partial_json(
     overlooked, and so is what follows it; anything else before or behind the document is an `error`.
 
     A `Partial` is emitted whenever what can be seen of the document changed, it closed, or the text turned out not
-    to be JSON; and a last one when the message has finished, `complete` if the text is one strict JSON document.
+    to be JSON; and a last one when the message has finished, `complete` if the text is one strict JSON document that
+    the class, if there is one, accepts.
     Every character is read once, however the text is cut, unless the provider replaces it. A reply without text gives
     nothing.
 
@@ -46,7 +47,8 @@ def partial_json(
     message, begins with a document of its own.
 
     Args:
-        into: As in `partial_arguments`.
+        into: As in `partial_arguments`: the class that makes the `value`, once the document is whole. Draw `so_far`
+            until then.
         choice: Which of several alternative replies.
         limits: What the stream may make us hold.
 
@@ -56,7 +58,7 @@ def partial_json(
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
     what is no event. Text that can't be read is no error.
 
-    Example:
+    Examples:
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> texts = ["```json\\n", '{"title": "Ti', 'des"}', "\\n```"]
@@ -68,6 +70,16 @@ def partial_json(
         {'title': 'Ti'} False
         {'title': 'Tides'} False
         {'title': 'Tides'} True
+
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Page:
+        ...     title: str
+        >>> pages = rx.from_iterable(events).pipe(rd.partial_json(into=Page))
+        >>> pages.subscribe(lambda page: print(page.so_far.get("title"), page.value)).dispose()
+        Ti None
+        Tides None
+        Tides Page(title='Tides')
     """
     made = None if into is None else Into(into)
     return project(lambda observer: _Document(observer, made, choice, limits))

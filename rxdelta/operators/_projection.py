@@ -66,7 +66,9 @@ class Projection(Generic[T]):
     def __init__(self, observer: abc.ObserverBase[T], choice: int) -> None:
         self._observer = observer
         self._choice = choice
-        self._anew()
+        self._message_id: str | None = None
+        self._started = self._has_block = self._ended = False
+        self.begin()
 
     def begin(self) -> None:
         """Know nothing yet."""
@@ -116,7 +118,7 @@ class Projection(Generic[T]):
         self._message_id = self._message_id or event.id
 
     def _anew(self) -> None:
-        self._message_id: str | None = None
+        self._message_id = None
         self._started = self._has_block = self._ended = False
         self.begin()
 

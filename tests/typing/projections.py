@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_type
 
@@ -55,7 +55,12 @@ def documents(events: Observable[rd.Event]) -> None:
 
 
 def values(partial: rd.Partial[Data]) -> None:
-    assert_type(partial.value.title, str)
+    assert_type(partial.value, Data | None)
+    print(partial.value.title)  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
+    if partial.value is not None:
+        assert_type(partial.value.title, str)
+    assert_type(partial.so_far, Mapping[str, Any])
+    print(partial.so_far.title)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     assert_type(partial.is_final("title", 0), bool)
     assert_type(partial.call_id, str | None)
     assert_type(partial.error, str | None)
