@@ -18,6 +18,7 @@ from rxdelta.core import (
     Limits,
     StreamInterrupted,
     ToolCall,
+    begins_another,
     block_from_wire,
     with_news,
 )
@@ -129,7 +130,8 @@ def group_by_block(
     block resets it within its stream; what has ended and starts again is a new stream. Deltas of blocks that have
     not started, or have ended, are ignored, and blocks of different choices never meet. `ToolUpdate`s go to the
     call that they name. The message's finish, or its interruption, finishes the blocks that are still open, as in
-    `scan_deltas`; a message that starts thereafter has streams of its own. A stream that has ended is forgotten.
+    `scan_deltas`; a message that starts thereafter has streams of its own. A stream that has ended is forgotten. Where
+    another message begins before that, blocks that are open end with `StreamInterrupted`.
 
     The source stays subscribed while anybody reads the blocks' stream or one of the blocks. One thread at a
     time, as everywhere in Rx: a source that emits on several must serialise, and blocks are subscribed on its
@@ -182,9 +184,11 @@ class _Growing:
 class _Message:
     """What a choice has said so far: its growing blocks, and which ones have been."""
 
-    __slots__ = ("_below", "_ended", "blocks", "count", "finished")
+    __slots__ = ("_below", "_ended", "blocks", "count", "finished", "id", "started")
 
     def __init__(self, *, finished: bool = False) -> None:
+        self.id: str | None = None
+        self.started = False
         self.finished = finished
         self.count = 0
         self.blocks: dict[int | str, _Growing] = {}
@@ -266,9 +270,24 @@ class _Grouping(Split[BlockStream]):
         return message
 
     def _message_start(self, event: MessageStart) -> Sequence[_Growing]:
-        if self._message(event.choice).finished:
-            self._messages[event.choice] = _Message()
+        message = self._message(event.choice)
+        begun = message.started and message.count > 0
+        if begins_another(event, id=message.id, begun=begun, over=message.finished):
+            self._messages[event.choice] = another = _Message()
+            self._cut(message)
+            message = another
+        message.started = message.started or not event.assumed
+        message.id = message.id or event.id
         return ()
+
+    def _cut(self, message: _Message) -> None:
+        """Another message began: what was open stays as it is."""
+        cut = [growing for growing in message.blocks.values() if growing.fold.block.open]
+        message.finish()
+        for growing in cut:
+            stream = growing.stream
+            self._forget_call(growing)
+            self._close(stream, StreamInterrupted(f"another message began while {stream._what} was open"))
 
     def _block_start(self, event: BlockStart) -> Sequence[_Growing]:
         message = self._message(event.choice)

@@ -66,8 +66,8 @@ class _Story(Story):
 
     name = "share_events"
 
-    def take(self, event: Event) -> None:
-        failure = refusal(event)
+    def take(self, value: Event) -> None:
+        failure = refusal(value)
         if failure is not None:
             raise failure
-        super().take(event)
+        super().take(value)

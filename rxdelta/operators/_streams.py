@@ -286,8 +286,8 @@ class Story:
         self._now: dict[int, _Choice] = ByChoice(limits)
         self._resets: list[Event] = []  # of the message that is told now, or will be next
 
-    def take(self, event: Event) -> None:
-        number = getattr(event, "choice", None)
+    def take(self, value: Event) -> None:
+        event, number = value, getattr(value, "choice", None)
         if number is not None:
             self._step(number, event)
         elif isinstance(event, AttemptReset):

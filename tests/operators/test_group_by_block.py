@@ -34,6 +34,7 @@ OTHER = {"type": "tool_call_chunk", "id": "c2", "name": "find", "args": ""}
 MARKS: dict[str, Any] = {
     "M": ev.MessageStart(id="m1"),
     "N": ev.MessageStart(id="m2"),
+    "O": ev.MessageStart(),
     "S": ev.BlockStart(0, {"type": "text"}),
     **{mark: ev.TextDelta(0, mark) for mark in "abc"},
     "_": ev.TextDelta(0, ""),
@@ -977,3 +978,16 @@ def test_the_number_of_choices_is_limited() -> None:
     for choice in (0, 1):
         source.on_next(ev.BlockStart(0, {"type": "text"}, choice=choice))
     assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]
+
+
+@pytest.mark.parametrize("start", "NO")
+def test_another_message_that_begins_meanwhile_ends_the_open_blocks_and_has_its_own(start: str) -> None:
+    panels, _ = watch(f"MSaTxM{start}SbF|")
+    assert [told(block) for block in panels.blocks] == ["0/0", "0/1", "0/0"]
+    assert panels.of("0/0") == "1: 2:a 6:StreamInterrupted 7: 8:b 9:b. 9:|"
+    assert panels.of("0/1") == '3:None 4:{"n": 6:StreamInterrupted'
+
+
+def test_a_call_whose_tool_runs_lives_on_though_another_message_begins_meanwhile() -> None:
+    panels, _ = watch("MTixyGeSaNSd|")
+    assert panels.of("0/1").endswith("6:{'n': 1}. executing 11:{'n': 1}. completed 11:|")
