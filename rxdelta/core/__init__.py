@@ -23,7 +23,7 @@ from rxdelta.core._errors import (
     described,
     quote,
 )
-from rxdelta.core._fold import BlockFold, Fold, apply_event, begins_another
+from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._lifecycle import Lifecycle
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits
@@ -43,6 +43,7 @@ __all__ = [
     "BlockFold",
     "BufferOverflowError",
     "ByChoice",
+    "CallIndex",
     "Citation",
     "ContentPart",
     "EmptyStreamError",
@@ -79,6 +80,7 @@ __all__ = [
     "begins_another",
     "block_from_wire",
     "block_to_wire",
+    "call_id_of",
     "clean_text",
     "described",
     "events",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import attrs
 
@@ -61,7 +61,9 @@ if TYPE_CHECKING:
 
     from rxdelta.core._text import GrowingText
 
-__all__ = ["BlockFold", "Fold", "apply_event", "begins_another", "grows_by"]
+__all__ = ["BlockFold", "CallIndex", "Fold", "apply_event", "begins_another", "call_id_of", "grows_by"]
+
+K = TypeVar("K")
 
 Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
 """The deltas whose pieces are appended."""
@@ -245,7 +247,7 @@ class Fold:
         self._blocks = list(snapshot.blocks)  # as they came
         self._order: _Order | None = None  # where that isn't the order of the message
         self._quick = self._choice  # whose deltas `step` takes by itself; None where there is an order
-        self._calls: _CallPlaces | None = None  # from the first ToolUpdate on
+        self._calls: CallIndex[int] | None = None  # the places of calls, from the first ToolUpdate on
         self._folds: dict[Key, BlockFold] = {}
         for place, block in enumerate(self._blocks):  # of several with one key the newest is meant
             self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
@@ -341,7 +343,7 @@ class Fold:
     def _put(self, place: int, block: Block) -> None:
         """The block is what stands there now."""
         if self._calls is not None:
-            self._calls.replace(place, self._blocks[place], block)
+            self._calls.note(place, call_id_of(self._blocks[place]), call_id_of(block))
         self._blocks[place] = block
 
     def _block_start(self, event: BlockStart) -> MessageDelta:
@@ -390,7 +392,7 @@ class Fold:
         self._blocks.append(fold.block)
         self._folds[key] = fold
         if self._calls is not None:
-            self._calls.add(fold.place, fold.block)
+            self._calls.note(fold.place, None, call_id_of(fold.block))
 
     def _message_start(self, event: MessageStart) -> MessageDelta:
         head = self._head
@@ -447,7 +449,9 @@ class Fold:
 
     def _tool_update(self, event: ToolUpdate) -> MessageDelta:
         if self._calls is None:
-            self._calls = _CallPlaces(self._blocks)
+            self._calls = CallIndex()
+            for place, block in enumerate(self._blocks):
+                self._calls.note(place, None, call_id_of(block))
         changed = False
         for place in self._calls.of(event.call_id):
             block = self._blocks[place]
@@ -531,33 +535,27 @@ class _Order:
         self.arrange: Callable[[Sequence[Block]], tuple[Block, ...]] = itemgetter(*self._places)
 
 
-class _CallPlaces:
-    """Where the calls of each id are, so that the news of one needn't look at all."""
+class CallIndex(Generic[K]):
+    """What holds the calls of an id, so that their news needn't look at all there is."""
 
-    def __init__(self, blocks: Iterable[Block]) -> None:
-        self._places: dict[str, dict[int, None]] = {}
-        for place, block in enumerate(blocks):
-            self.add(place, block)
+    def __init__(self) -> None:
+        self._known: dict[str, dict[K, None]] = {}
 
-    def of(self, call_id: str) -> Iterable[int]:
-        return self._places.get(call_id, ())
+    def of(self, call_id: str) -> Iterable[K]:
+        return self._known.get(call_id, ())
 
-    def add(self, place: int, block: Block) -> None:
-        call_id = _call_id(block)
-        if call_id is not None:
-            self._places.setdefault(call_id, {})[place] = None
-
-    def replace(self, place: int, old: Block, new: Block) -> None:
-        call_id = _call_id(old)
-        if call_id is not None and call_id != _call_id(new):
-            places = self._places[call_id]
-            del places[place]
-            if not places:
-                del self._places[call_id]
-        self.add(place, new)
+    def note(self, what: K, before: str | None, now: str | None) -> None:
+        """The call that it holds had one id, and has another; `None` is none, or no call."""
+        if before is not None and before != now:
+            known = self._known.get(before, {})
+            known.pop(what, None)
+            if not known:
+                self._known.pop(before, None)
+        if now is not None:
+            self._known.setdefault(now, {})[what] = None
 
 
-def _call_id(block: Block) -> str | None:
+def call_id_of(block: Block) -> str | None:
     return block.call_id if isinstance(block, ToolCall) else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from rxdelta.core import Block, Event, Fold, FrozenDict, Limits, ToolCall
+from rxdelta.core import Block, CallIndex, Event, Fold, FrozenDict, Limits, ToolCall
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -40,6 +40,7 @@ class Calls:
         self._limits = limits
         self._open: dict[Index, Fold] = {}
         self._closed: dict[Index, str | None] = {}
+        self._ids = CallIndex[Index]()
 
     def step(self, event: Event) -> Sequence[Change]:
         """The calls that an event changed, each with what that means for the text of its arguments.
@@ -64,13 +65,14 @@ class Calls:
         if isinstance(event, (MessageFinish, MessageInterrupted)):
             return [change for index in self._in_order() for change in self._end(index, event)]
         if isinstance(event, ToolUpdate):
-            for fold in self._open.values():
-                fold.step(event)
+            for index in self._ids.of(event.call_id):
+                self._open[index].step(event)
         return ()
 
     def _start(self, event: BlockStart) -> Sequence[Change]:
         index = event.index
-        self._open.pop(index, None)
+        if index in self._open:
+            self._take(index)
         fold = self._folded(event)
         call = _call(fold)
         if call is not None and call.call_id is not None and call.call_id == self._closed.get(index):
@@ -80,6 +82,7 @@ class Calls:
             return ()
         check_place(index, len(self._open) + len(self._closed), self._limits)
         self._open[index] = fold
+        self._ids.note(index, None, call.call_id)
         return _changed(index, call, "begun", argument_text(call))
 
     def _change(self, event: BlockDelta) -> Sequence[Change]:
@@ -91,6 +94,7 @@ class Calls:
         text = argument_text(before) if told else ""
         fold.step(event)
         call = _call(fold)
+        self._ids.note(event.index, before.call_id, call and call.call_id)
         whole = argument_text(call) if told and call is not None else ""
         if whole.startswith(text):
             return _changed(event.index, call, "more", whole[len(text) :])
@@ -110,7 +114,7 @@ class Calls:
         return _changed(index, call, "begun", argument_text(call))
 
     def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
-        fold = self._open.pop(index)
+        fold = self._take(index)
         fold.step(event)
         call = _call(fold)
         if call is None:  # it turned out to be something else
@@ -120,6 +124,13 @@ class Calls:
         if content is not None and names_any(content, _ARGUMENTS):
             return _changed(index, call, "replaced", argument_text(call))
         return _changed(index, call, "more", "")
+
+    def _take(self, index: Index) -> Fold:
+        """It isn't open any more."""
+        fold = self._open.pop(index)
+        call = _call(fold)
+        self._ids.note(index, call and call.call_id, None)
+        return fold
 
     def _folded(self, event: BlockStart | BlockFinish) -> Fold:
         fold = Fold(choice=self._choice, limits=self._limits)

@@ -12,6 +12,7 @@ from rxdelta.core import (
     Block,
     BlockFold,
     ByChoice,
+    CallIndex,
     ContentPart,
     Event,
     LimitExceededError,
@@ -20,6 +21,7 @@ from rxdelta.core import (
     ToolCall,
     begins_another,
     block_from_wire,
+    call_id_of,
     with_news,
 )
 from rxdelta.core.events import (
@@ -95,7 +97,7 @@ class BlockStream(Branch[Block]):
     @property
     def call_id(self) -> str | None:
         """The call's id, as soon as it is known; `None` for what is no call."""
-        return self._block.call_id if isinstance(self._block, ToolCall) else None
+        return call_id_of(self._block)
 
     @property
     def name(self) -> str | None:
@@ -223,7 +225,7 @@ class _Grouping(Split[BlockStream]):
         super().__init__(observer)
         self._limits = limits
         self._messages: dict[int, _Message] = ByChoice(limits)
-        self._calls: dict[str, dict[_Growing, None]] = {}
+        self._calls = CallIndex[_Growing]()
         self._interrupted = False
 
     def _step(self, event: Event) -> None:
@@ -353,7 +355,7 @@ class _Grouping(Split[BlockStream]):
 
     def _tool_update(self, event: ToolUpdate) -> Sequence[_Growing]:
         touched: list[_Growing] = []
-        for growing in self._calls.get(event.call_id, ()):
+        for growing in self._calls.of(event.call_id):
             call = growing.fold.block
             if isinstance(call, ToolCall):
                 growing.fold.block = with_news(
@@ -392,19 +394,13 @@ class _Grouping(Split[BlockStream]):
             self._free(growing)
 
     def _note_call(self, growing: _Growing) -> None:
-        block = growing.fold.block
-        call_id = block.call_id if isinstance(block, ToolCall) else None
+        call_id = call_id_of(growing.fold.block)
         if call_id != growing.call_id:
-            self._forget_call(growing)
+            self._calls.note(growing, growing.call_id, call_id)
             growing.call_id = call_id
-            if call_id is not None:
-                self._calls.setdefault(call_id, {})[growing] = None
 
     def _forget_call(self, growing: _Growing) -> None:
-        known = self._calls.get(growing.call_id or "", {})
-        known.pop(growing, None)
-        if not known:
-            self._calls.pop(growing.call_id or "", None)
+        self._calls.note(growing, growing.call_id, None)
 
     def _free(self, growing: _Growing) -> None:
         message, index = growing.message, growing.stream.index
@@ -418,7 +414,7 @@ class _Grouping(Split[BlockStream]):
 
     def _forget(self) -> None:
         self._messages.clear()
-        self._calls.clear()
+        self._calls = CallIndex()
 
     _STEPS: ClassVar[dict[type, Callable[[_Grouping, Any], Sequence[_Growing]]]] = {
         MessageStart: _message_start,

@@ -9,6 +9,7 @@ import reactivex as rx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
+from support.cost import lines_run
 from support.marbles import marbles, run
 from support.replies import REPLIES
 
@@ -262,3 +263,16 @@ def test_each_is_what_the_fold_gives_at_that_moment(events: list[Any], end: str 
         assert len(told) == len(set(told))
         ended |= set(newly)
         got.clear()
+
+
+def test_the_news_of_an_open_call_cost_the_same_however_many_are_open() -> None:
+    def cost(count: int) -> int:
+        events: list[rd.Event] = []
+        for n in range(count):
+            events.append(ev.BlockStart(n, {"type": "tool_call_chunk", "id": f"c{n}", "name": "f"}))
+        events += [ev.ToolUpdate(f"c{n}", "executing") for n in range(count)]
+        return lines_run(
+            lambda: rx.from_iterable(events).pipe(rd.completed_tool_calls()).subscribe().dispose()
+        )
+
+    assert cost(200) < 2.1 * cost(100)
