@@ -9,7 +9,6 @@ know. One thing is refused: the start of another message, since its blocks would
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -322,7 +321,7 @@ class Fold:
         head = self._head
         return (
             isinstance(event, MessageStart)
-            and event.choice == head.choice
+            and event.choice == self._choice
             and begins_another(
                 event,
                 id=head.id,
@@ -334,16 +333,16 @@ class Fold:
     def _show(self, **head: Any) -> MessageDelta:
         if head:
             self._head = attrs.evolve(self._head, **head)
-        blocks = self._blocks
-        self.snapshot = make_delta(
-            self._head, tuple(blocks) if self._order is None else self._order.arrange(blocks)
-        )
+        blocks = self._blocks if self._order is None else self._order.blocks
+        self.snapshot = make_delta(self._head, tuple(blocks))
         return self.snapshot
 
     def _put(self, place: int, block: Block) -> None:
         """The block is what stands there now."""
         if self._calls is not None:
             self._calls.note(place, call_id_of(self._blocks[place]), call_id_of(block))
+        if self._order is not None:
+            self._order.put(place, block)
         self._blocks[place] = block
 
     def _block_start(self, event: BlockStart) -> MessageDelta:
@@ -384,11 +383,11 @@ class Fold:
         fold.place = len(self._blocks)
         if isinstance(key, int):
             if self._highest is not None and key < self._highest and self._order is None:
-                self._order = _Order(len(self._blocks), self._folds)
+                self._order = _Order(self._blocks, self._folds)
                 self._quick = None
             self._highest = key if self._highest is None else max(key, self._highest)
         if self._order is not None:
-            self._order.add(key, fold.place)
+            self._order.add(key, fold.place, fold.block)
         self._blocks.append(fold.block)
         self._folds[key] = fold
         if self._calls is not None:
@@ -464,7 +463,7 @@ class Fold:
                 )
                 if updated is not block:
                     changed = True
-                    self._blocks[place] = updated
+                    self._put(place, updated)
                     fold = self._folds[block.key]
                     if fold.place == place:
                         fold.block = updated
@@ -516,14 +515,19 @@ class Fold:
 
 
 class _Order:
-    """The order of a message whose blocks came in another one, so that none has to be moved for a new one."""
+    """The blocks in the order of the message, where they came in another one.
 
-    def __init__(self, count: int, folds: Mapping[Key, BlockFold]) -> None:
-        self._places = list(range(count))
+    It moves and searches in lists, which is quick; to tell each block its new place would take minutes.
+    """
+
+    def __init__(self, blocks: Sequence[Block], folds: Mapping[Key, BlockFold]) -> None:
+        self.blocks = list(blocks)
+        self._places = list(range(len(blocks)))  # where each of them came
         self._at = {key: fold.place for key, fold in folds.items() if isinstance(key, int)}
         self._numbers = sorted(self._at)
 
-    def add(self, key: Key, place: int) -> None:
+    def add(self, key: Key, place: int, block: Block) -> None:
+        """A number stands before the next higher one, all else behind what there is."""
         behind = len(self._places)
         if isinstance(key, int):
             number = bisect_right(self._numbers, key)
@@ -532,7 +536,10 @@ class _Order:
             self._numbers.insert(number, key)
             self._at[key] = place
         self._places.insert(behind, place)
-        self.arrange: Callable[[Sequence[Block]], tuple[Block, ...]] = itemgetter(*self._places)
+        self.blocks.insert(behind, block)
+
+    def put(self, place: int, block: Block) -> None:
+        self.blocks[self._places.index(place)] = block
 
 
 class CallIndex(Generic[K]):

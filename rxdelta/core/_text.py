@@ -28,6 +28,7 @@ __all__ = [
     "extend",
     "finish_text",
     "join_when_read",
+    "last_characters",
     "read_text",
     "text_length",
 ]

@@ -267,9 +267,8 @@ def test_each_is_what_the_fold_gives_at_that_moment(events: list[Any], end: str 
 
 def test_the_news_of_an_open_call_cost_the_same_however_many_are_open() -> None:
     def cost(count: int) -> int:
-        events: list[rd.Event] = []
-        for n in range(count):
-            events.append(ev.BlockStart(n, {"type": "tool_call_chunk", "id": f"c{n}", "name": "f"}))
+        chunk = {"type": "tool_call_chunk", "name": "f"}
+        events: list[rd.Event] = [ev.BlockStart(n, {**chunk, "id": f"c{n}"}) for n in range(count)]
         events += [ev.ToolUpdate(f"c{n}", "executing") for n in range(count)]
         return lines_run(
             lambda: rx.from_iterable(events).pipe(rd.completed_tool_calls()).subscribe().dispose()
