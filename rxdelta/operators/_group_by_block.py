@@ -414,7 +414,7 @@ class _Grouping(Split[BlockStream]):
 
     def _forget(self) -> None:
         self._messages.clear()
-        self._calls = CallIndex()
+        self._calls = CallIndex[_Growing]()
 
     _STEPS: ClassVar[dict[type, Callable[[_Grouping, Any], Sequence[_Growing]]]] = {
         MessageStart: _message_start,
