@@ -19,8 +19,9 @@ __all__ = ["ChoiceStream", "group_by_choice"]
 class ChoiceStream(EventBranch):
     """The events of one alternative reply, and those that speak of all of them.
 
-    Hot. A late subscriber gets `to_events` of the reply so far, of a conversation of the newest message that has
-    begun; then what comes; after the end too, and then the end. A subscriber that raises is not told any more, as in `BlockStream`.
+    Hot. A late subscriber gets `to_events` of the reply so far (of a conversation, of the newest message that has
+    begun), then what comes; after the end too, and then the end. A subscriber that raises is not told any more, as
+    in `BlockStream`.
 
     Attributes:
         choice: Which of the replies.

@@ -45,10 +45,10 @@ def group_by_message(
 
     A stream is emitted at the message's first event, before that event. The next message begins with the
     `MessageStart` of a choice that has finished, or that was cut off: behind a block a start is another message's
-    unless it repeats the id. Or it begins with an `AttemptReset` when all choices have finished, which is then of the
-    next request. What comes between two
-    messages (`ToolUpdate`s above all, usage) belongs to the one before. Every event is emitted at once and
-    unchanged; the source stays subscribed while anybody reads, and must serialise, as for `group_by_block`.
+    unless it repeats the id. Or it begins with an `AttemptReset` when all choices have finished, which is then of
+    the next request. What comes between two messages (`ToolUpdate`s above all, usage) belongs to the one before.
+    Every event is emitted at once and unchanged; the source stays subscribed while anybody reads, and must
+    serialise, as for `group_by_block`.
 
     Completes with the source, and a message's stream when the next one begins.
 

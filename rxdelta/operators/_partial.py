@@ -43,9 +43,8 @@ class Partial(Generic[T]):
         True
     """
 
-    value: T | None = attrs.field(
-        eq=False
-    )  # compared as the JSON that it is made of: theirs may be unable to
+    # Compared as the JSON that it is made of: theirs may be unable to.
+    value: T | None = attrs.field(eq=False)
     call_id: str | None = None
     name: str | None = None
     complete: bool = False
@@ -71,9 +70,9 @@ class Partial(Generic[T]):
     def is_final(self, *path: str | int) -> bool:
         """Whether what is at `path` won't change any more: `partial.is_final("files", 0)`.
 
-        The path consists of the document's own keys and indexes, as in `so_far`; without one,
-        the whole document is meant. What hasn't begun isn't final. A provider that overrules the arguments at their
-        end can change what was final, and so can a document that repeats a key.
+        The path consists of the document's own keys and indexes, as in `so_far`; without one, the whole document is
+        meant. What hasn't begun isn't final. A provider that overrules the arguments at their end can change what
+        was final, and so can a document that repeats a key.
         """
         if self._open is not None and self._open[: len(path)] == path:
             return False
@@ -92,7 +91,7 @@ class Reading(Generic[T]):
     """One document and what was last said of it.
 
     Args:
-        into: The class that it is built into.
+        into: The class that the whole document is made into.
         limits: How deep it may be nested.
         fenced: Whether it may stand in a markdown fence.
     """
