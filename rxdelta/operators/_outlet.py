@@ -36,11 +36,6 @@ class Outlet(Generic[T]):
         self.telling = False  # somebody is at it
         self.closed = False  # an end has been said, or nobody listens any more
 
-    @property
-    def telling(self) -> bool:
-        """Whether the observer is being told something, by whomsoever."""
-        return self._telling
-
     def on_next(self, value: T) -> None:
         with self._lock:
             if self.closed:
