@@ -116,7 +116,7 @@ class RecordParser(abc.ABC):
         self.error: RxDeltaError | None = None
         self._limits = limits
         self._splitter = LineSplitter(limits.line_bytes, carriage_returns=carriage_returns)
-        self._number = 0
+        self._number: int = 0
 
     def feed(self, data: bytes | str) -> list[Any]:
         """The records that `data` completes, in order; often none.
