@@ -30,4 +30,4 @@ def encoder() -> rd.wire.Encoder[BaseEvent]:
 
 def wrong() -> None:
     rd.to_ag_ui("t")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    rd.to_ag_ui(None, "t", "r")  # type: ignore[misc]  # pyright: ignore[reportCallIssue]
+    rd.to_ag_ui(None, "t", "r")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
