@@ -57,9 +57,7 @@ class _Message:
         self.id: str | None = None
         self.begun = self.over = False
         self.open: dict[Index, AskedCall] = {}  # calls whose block has not ended
-        self.grown: dict[
-            Index, AskedCall
-        ] = {}  # of these, what has come or grown since the newest block began
+        self.grown: dict[Index, AskedCall] = {}  # those that have grown since the newest block began
         self.waiting: dict[AskedCall, None] = {}  # calls not acted on, in the order of their blocks
         self.places: set[Index] = set()  # where the newest block is, or was, a call
         self.known: dict[tuple[Index, str], AskedCall] = {}  # no other call with such a key is acted on

@@ -39,7 +39,8 @@ class Calls:
         self._choice = choice
         self._limits = limits
         self._open: dict[Index, Fold] = {}
-        self._closed: dict[Index, str | None] = {}
+        self._closed: set[Index] = set()  # where the newest block was a call
+        self._ended: set[tuple[Index, str | None]] = set()  # those with an id are not heard again
         self._ids = CallIndex[Index]()
 
     def step(self, event: Event) -> Sequence[Change]:
@@ -75,10 +76,11 @@ class Calls:
             self._take(index)
         fold = self._folded(event)
         call = _call(fold)
-        if call is not None and call.call_id is not None and call.call_id == self._closed.get(index):
-            return ()  # the same call once more
-        self._closed.pop(index, None)
+        self._closed.discard(index)
         if call is None:
+            return ()
+        if self._has_ended(index, call):
+            self._closed.add(index)
             return ()
         check_place(index, len(self._open) + len(self._closed), self._limits)
         self._open[index] = fold
@@ -107,10 +109,10 @@ class Calls:
         if event.content is None or index in self._closed:
             return ()
         call = _call(self._folded(event))
-        if call is None:
+        if call is None or self._has_ended(index, call):
             return ()
         check_place(index, len(self._open) + len(self._closed), self._limits)
-        self._closed[index] = call.call_id
+        self._close(index, call)
         return _changed(index, call, "begun", argument_text(call))
 
     def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
@@ -119,7 +121,7 @@ class Calls:
         call = _call(fold)
         if call is None:  # it turned out to be something else
             return ()
-        self._closed[index] = call.call_id
+        self._close(index, call)
         content = event.content if isinstance(event, BlockFinish) else None
         if content is not None and names_any(content, _ARGUMENTS):
             return _changed(index, call, "replaced", argument_text(call))
@@ -131,6 +133,13 @@ class Calls:
         call = _call(fold)
         self._ids.note(index, call and call.call_id, None)
         return fold
+
+    def _close(self, index: Index, call: ToolCall) -> None:
+        self._closed.add(index)
+        self._ended.add((index, call.call_id))
+
+    def _has_ended(self, index: Index, call: ToolCall) -> bool:
+        return call.call_id is not None and (index, call.call_id) in self._ended
 
     def _folded(self, event: BlockStart | BlockFinish) -> Fold:
         fold = Fold(choice=self._choice, limits=self._limits)

@@ -104,7 +104,17 @@ def test_each_call_at_its_own_finish() -> None:
         pytest.param([start(), args("x"), start(), args("{}"), FINISH], [{}], id="9: a second start"),
         pytest.param([start(), FINISH, start(), args("x"), FINISH], [{}], id="the same call begun again"),
         pytest.param([start(), FINISH, start(0, "c2"), args("x"), FINISH], [{}, ...], id="16: another call"),
-        pytest.param([start(), FINISH, TEXT, start(), FINISH], [{}, {}], id="a block in between"),
+        pytest.param([start(), FINISH, TEXT, start(), FINISH], [{}], id="a block in between"),
+        pytest.param(
+            [start(), FINISH, TEXT, content(id="c1", name="f", args={"a": 1})],
+            [{}],
+            id="a block in between, no start",
+        ),
+        pytest.param(
+            [start(), FINISH, start(call_id="c2"), FINISH, start(), FINISH],
+            [{}, {}],
+            id="another call in between",
+        ),
         pytest.param([start(), TEXT, args("{}"), FINISH, END], [], id="begun again as text"),
         pytest.param([SERVER, FINISH, END], [], id="a call that the provider runs"),
         pytest.param([SERVER, END], [], id="also at the message's finish"),
