@@ -33,6 +33,7 @@ class AskedCall:
 
     Attributes:
         call_id, name: As the call has them now.
+        identified: It has an id and is for us; of others nothing is said.
         asked: The whole call, once it has been acted on.
     """
 
@@ -168,7 +169,7 @@ class AskedCalls:
             return
         if replaced is not None:
             self._fail(replaced, "the call was begun again")
-        if isinstance(block, ToolCall) and block.type == "tool_call":
+        if isinstance(block, ToolCall):  # one that the provider runs may turn out to be the client's
             self._begin(index, fold)
 
     def _arguments(self, event: ToolCallDelta) -> None:
@@ -202,9 +203,7 @@ class AskedCalls:
             return None
         self._message.begun = True
         fold = BlockFold(BlockStart(event.index, event.content, choice=event.choice), limits=self._limits)
-        if not isinstance(fold.block, ToolCall) or fold.block.type == "server_tool_call":
-            return None
-        return self._begin(event.index, fold)
+        return self._begin(event.index, fold) if isinstance(fold.block, ToolCall) else None
 
     # Calls.
 
@@ -235,7 +234,7 @@ class AskedCalls:
             message.grown.pop(call.index, None)
             self._forget(call)
             return False
-        if not call.identified and self._is_ours(call.name):
+        if not call.identified and block.type != "server_tool_call" and self._is_ours(call.name):
             call.identified = True
             self._changes.append((call, "identified", ""))
         return True
@@ -264,19 +263,19 @@ class AskedCalls:
         grown, self._message.grown = self._message.grown, {}
         for call in grown.values() if self._at_once else ():
             block: Any = call.fold.block
-            if call.asked is not None or not (call.call_id and call.name) or not block.arguments:
+            if call.asked is not None or not (call.identified and call.name) or block.type != "tool_call":
                 continue
-            if block.is_final() and is_mapping(arguments := block.arguments_so_far):
+            if block.arguments and block.is_final() and is_mapping(arguments := block.arguments_so_far):
                 self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
 
     def _ask(self, call: AskedCall, asked: ToolCall) -> None:
-        if self._is_ours(call.name):
+        if call.identified:
             call.asked = asked
             self._changes.append((call, "asked", ""))
         call.message.waiting.pop(call, None)
 
     def _fail(self, call: AskedCall, why: str) -> None:
-        if call.call_id is not None and self._is_ours(call.name):
+        if call.identified:
             self._changes.append((call, "failed", why))
         call.message.waiting.pop(call, None)
 

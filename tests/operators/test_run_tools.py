@@ -696,6 +696,27 @@ def test_a_call_that_turns_out_to_be_the_providers_own_is_not_run_and_has_not_fa
     assert told(out) == [("c0", "identified")]
 
 
+SERVER = ev.BlockStart(0, {"type": "server_tool_call_chunk", "id": "c1", "name": "f", "args": '{"a": 1}'})
+CLIENT = ev.BlockFinish(0, {"type": "tool_call", "name": "f"})
+
+
+@pytest.mark.parametrize(
+    ("events", "ran"),
+    [
+        pytest.param([SERVER, CLIENT], [{"a": 1}], id="turns out to be the client's"),
+        pytest.param([SERVER, ev.BlockFinish(0), CLIENT], [], id="but not after its end"),
+        pytest.param([SERVER, begin(1, "g", "c9"), ev.BlockFinish(0)], [], id="whole before the next block"),
+        pytest.param([SERVER], [], id="left open"),
+        pytest.param([SERVER, ev.MessageInterrupted()], [], id="interrupted"),
+    ],
+)
+def test_a_call_that_the_provider_runs(events: list[rd.Event], ran: list[Any]) -> None:
+    got, out = runs_of([*events, DONE])
+    assert got == ran
+    mine = [status for call_id, status in told(out) if call_id == "c1"]
+    assert (mine == ["identified", "executing", "completed"]) if ran else mine == []
+
+
 def test_a_call_that_the_next_message_cuts_off_fails() -> None:
     out = run([ev.MessageStart("m"), begin(0), *reply(call(0, call_id="c1"))], {"f": lambda: 1})
     assert told(out) == [
