@@ -45,8 +45,8 @@ def partial_arguments(
 
     A `Partial` is emitted whenever what can be seen of a call's arguments changed, the document closed, or the
     text turned out not to be JSON; and a last one, `complete`, when the provider has finished a call whose
-    arguments are one strict JSON object that the class accepts. A call that isn't valid gets an `error`, and its
-    value stays what it was. Values of parallel calls come interleaved, each with its `call_id` and `name`. Calls
+    arguments are one strict JSON object that the class accepts. A call that isn't valid gets an `error`, and
+    `so_far` stays what it was. Values of parallel calls come interleaved, each with its `call_id` and `name`. Calls
     that the provider runs itself are left out.
 
     Every character is read once, however the text is cut. Text that is replaced (a `BlockDelta`, or a finish, that
