@@ -126,7 +126,8 @@ class Admission:
     def _in_address(self, address: Any) -> _Fault | None:
         scheme = _scheme(address) if isinstance(address, str) and not _has_control(address) else None
         if scheme is None:
-            return _Fault(address, "must be an address with its scheme, such as https:")
+            wanted = "must be an address that begins with its scheme, such as https:, and has no control characters"
+            return _Fault(address, wanted)
         word = scheme[1].lower()
         if word not in self._allow:
             return _Fault(
@@ -138,7 +139,7 @@ class Admission:
             host = unquote(urlsplit(address).hostname or "").lower().rstrip(".")
         except ValueError:
             host = ""
-        if not host:
+        if not host or "\\" in address or _has_control(host):  # which some read as the end of the host
             return _Fault(address, "must name a host")
         if host.endswith(_STORES) and _FILE not in self._allow:
             return _Fault(address, "is that of a file that is stored with the provider", _FILE)
@@ -165,12 +166,17 @@ class Admission:
         return self._in_medium(block) is None and self._in_items(block.options) is None
 
     def _in_items(self, value: Any) -> _Fault | None:
-        """The first thing that a provider would read by its name, in what it has said itself."""
-        if isinstance(value, (list, tuple)):
-            return self._first(map(self._in_items, value))  # pyright: ignore[reportUnknownArgumentType]
-        if not is_mapping(value):
-            return None
-        return self._in_item(value) or self._first(map(self._in_items, value.values()))
+        """Something that a provider would read by its name, in what it has said itself."""
+        waiting: list[Any] = [value]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, (list, tuple)):
+                waiting += one
+            elif is_mapping(one):
+                if (fault := self._in_item(one)) is not None:
+                    return fault
+                waiting += one.values()
+        return None
 
     def _in_item(self, item: Json) -> _Fault | None:
         if is_mapping(place := item.get("s3Location")) and "uri" in place and "s3" not in self._allow:

@@ -163,7 +163,7 @@ class LangChainEncoder:
             if block is None or block.fold.grows is not kind or not piece:
                 return ()
             block.fold.grow(piece)
-            return [*self._grown(block, given, piece)]
+            return self._grown(block, given, piece)
         take = self._STEPS.get(kind)
         if take is None:
             raise InvalidValueError.of(
@@ -331,14 +331,15 @@ class LangChainEncoder:
         self._free = max(self._free, index + 1)
         return index
 
-    def _grown(self, block: _Block, event: Any, piece: str) -> Iterator[LangChainFrame]:
+    def _grown(self, block: _Block, event: Any, piece: str) -> Sequence[LangChainFrame]:
         if block.half or not piece.isascii():
             piece, block.half = whole_characters(block.half, piece)
         block.grew_by = type(event)
-        if piece and block.standard:
-            yield self._piece(block, piece)
-        elif piece:
-            yield self._custom(attrs.evolve(event, **{_DELTAS[block.grew_by][0]: piece}))
+        if not piece:
+            return ()
+        if block.standard:
+            return [self._piece(block, piece)]
+        return [self._custom(attrs.evolve(event, **{_DELTAS[block.grew_by][0]: piece}))]
 
     def _piece(self, block: _Block, piece: str) -> LangChainFrame:
         field, kind, more = _DELTAS[block.grew_by]

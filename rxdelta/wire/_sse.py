@@ -58,9 +58,7 @@ def _data(frame: Any) -> str:
             return _write(frame)
         if callable(dump):
             return _on_one_line(dump(by_alias=True))
-    except (
-        Exception
-    ) as error:  # whatever an object raises that writes itself; RecursionError for one too deep
+    except Exception as error:  # RecursionError, and whatever an object raises that writes itself
         raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
 

@@ -63,24 +63,26 @@ REFUSED = [
     (f"blob:https://x/{SECRET}", "blob"),
     (f"javascript:{SECRET}", "javascript"),
     (f"vscode+s3:{SECRET}", r"vscode\+s3"),
-    (f"//host/{SECRET}", "with its scheme"),
-    (f"/etc/{SECRET}", "with its scheme"),
-    (f"files/{SECRET}", "with its scheme"),
-    (f" https://x/{SECRET}", "with its scheme"),
-    (f" s3://bucket/{SECRET}", "with its scheme"),
-    (f"\u00a0s3://bucket/{SECRET}", "with its scheme"),
-    (f"\u200bs3://bucket/{SECRET}", "with its scheme"),
-    (f"\ufeffhttps://x/{SECRET}", "with its scheme"),
-    (f"s3\n://bucket/{SECRET}", "with its scheme"),
-    (f"s\t3://bucket/{SECRET}", "with its scheme"),
-    (f"\0s3://bucket/{SECRET}", "with its scheme"),
-    (f"https://x/{SECRET}\r\nHost: y", "with its scheme"),
-    (f"%73%33://bucket/{SECRET}", "with its scheme"),
-    (f"s3%3A//bucket/{SECRET}", "with its scheme"),
-    (f"\uff533://bucket/{SECRET}", "with its scheme"),
+    (f"//host/{SECRET}", "begins with its scheme"),
+    (f"/etc/{SECRET}", "begins with its scheme"),
+    (f"files/{SECRET}", "begins with its scheme"),
+    (f" https://x/{SECRET}", "begins with its scheme"),
+    (f" s3://bucket/{SECRET}", "begins with its scheme"),
+    (f"\u00a0s3://bucket/{SECRET}", "begins with its scheme"),
+    (f"\u200bs3://bucket/{SECRET}", "begins with its scheme"),
+    (f"\ufeffhttps://x/{SECRET}", "begins with its scheme"),
+    (f"s3\n://bucket/{SECRET}", "begins with its scheme"),
+    (f"s\t3://bucket/{SECRET}", "begins with its scheme"),
+    (f"\0s3://bucket/{SECRET}", "begins with its scheme"),
+    (f"https://x/{SECRET}\r\nHost: y", "begins with its scheme"),
+    (f"%73%33://bucket/{SECRET}", "begins with its scheme"),
+    (f"s3%3A//bucket/{SECRET}", "begins with its scheme"),
+    (f"\uff533://bucket/{SECRET}", "begins with its scheme"),
     (f"https:{SECRET}", "a host"),
     (f"https:///{SECRET}", "a host"),
     (f"https://[{SECRET}", "a host"),
+    (f"https://generativelanguage.googleapis.com\\@x.example/{SECRET}", "a host"),
+    (f"https://generativelanguage.googleapis.com%00/{SECRET}", "a host"),
     (f"https://generativelanguage.googleapis.com/v1beta/files/{SECRET}", "file_id"),
     (f"HTTPS://u@GenerativeLanguage.GoogleAPIs.com.:443/v1beta/files/{SECRET}", "file_id"),
     (f"https://generativelanguage%2Egoogleapis.com/v1beta/files/{SECRET}", "file_id"),
@@ -399,6 +401,14 @@ def test_whatever_a_browser_says_gives_messages_or_our_error(said: Any, role: st
     parts += [{"type": "custom", "kind": "x", "providerMetadata": {"rxdelta": said}}, *answered(said)]
     with contextlib.suppress(rd.RxDeltaError):
         of_ai_sdk(*parts, role=role)
+
+
+def test_what_is_nested_as_deep_as_json_may_be_is_read_to_its_end() -> None:
+    deep: Any = {"type": "container_upload", "file_id": SECRET}
+    for _ in range(150):
+        deep = {"a": [deep]} if isinstance(deep, dict) and len(str(deep)) < 700 else {"a": deep}
+    (message,) = told_in_ai_sdk({"type": "unsupported", "options": {"type": "compaction", "content": deep}})
+    assert SECRET not in requests_of([message])
 
 
 def test_many_parts_that_are_left_out_cost_no_more_each() -> None:
