@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from rxdelta.core import BlockFold, Event, Limits, ToolCall, is_mapping
+from rxdelta.core import BlockFold, Event, Limits, ToolCall, begins_another, is_mapping
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -52,11 +52,11 @@ class AskedCall:
 class _Message:
     """What is known of the message that is coming in."""
 
-    __slots__ = ("begun", "grown", "id", "known", "open", "over", "places", "waiting")
+    __slots__ = ("begun", "grown", "id", "known", "open", "over", "places", "started", "waiting")
 
     def __init__(self) -> None:
         self.id: str | None = None
-        self.begun = self.over = False
+        self.started = self.begun = self.over = False
         self.open: dict[Index, AskedCall] = {}  # calls whose block has not ended
         self.grown: dict[Index, AskedCall] = {}  # those that have grown since the newest block began
         self.waiting: dict[AskedCall, None] = {}  # calls not acted on, in the order of their blocks
@@ -116,11 +116,13 @@ class AskedCalls:
 
     def _message_start(self, event: MessageStart) -> None:
         message = self._message
-        if message.over or (message.begun and (event.id is None or event.id != message.id)):
+        begun = message.started and message.begun
+        if begins_another(event, id=message.id, begun=begun, over=message.over):
             for call in [*message.waiting]:
                 self._fail(call, "the message ended before the call was complete")
             message = self._message = _Message()
         message.id = message.id or event.id
+        message.started = message.started or not event.assumed
 
     def _message_finish(self, event: MessageFinish) -> None:
         message = self._message

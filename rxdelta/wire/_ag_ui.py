@@ -53,6 +53,7 @@ from rxdelta.core import (
     TokenUsage,
     ToolCall,
     ToolResult,
+    begins_another,
     block_to_wire,
     clean_text,
     freeze,
@@ -293,9 +294,11 @@ class AgUiEncoder:
     def _message_start(self, event: MessageStart) -> None:
         if event.choice != self._choice:
             return
-        if self._reply.over or (None not in (event.id, self._reply.id) and event.id != self._reply.id):
-            self._next_reply()
         reply = self._reply
+        if begins_another(event, id=reply.id, begun=reply.started and bool(reply.lanes), over=reply.over):
+            self._next_reply()
+            reply = self._reply
+        reply.started = reply.started or not event.assumed
         reply.id = reply.id or event.id
         reply.model = reply.model or event.model
         reply.usage = reply.usage or event.usage
@@ -973,7 +976,7 @@ class _Reply:
         self.usage: TokenUsage | None = None
         self.reason: str | None = None
         self.word: str | None = None
-        self.over = False
+        self.started = self.over = False
         self.base = ""  # of its messages' ids
         self.base_taken = False
         self.count = 0

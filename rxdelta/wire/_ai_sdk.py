@@ -32,6 +32,7 @@ from rxdelta.core import (
     LimitExceededError,
     ProviderError,
     ToolCall,
+    begins_another,
     clean_text,
     freeze,
     is_mapping,
@@ -231,8 +232,8 @@ class AiSdkEncoder:
     def _message_start(self, out: Out, event: MessageStart) -> None:
         step = self._step
         if step is not None:
-            other = step.status is not None or (None not in (event.id, step.id) and event.id != step.id)
-            if not other:
+            begun, over = step.started and bool(step.parts), step.status is not None
+            if not begins_another(event, id=step.id, begun=begun, over=over):
                 step.take(event)
                 return
             self._finish_step(out, step, _CUT)
@@ -503,13 +504,14 @@ class _Step:
         self.id: str | None = None
         self.model: str | None = None
         self.usage: dict[str, int] = {}
-        self.ended = False
+        self.started = self.ended = False
         self.status: str | None = None
         self.reason: str | None = None
 
     def take(self, event: MessageStart | MessageFinish) -> None:
         if isinstance(event, MessageStart):
             self.id = self.id or event.id
+            self.started = self.started or not event.assumed
         self.model = self.model or event.model
         if event.usage is not None and (isinstance(event, MessageFinish) or not self.usage):
             self.usage = _figures(event.usage)

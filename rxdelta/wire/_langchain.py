@@ -42,6 +42,7 @@ from rxdelta.core import (
     TokenUsage,
     ToolCall,
     ToolResult,
+    begins_another,
     block_to_wire,
     clean_text,
     thaw,
@@ -139,6 +140,7 @@ class LangChainEncoder:
         self._over = False
         self._state: Literal["none", "open", "closed"] = "none"
         self._id: str | None = None
+        self._started = False  # by a start that really came
         self._usage: TokenUsage | None = None
         self._blocks: dict[Index, _Block] = {}  # of this message
         self._indexes: set[int] = set()
@@ -222,6 +224,7 @@ class LangChainEncoder:
     def _begin(self, event: MessageStart, *, synthetic: bool = False) -> Iterator[LangChainFrame]:
         self._state = "open"
         self._id, self._usage = event.id, event.usage
+        self._started = not (synthetic or event.assumed)
         self._blocks, self._indexes, self._free = {}, set(), 0
         data = event.to_dict()
         metadata: Json = data.pop("metadata", {})
@@ -237,7 +240,10 @@ class LangChainEncoder:
 
     def _message_start(self, event: MessageStart) -> Iterator[LangChainFrame]:
         if self._state == "open":
-            if None in (event.id, self._id) or event.id == self._id:  # more of the same message
+            begun = self._started and bool(self._blocks)
+            if not begins_another(event, id=self._id, begun=begun, over=False):
+                self._started = self._started or not event.assumed
+                self._id = self._id or event.id
                 self._usage = self._usage or event.usage
                 yield self._custom(event)
                 return

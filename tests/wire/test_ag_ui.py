@@ -657,14 +657,13 @@ def conversation(events: list[rd.Event]) -> list[rd.MessageDelta]:
             break
         if isinstance(event, ev.ToolUpdate):
             continue
-        another = (
-            isinstance(event, ev.MessageStart)
-            and event.choice == 0
-            and (over or (None not in (event.id, now.id) and event.id != now.id))
-        )
-        if another or (over and isinstance(event, ev.AttemptReset)):
+        if over and isinstance(event, ev.AttemptReset):
             folds.append(rd.Fold(choice=0))
-        folds[-1].step(event)
+        try:
+            folds[-1].step(event)
+        except rd.ProtocolError:  # another message begins
+            folds.append(rd.Fold(choice=0))
+            folds[-1].step(event)
     return [one.snapshot for one in folds]
 
 

@@ -149,3 +149,43 @@ def test_a_character_that_comes_in_halves_is_told_whole_and_half_a_one_is_marked
     ]
     frames = [strictly(rd.wire.sse_frame(frame)) for frame in frames_of(WIRES[wire](""), events)]
     assert "".join(told(frame, wire) for frame in frames if frame) == "a😀b\ufffdc\ufffd"
+
+
+START = ev.MessageStart
+SAID = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "one")]
+MORE = [ev.BlockStart(1, {"type": "text"}), ev.TextDelta(1, "two"), ev.MessageFinish("stop")]
+
+
+MESSAGES: dict[str, Callable[[Any], object]] = {
+    "ai-sdk 7": lambda frame: isinstance(frame, dict) and frame["type"] == "start-step" and id(frame),
+    "ag-ui": lambda frame: frame.type.value == "TEXT_MESSAGE_START" and frame.message_id.partition("~")[0],
+    "langchain": lambda frame: frame["params"]["data"].get("event") == "message-start" and id(frame),
+}
+"""What is another for each message."""
+
+
+@pytest.mark.parametrize("wire", MESSAGES)
+@pytest.mark.parametrize(
+    ("events", "messages"),
+    [
+        pytest.param([START("m"), *SAID, START("m"), *MORE], 1, id="its own id again"),
+        pytest.param([START("m"), *SAID, START("n"), *MORE], 2, id="another id"),
+        pytest.param([START("m"), *SAID, START(), *MORE], 2, id="no id"),
+        pytest.param([START(), *SAID, START(), *MORE], 2, id="neither has an id"),
+        pytest.param([START("m"), START("n"), *SAID, *MORE], 1, id="before the first block"),
+        pytest.param([*SAID, START("m"), *MORE], 1, id="the first one, late"),
+    ],
+)
+def test_every_wire_begins_a_message_where_a_fold_refuses_the_start(
+    wire: str, events: list[rd.Event], messages: int
+) -> None:
+    frames = frames_of(WIRES[wire]("x"), events)
+    assert len({told for frame in frames if (told := MESSAGES[wire](frame))}) == messages
+    fold = rd.Fold()
+    if messages == 1:
+        for event in events:
+            fold.step(event)
+    else:
+        with pytest.raises(rd.ProtocolError, match="group_by_message"):
+            for event in events:
+                fold.step(event)
