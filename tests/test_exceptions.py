@@ -6,8 +6,8 @@ Functions that only watch may not end the stream at all. Tools have a table of t
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from threading import Event
 from typing import Any
 
 import pytest
@@ -258,21 +258,26 @@ def test_on_a_thread_too(case: Case, made: Callable[[], BaseException]) -> None:
     assert len(heard) == (0 if "close" in case.__name__ else 1)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # a close that fails
 @pytest.mark.parametrize("made", KINDS, ids=NAMES)
 @pytest.mark.parametrize("case", SOURCES, ids=lambda case: str(case.__name__))
-def test_without_a_loop_too(case: Case, made: Callable[[], BaseException]) -> None:
-    ended = Event()
+def test_without_a_loop_too(
+    case: Case, made: Callable[[], BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", reports.append)
+    before = set(threading.enumerate())
     heard: list[Exception | None] = []
 
     def end(error: Exception | None = None) -> None:
         heard.append(error)
-        ended.set()
 
     case(raising(made)).subscribe(lambda _: None, end, end)
-    assert ended.wait(SECONDS)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
     assert len(heard) == 1
-    assert (heard == [None]) == ("close" in case.__name__)
+    closes = "close" in case.__name__
+    assert ((heard == [None]), len(reports)) == (closes, int(closes))
 
 
 async def reply() -> AsyncIterator[Any]:

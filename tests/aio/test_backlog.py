@@ -112,6 +112,8 @@ def legal(given: list[rd.Event]) -> list[rd.Event]:
     for event in given:
         if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset)):
             continue
+        if isinstance(event, ev.MessageStart) and event.id != "m":
+            continue  # that of another message
         if isinstance(event, ev.ToolUpdate) and event.call_id not in calls:
             continue
         if isinstance(event, (ev.BlockDelta, ev.TextDelta)) and lifecycle.check(event) is not None:
