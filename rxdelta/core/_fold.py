@@ -321,7 +321,7 @@ class Fold:
         head = self._head
         return (
             isinstance(event, MessageStart)
-            and event.choice == self._choice
+            and self._choice in (None, event.choice)
             and begins_another(
                 event,
                 id=head.id,

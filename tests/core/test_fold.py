@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from core.strategies import events, fold
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.cost import lines_run
 
@@ -623,6 +623,7 @@ def test_a_block_fold_may_begin_with_a_block() -> None:
     assert half.text == "a"
 
 
+@example([ev.MessageInterrupted(), ev.MessageStart()])
 @given(st.lists(events(), max_size=30))
 def test_a_fold_that_goes_on_answers_as_one_that_begins_with_its_snapshot(events: list[rd.Event]) -> None:
     folding = rd.Fold()
