@@ -668,9 +668,9 @@ def test_a_source_that_closes_one_thing_and_then_waits_for_more_is_left_all_the_
         async with rd.to_async_iterable(rd.from_async_iterable(source), overflow="buffer") as values:
             assert await anext(values) == 1
             await turns()
+        assert log == ["closed", "cancelled"]  # before the loop's end, which cancels all tasks
 
     run_virtually(main)
-    assert log == ["closed", "cancelled"]
 
 
 def test_where_python_has_no_text_of_the_source_leaving_cancels_it() -> None:
@@ -692,9 +692,9 @@ def test_where_python_has_no_text_of_the_source_leaving_cancels_it() -> None:
         async with rd.to_async_iterable(rd.from_async_iterable(names["source"]), "buffer") as values:
             assert await anext(values) == 1
             await turns()
+        assert log == ["cut"]  # before the loop's end, which cancels all tasks
 
     run(main)
-    assert log == ["cut"]
 
 
 # The loop's end.
