@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from core.strategies import clean_json, details, plain, results, word
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rxdelta as rd
@@ -277,6 +277,9 @@ FRAGMENTS = st.sampled_from(
     ),
     st.lists(st.integers(0, 30), max_size=8),
 )
+@example(
+    [(0, ["1", "2, "], 63, False), (1, ["1"], 1, False), (1, ["["], 1, False)], [2, 3]
+)  # two behind a full leaf
 def test_whichever_branch_is_read_in_whatever_order_it_shows_its_own_arguments(
     grown: list[tuple[int, list[str], int, bool]], read: list[int]
 ) -> None:

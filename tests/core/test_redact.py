@@ -91,7 +91,7 @@ def test_a_secret_that_the_quote_cuts_in_two_leaves_no_beginning(at: int) -> Non
     """Wherever it stands, and whatever was taken out before it."""
     for before in ("y ", "token=abc "):
         found = quote((before * at)[:at] + " sk-canary" + "1a" * 200 + " behind" * 100)
-        assert "canary" not in found
+        assert "sk-" not in found
         assert len(found) <= 200
 
 

@@ -13,6 +13,7 @@ import attrs
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
 from reactivex.subject import ReplaySubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.cost import lines_run
@@ -1319,6 +1320,25 @@ def test_no_tool_runs_once_the_reader_has_gone(source: Any, leave: Any) -> None:
     ran: list[int] = []
     events = source(reply(call(0))).pipe(rd.run_tools({"f": lambda: ran.append(1)}), leave)
     events.subscribe(lambda event: None)
+    assert ran == []
+
+
+@pytest.mark.parametrize("how", ["the reader leaves", "the attempt is given up"])
+def test_a_tool_does_not_start_that_is_called_off_when_its_start_is_told(how: str) -> None:
+    ran: list[int] = []
+    source: Subject[rd.Event] = Subject()
+    subscription = SerialDisposable()
+
+    def call_off(event: rd.Event) -> None:
+        if isinstance(event, ev.ToolUpdate) and event.execution_status == "executing":
+            if how == "the reader leaves":
+                subscription.dispose()
+            else:
+                source.on_next(ev.AttemptReset(1))
+
+    subscription.disposable = source.pipe(rd.run_tools({"f": lambda: ran.append(1)})).subscribe(call_off)
+    for event in call(0):
+        source.on_next(event)
     assert ran == []
 
 

@@ -420,12 +420,14 @@ def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
     async def late() -> AsyncIterator[int]:
         await asyncio.sleep(3)
         yield 2
+        await asyncio.sleep(3)
+        yield 3
 
     async def main() -> None:
         second = rd.from_async_iterable(late).pipe(rd.stall_timeout(first=5, total=6))
         async with rd.to_async_iterable(rx.concat(rx.of(1), second), maxsize=1) as values:
-            await asyncio.sleep(20)
-            assert [value async for value in values] == [1, 2]
+            await asyncio.sleep(17)
+            assert [value async for value in values] == [1, 2, 3]
 
     run_virtually(main)
 
