@@ -17,6 +17,7 @@ from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
 from rxdelta.core import InvalidValueError
+from rxdelta.operators._loop import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,11 +41,11 @@ def clock(
     given = chosen if chosen is not None else inherited
     if given is not None:
         return given, Disposable()
-    try:
-        return _LoopScheduler(asyncio.get_running_loop()), Disposable()
-    except RuntimeError:
-        thread = _ThreadScheduler()
-        return thread, thread
+    loop = running_loop()
+    if loop is not None:
+        return _LoopScheduler(loop), Disposable()
+    thread = _ThreadScheduler()
+    return thread, thread
 
 
 def check_seconds(name: str, seconds: object) -> float:
@@ -78,10 +79,7 @@ class _LoopScheduler(AsyncIOScheduler):
         return Disposable(lambda: timer.dispose() if self._is_here() else self._hop(timer.dispose))
 
     def _is_here(self) -> bool:
-        try:
-            return asyncio.get_running_loop() is self._own
-        except RuntimeError:
-            return False
+        return running_loop() is self._own
 
     def _hop(self, call: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: its timers will never fire, and need no cancelling

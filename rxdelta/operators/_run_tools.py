@@ -20,6 +20,7 @@ from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolC
 from rxdelta.core.events import MessageInterrupted, ToolUpdate
 from rxdelta.operators._asked_calls import AskedCall, AskedCalls, Change
 from rxdelta.operators._clock import check_seconds, clock
+from rxdelta.operators._loop import running_loop
 from rxdelta.operators._outlet import Outlet
 from rxdelta.operators._session import current_session
 from rxdelta.operators._stray import report
@@ -196,7 +197,7 @@ class _Weaving:
         self._observer = observer
         self._rules = rules
         self._time = time
-        self._loop = _running_loop()
+        self._loop = running_loop()
         self._session = current_session.get()
         self._turns: Outlet[Callable[[], None]] = Outlet(_Turns())
         self._calls = AskedCalls(
@@ -480,10 +481,3 @@ class _Weaving:
                 raise
             _LOG.error("the tool %s failed, and what to say of it did, too", run.name, exc_info=failure)
             return _FAILED
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -8,13 +8,14 @@ shared source, which has several readers, leaves one of its own, which speaks fo
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from reactivex.disposable import Disposable
+
+from rxdelta.operators._loop import call_on, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,11 +78,10 @@ class Room:
 
     def _wake(self) -> None:
         """An asyncio event must not be set on another thread."""
-        if self._loop is None or self._loop is _running_loop():
+        if self._loop is None:
             self._news.set()
         else:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits on it
-                self._loop.call_soon_threadsafe(self._news.set)
+            call_on(self._loop, self._news.set)
 
 
 class Session(Protocol):
@@ -128,7 +128,7 @@ class SharedSession:
     """
 
     def __init__(self) -> None:
-        self._loop = _running_loop()
+        self._loop = running_loop()
         self._readers: tuple[_Reader, ...] = ()
         self._others = 0  # who have no session
         self._slow: tuple[Session, ...] = ()
@@ -139,7 +139,7 @@ class SharedSession:
         if session is None:
             self._others += 1
         else:
-            is_near = self._loop is not None and self._loop is _running_loop()
+            is_near = self._loop is not None and self._loop is running_loop()
             reader = _Reader(session, session.room.watch(self.room.update), is_near)
             self._readers = (*self._readers, reader)
             if is_near:
@@ -176,10 +176,3 @@ class SharedSession:
     def _any_has_room(self) -> bool:
         self._slow = tuple(reader.session for reader in self._readers if not reader.session.room.is_set())
         return self._others > 0 or not self._readers or len(self._slow) < len(self._readers)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

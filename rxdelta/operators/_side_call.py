@@ -7,6 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import InvalidValueError
+from rxdelta.operators._loop import running_loop
 from rxdelta.operators._stray import report
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class SideCall:
     def __init__(self, fn: Callable[..., object], operator: str) -> None:
         self._fn = fn
         self._raised = f"the function given to {operator} raised"
-        self._loop = _running_loop()
+        self._loop = running_loop()
 
     def __call__(self, *arguments: object) -> None:
         try:
@@ -46,7 +47,7 @@ class SideCall:
             raise InvalidValueError(
                 "an async function needs a running asyncio loop at the subscription", field="fn"
             )
-        if _running_loop() is loop:
+        if running_loop() is loop:
             self._start(loop, done)
         else:
             loop.call_soon_threadsafe(self._start, loop, done)
@@ -63,10 +64,3 @@ class SideCall:
             raise
         except BaseException as error:
             report(error, self._raised)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rxdelta.core import as_exception
+from rxdelta.operators._loop import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,9 +27,8 @@ def report(error: BaseException, what: str, session: Session | None = None) -> N
     """
     if session is not None and session.fail(as_exception(error)):
         return
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    loop = running_loop()
+    if loop is None:
         logging.getLogger("rxdelta").error(what, exc_info=error)
     else:
         loop.call_exception_handler({"message": what, "exception": error})

@@ -15,6 +15,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.core import InvalidValueError, ToolResult
+from rxdelta.operators._loop import call_on
 
 __all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "is_interrupt", "result_of"]
 
@@ -198,9 +199,9 @@ def _run_on(
     def stop() -> None:
         nonlocal stopped
         stopped = True
-        _on(loop, lambda: [task.cancel() for task in tasks])
+        call_on(loop, lambda: [task.cancel() for task in tasks])
 
-    _on(loop, begin)
+    call_on(loop, begin)
     return Disposable(stop)
 
 
@@ -238,18 +239,6 @@ def _call(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
         return Outcome(error=error)
 
 
-def _on(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
-    """Act on the loop's own thread: at once if that is this one."""
-    try:
-        running = asyncio.get_running_loop()
-    except RuntimeError:
-        running = None
-    if running is loop:
-        act()
-    elif not loop.is_closed():
-        loop.call_soon_threadsafe(act)
-
-
 async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
     last: Any = None
     try:
@@ -268,9 +257,9 @@ async def _observed(values: Observable[Any], progress: Callable[[Any], None]) ->
     done: asyncio.Future[Outcome] = loop.create_future()
 
     def settle(outcome: Outcome) -> None:
-        _on(loop, lambda: None if done.done() else done.set_result(outcome))
+        call_on(loop, lambda: None if done.done() else done.set_result(outcome))
 
-    subscription = _follow(values, lambda value: _on(loop, lambda: progress(value)), settle)
+    subscription = _follow(values, lambda value: call_on(loop, lambda: progress(value)), settle)
     try:
         return await done
     finally:

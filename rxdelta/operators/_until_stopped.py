@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 from reactivex import Observable, abc
@@ -13,6 +12,7 @@ from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignme
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
+from rxdelta.operators._loop import call_on, running_loop
 from rxdelta.operators._outlet import Outlet
 from rxdelta.operators._session import current_session
 from rxdelta.operators._stray import unattended
@@ -152,15 +152,14 @@ def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) 
             field="signal",
             value=signal,
         )
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    loop = running_loop()
+    if loop is None:
         if inspect.iscoroutine(awaitable):
             awaitable.close()
         raise InvalidValueError(
             "an awaitable signal needs a running asyncio loop: subscribe inside a coroutine, or give an Observable",
             field="signal",
-        ) from None
+        )
     return _await(awaitable, until, loop)
 
 
@@ -188,20 +187,8 @@ def _await(signal: Any, until: _Until, loop: asyncio.AbstractEventLoop) -> abc.D
         ended(future)
         return Disposable()
     future.add_done_callback(ended)
-    return Disposable(lambda: _on(loop, leave))
+    return Disposable(lambda: call_on(loop, leave))
 
 
 async def _wait(signal: Awaitable[Any]) -> Any:
     return await signal
-
-
-def _on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    try:
-        here = asyncio.get_running_loop() is loop
-    except RuntimeError:
-        here = False
-    if here:
-        call()
-    else:
-        with suppress(RuntimeError):  # the loop is closed, and the signal with it
-            loop.call_soon_threadsafe(call)
