@@ -45,9 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     stdout: Any = sys.stdout
-    if hasattr(
-        stdout, "reconfigure"
-    ):  # a text file of the system's, whose encoding may lack what a model writes
+    if hasattr(stdout, "reconfigure"):
+        # A text file of the system's, whose encoding may lack what a model writes.
         stdout.reconfigure(errors="backslashreplace")
     try:
         with _open(options) as file:

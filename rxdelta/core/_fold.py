@@ -78,7 +78,7 @@ _CUT = {
 def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
     """Whether a start begins another message than the one of its choice that is being read.
 
-    A fold, which reads one message, refuses such a start; who reads a conversation is done with the message.
+    A fold, which reads one message, refuses such a start; for readers of a conversation the message is over then.
     Some gateways have one id for all messages, or none, so an id says that two starts are of one message only
     while that message is open.
 

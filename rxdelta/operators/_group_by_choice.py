@@ -53,7 +53,7 @@ def group_by_choice(
     Completes with the source, and so do the choices.
 
     Args:
-        limits: What the stream may make us hold, for late subscribers and at all.
+        limits: What the stream may make us hold.
 
     Errors: The source's own, which the choices get first, as of the others: `ProviderError` for a `StreamError`,
     `LimitExceededError`, `InvalidValueError` for what is no event.

@@ -56,7 +56,7 @@ B = TypeVar("B", bound="EventBranch")
 
 
 class _Reader(Generic[T]):
-    """Who has subscribed one of the streams, and in which session: nobody else knows when it raises."""
+    """A subscriber of one of the streams, and the session to which what it raises belongs."""
 
     __slots__ = ("observer", "session")
 
@@ -214,7 +214,7 @@ class Split(Generic[S]):
         """Free what was kept for the streams."""
 
     def _announce(self, stream: S) -> None:
-        """Who subscribes the stream at once, in whatever context the event comes, reads for the same session."""
+        """Whoever subscribes the stream at once reads for our session, in whatever context the event comes."""
         token = current_session.set(self._session)
         try:
             self._observer.on_next(stream)

@@ -52,7 +52,7 @@ def to_ag_ui(
 
     Args:
         run_input: The request: the `RunAgentInput`, or the JSON object that the client posts.
-        thread_id: The conversation's id, instead of the request's. Without either one is made up.
+        thread_id: The conversation's id, instead of the request's. Without a request one is made up.
         run_id: The run's id, likewise.
         choice: Which of several alternative replies to tell.
         serialize_tool_calls: Whether to keep back all else while a call is open, for clients that don't take

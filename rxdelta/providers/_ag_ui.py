@@ -138,7 +138,6 @@ class _Run:
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
         self._chunk: tuple[str, str] | None = None  # what the chunks are of
-        self._last_id: dict[str, str] = {}
 
     # The run.
 

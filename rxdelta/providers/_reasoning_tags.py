@@ -136,7 +136,6 @@ class _Text:
         self._held: str = ""
         self._closing: str | None = None  # within a reasoning: the tag that ends it
         self._number: int | None = None  # of the piece that is open
-        self._last_text: int | None = None
         self._came = self._split = False
 
     def say(self, out: list[Event], text: str) -> None:

@@ -864,7 +864,7 @@ class AgUiEncoder:
     def _discard(self, message_id: str, *, again: bool = False) -> None:
         """Replace a message, whatever it is, by one that says nothing. Its id is of no more use.
 
-        `again` tells who reads the whole run that all that holds of it is told again.
+        `again` says that what still holds of the run is told once more behind it.
         """
         self._ids.add(message_id)
         kind, content = f"{_OURS}.discarded", {"again": True} if again else {}
