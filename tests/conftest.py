@@ -20,8 +20,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
-    if config.option.slow or config.option.markexpr or any("::" in argument for argument in config.args):
-        return  # whoever names a test or a mark means it
+    if _runs_slow(config):
+        return
     left_out = [item for item in items if item.get_closest_marker("slow") is not None]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -29,4 +29,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    return None if config.option.slow else "tests marked slow are left out: --slow runs them, too"
+    return None if _runs_slow(config) else "tests marked slow are left out: --slow runs them, too"
+
+
+def _runs_slow(config: pytest.Config) -> bool:
+    """Whoever names a test or a mark means it."""
+    return bool(
+        config.option.slow or config.option.markexpr or any("::" in argument for argument in config.args)
+    )
