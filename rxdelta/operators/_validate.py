@@ -27,7 +27,7 @@ def validate(
             event is not emitted.
 
     Errors: The source's own, unchecked. `ProtocolError`, whose `.violation` names the rule; what
-    `on_violation` raised.
+    `on_violation` raised; `LimitExceededError` for more choices than `Limits` allow by default.
 
     Example:
         >>> import reactivex as rx
