@@ -202,7 +202,7 @@ def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
 
 def _is_content(found: Any) -> bool:
     """Whether a tool gave texts, images and so on in the provider's words."""
-    kinds = ("text", "document", *_MEDIA)
+    kinds = ("text", "document", "image", "audio", "video")
     return isinstance(found, list) and all(
         isinstance(one, dict) and one.get("type") in kinds  # pyright: ignore[reportUnknownMemberType]
         for one in found  # pyright: ignore[reportUnknownVariableType]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -114,6 +115,7 @@ def test_a_made_up_id_goes_back_on_both_sides_as_a_call_must_have_one() -> None:
         (None, False, {"result": ""}),
         ([1, 2], False, {"result": "[1, 2]"}),
         ([IMAGE, TEXT], False, {"result": [IMAGE, TEXT]}),
+        ([{"type": "file"}, TEXT], False, {"result": f'[{{"type": "file"}}, {json.dumps(TEXT)}]'}),
         ("no such file", True, {"result": "no such file", "is_error": True}),
     ],
 )
