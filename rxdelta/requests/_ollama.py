@@ -8,6 +8,9 @@
 A message has one text, one thinking and lists of images and calls, so their order among one another isn't kept; the
 server doesn't tell it either. A call's arguments are the object. An id that was made up here, because older servers
 give none, stays here: results are in the order of their calls and name the tool. Nothing is fetched from an address.
+
+Ollama's Python package sends the content of a file in place of an image whose text is the file's name, as
+`//etc/passwd` is, though it is base64. So an image ends with a line end, which base64 allows and no such name has.
 """
 
 from __future__ import annotations
@@ -45,17 +48,21 @@ def _asked(turn: Turn) -> Json:
     for part in turn.parts:
         medium = medium_of(part)
         if medium is not None and medium.kind == "image" and medium.data:
-            images.append(medium.data)
+            images.append(_image(medium.data))
         elif part.type != "text":
             raise refuse(_FORMAT, part, turn.role)
     return {"role": turn.role, "content": turn.text, **({"images": images} if images else {})}
+
+
+def _image(data: str) -> str:
+    return f"{data}\n"
 
 
 def _said(turn: Turn) -> Json:
     texts = [part.text or "" for part in turn.parts if part.type in ("text", "refusal")]
     found: Json = {
         "thinking": "".join(part.text or "" for part in turn.parts if part.type == "reasoning"),
-        "images": [part.text for part in turn.parts if part.type == "image" and part.text],
+        "images": [_image(part.text) for part in turn.parts if part.type == "image" and part.text],
         "tool_calls": [_call(call) for call in turn.calls],
     }
     more = {name: value for name, value in found.items() if value}

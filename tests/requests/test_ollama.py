@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,13 +80,28 @@ def test_an_invalid_call_goes_back_as_an_object_and_is_answered() -> None:
     assert (answer["tool_name"], "cut off" in answer["content"]) == ("f", True)
 
 
+def test_a_picture_that_is_called_like_a_file_is_not_read_from_there(tmp_path: Path) -> None:
+    """Ollama's package opens a text that names a file."""
+    client = pytest.importorskip("ollama._client")
+    file = tmp_path / "password"
+    file.write_text("not-yours")
+    name = "/" * (-len(str(file)) % 4) + str(file)  # as long as base64 must be
+    browser = {"type": "file", "mediaType": "image/png", "url": f"data:image/png;base64,{name}"}
+    said = rd.from_ai_sdk([{"id": "1", "role": "user", "parts": [browser]}])
+    for messages in (said, [reply(rd.ContentPart("image", name))]):
+        (sent,) = client._copy_messages(rd.to_request(messages, "ollama")["messages"])
+        (image,) = sent.images
+        with contextlib.suppress(ValueError):
+            assert image.model_dump().strip() == name
+
+
 def test_pictures_are_base64() -> None:
     parts = [rd.ContentPart("image", "QUJD"), rd.ContentPart("image_url", "data:image/png;base64,REVG")]
     assert ollama(user(text("See:"), *parts)) == [
-        {"role": "user", "content": "See:", "images": ["QUJD", "REVG"]}
+        {"role": "user", "content": "See:", "images": ["QUJD\n", "REVG\n"]}
     ]
     assert ollama(reply(rd.ContentPart("image", "QUJD"))) == [
-        {"role": "assistant", "content": "", "images": ["QUJD"]}
+        {"role": "assistant", "content": "", "images": ["QUJD\n"]}
     ]
 
 
@@ -118,5 +135,5 @@ def test_a_reply_with_everything_comes_back() -> None:
         fold.step(event)
     again = fold.snapshot.to_message().blocks
     assert [(block.type, getattr(block, "text", None)) for block in again] == [
-        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD"), ("tool_call", None),
+        ("reasoning", "Hm."), ("text", "Hi"), ("image", "QUJD\n"), ("tool_call", None),
     ]  # fmt: skip
