@@ -79,6 +79,22 @@ class Admission:
             wanted = f"must be schemes of addresses such as 's3', or {_FILE!r}, or {_TOOLS!r}"
             raise InvalidValueError.of([("allow", given, wanted)])  # pyright: ignore[reportUnknownArgumentType]
         self._allow = frozenset(words) | _PUBLIC
+        self._in_words: frozenset[str] = frozenset()
+
+    def messages(self, told: Iterable[tuple[Message, str]]) -> list[Message]:
+        """What of a conversation is admitted, each message with its path; those of which nothing is, are left out.
+
+        A request finds a result's call by its id alone, so one call that has its result in a provider's words tells
+        how all results under its id are read.
+
+        Raises:
+            InvalidValueError: A person's file or a tool's result names what isn't allowed.
+        """
+        told = [*told]
+        calls = (call for message, _ in told for call in message.blocks if isinstance(call, ToolCall))
+        self._in_words = frozenset(call.call_id or "" for call in calls if _has_its_words(call))
+        admitted = [self.message(message, path) for message, path in told]
+        return [message for message in admitted if message.blocks]
 
     def message(self, message: Message, path: str) -> Message:
         """The message with what of it is admitted.
@@ -158,7 +174,8 @@ class Admission:
             said: list[Any] = [block.arguments, block.metadata]
             return not own or (_is_one_of(kind, _CALLS) and self._in_items(said) is None)
         if block.type == "unsupported":
-            return _is_one_of(block.options.get("type", ""), _ITEMS) and self._in_items(block.options) is None
+            kind = block.options.get("type")  # without one, some take it for a reference to what is stored
+            return kind is not None and _is_one_of(kind, _ITEMS) and self._in_items(block.options) is None
         if block.type == "server_tool_result":
             kind, output = block.options.get("provider_type"), block.options.get("output")
             said = [block.options, {"tools": output} if kind == "tool_search_output" else None]
@@ -208,9 +225,10 @@ class Admission:
             return None
         kind = content.get("type") if is_mapping(content) else None
         its_own = isinstance(kind, str) and kind.endswith("_output")
-        if its_own or call.metadata.get("provider_type") in _IN_ITS_WORDS:
-            screen = {"type": "computer_screenshot", **content} if is_mapping(content) else content
-            return self._in_items([screen, {"tools": content}])
+        if its_own or _has_its_words(call) or (call.call_id or "") in self._in_words:
+            output = content.get("output") if is_mapping(content) else None
+            screens = [{**one, "type": "computer_screenshot"} for one in (content, output) if is_mapping(one)]
+            return self._in_items([content, screens, {"tools": content}])
         parts: list[Any] = [*content] if isinstance(content, (list, tuple)) else [content]
         in_words = all(is_mapping(part) and _is_one_of(part.get("type", ""), _PARTS) for part in parts)
         return self._in_items(parts) if in_words else None
@@ -223,6 +241,11 @@ def _is_word(word: Any) -> bool:
 def _is_one_of(kind: Any, kinds: frozenset[str]) -> bool:
     """A block of another server's, which says nothing of its kind, goes to no provider in its own form."""
     return kind is None or (isinstance(kind, str) and kind in kinds)
+
+
+def _has_its_words(call: ToolCall) -> bool:
+    kind = call.metadata.get("provider_type")
+    return isinstance(kind, str) and kind in _IN_ITS_WORDS
 
 
 def _run(block: Block) -> str | None:

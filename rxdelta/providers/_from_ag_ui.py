@@ -72,8 +72,7 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
     for place, message in enumerate(_messages_in(run_input)):
         path = f"messages[{place}]"
         reading.take(_as_json(message, path), path)
-    found = [admission.message(turn.message(), turn.path) for turn in reading.turns]
-    return [message for message in found if message.blocks]
+    return admission.messages((turn.message(), turn.path) for turn in reading.turns)
 
 
 def _messages_in(run_input: Any) -> Iterable[Any]:

@@ -85,7 +85,7 @@ def from_ai_sdk(
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
     admission = Admission(allow)
-    found: list[Message] = []
+    found: list[tuple[Message, str]] = []
     if is_mapping(messages) or not isinstance(messages, Iterable):
         raise InvalidValueError.of([("messages", messages, "must be a list of UI messages")])
     for place, message in enumerate(messages):
@@ -104,8 +104,8 @@ def from_ai_sdk(
         told = [one for one in _read(message, parts, path) if one.blocks]  # pyright: ignore[reportUnknownArgumentType]
         if role != "assistant":
             told = [attrs.evolve(one, role=role, finish_reason=None) for one in told]
-        found += [one for one in (admission.message(one, path) for one in told) if one.blocks]
-    return found
+        found += [(one, path) for one in told]
+    return admission.messages(found)
 
 
 def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:

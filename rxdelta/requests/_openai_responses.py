@@ -242,10 +242,10 @@ def _picture(block: ContentPart) -> Json | None:
 def _unknown(block: ContentPart) -> Json | None:
     """An item of a kind that isn't known, or that is nothing but the provider's own, such as a compaction.
 
-    None that refers to what the provider has stored: that might be somebody else's.
+    None that refers to what the provider has stored, as one of no type does: that might be somebody else's.
     """
     options: Json = thaw(block.options)
-    known = "type" in options and "id" in options and options["type"] != "item_reference"
+    known = options.get("type") not in (None, "item_reference") and "id" in options
     return options if known else None
 
 

@@ -188,6 +188,8 @@ RAW: list[Json] = [
     {"type": "model_output", "content": [{"type": "document", "uri": f"gs://bucket/{SECRET}"}]},
     {"type": "user_input", "content": [{"type": "image", "uri": f"gs://bucket/{SECRET}"}]},
     {"type": {"a": 1}, "id": SECRET},
+    {"type": None, "id": SECRET},
+    {"type": None, "item_id": "msg_1", "file_id": SECRET},
 ]
 MEDIA: list[Json] = [
     {"type": "image", "url": f"s3://bucket/{SECRET}"},
@@ -321,6 +323,8 @@ def answered(content: Any, **metadata: Any) -> list[Json]:
         ([{"type": "mcp", "server_url": SECRET}], {"provider_type": "tool_search_call"}),
         ({"file_id": SECRET}, {"provider_type": "computer_call"}),
         ({"output": {"type": "computer_screenshot", "file_id": SECRET}}, {"provider_type": "computer_call"}),
+        ({"output": {"file_id": SECRET}}, {"provider_type": "computer_call"}),
+        ({"type": None, "file_id": SECRET}, {"provider_type": "computer_call"}),
     ],
 )
 def test_a_result_in_a_providers_words_may_not_name_what_only_the_server_may_read(
@@ -328,6 +332,37 @@ def test_a_result_in_a_providers_words_may_not_name_what_only_the_server_may_rea
 ) -> None:
     with pytest.raises(rd.InvalidValueError, match=r"messages\[0\].*allow="):
         of_ai_sdk(*answered(content, **metadata), role="assistant")
+
+
+TOOLS: list[Json] = [{"type": "mcp", "server_url": SECRET}]
+
+
+@pytest.mark.parametrize("steps", [[0, 1], [1, 0]])
+def test_a_result_is_read_as_any_call_of_its_id_has_it(steps: list[int]) -> None:
+    """A request finds the call by its id, so the one that has the result may not hide behind another."""
+    (plain,) = answered(TOOLS)
+    metadata = {"provider_type": "tool_search_call", "item_id": "1"}
+    (search,) = answered(None, **metadata)
+    del search["output"]
+    search["state"] = "input-available"
+    calls = [plain, search]
+    parts = [one for step in steps for one in ({"type": "step-start"}, calls[step])]
+    with pytest.raises(rd.InvalidValueError, match="tool_definitions"):
+        of_ai_sdk(*parts, role="assistant")
+    function = {"name": "x", "arguments": "{}"}
+    told: list[Json] = [
+        {"id": "c1", "type": "function", "function": function},
+        {
+            "id": "c1",
+            "type": "function",
+            "function": function,
+            "metadata": {"rxdelta": {"metadata": metadata}},
+        },
+    ]
+    said = {"id": "m", "role": "assistant", "toolCalls": [told[step] for step in steps]}
+    given = {"id": "r", "role": "tool", "toolCallId": "c1", "content": json.dumps(TOOLS), "metadata": {"rxdelta": {"json": True}}}  # fmt: skip
+    with pytest.raises(rd.InvalidValueError, match="tool_definitions"):
+        of_ag_ui(said, given)
 
 
 @pytest.mark.parametrize(
