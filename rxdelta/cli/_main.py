@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import json
+import os
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -22,7 +24,6 @@ from rxdelta.core import (
     Message,
     MessageDelta,
     RxDeltaError,
-    UnknownWireFormatError,
 )
 from rxdelta.operators import decode, scan_deltas, throttle_latest, until_stopped
 from rxdelta.providers import FORMATS
@@ -34,6 +35,7 @@ FRAME = 1 / 20
 
 COMPLETE, UNUSABLE, INCOMPLETE = 0, 2, 3
 STOPPED = 128  # and the number of the signal
+_SIGPIPE = 13  # has no name on Windows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 where the message is complete or cut by length, 3 where it is incomplete, 2 for input that isn't a known
-        stream; 130 after Ctrl-C and 143 after SIGTERM, with what had come.
+        stream; 130 after Ctrl-C and 143 after SIGTERM, with what had come; 141 where nobody reads its output further.
     """
     options = _parser().parse_args(arguments)
     stdout: Any = sys.stdout
@@ -50,7 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stdout.reconfigure(errors="backslashreplace")
     try:
         with _open(options) as file:
-            return asyncio.run(_replay(file, options))
+            code = asyncio.run(_replay(file, options))
+        if stdout is not None:
+            stdout.flush()
+        return code
+    except BrokenPipeError:  # as `head` leaves it, which has all that it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit writes what is still held
+        return STOPPED + _SIGPIPE
     except OSError as error:
         _complain(f"cannot read {options.file}: {error.strerror or error}")
         return UNUSABLE
@@ -109,13 +117,18 @@ def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
     if options.command == "demo":
         options.file = SAMPLES[options.sample]
         return open_sample(options.sample)
-    return nullcontext(sys.stdin.buffer) if options.file == "-" else open(options.file, "rb")
+    if options.file != "-":
+        return open(options.file, "rb")
+    stdin: Any = sys.stdin
+    if stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return nullcontext(stdin.buffer)
 
 
 async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     try:
         wire_format, chunks = await detected(chunks_of(file), options.format)
-    except (UnknownWireFormatError, MalformedChunkError) as error:
+    except RxDeltaError as error:
         _complain(f"{options.file} is not a known stream: {error}")
         return UNUSABLE
     console = None if options.json else _console()
@@ -208,7 +221,8 @@ def _ending(
 
 def _console() -> Any:
     """A console to draw on, where standard output is a terminal and rich is installed."""
-    if not sys.stdout.isatty():
+    stdout: Any = sys.stdout
+    if stdout is None or not stdout.isatty():  # none where whoever started us has closed it
         return None
     try:
         from rich.console import Console

@@ -53,7 +53,7 @@ def _parser_for(line: bytes) -> SseParser | NdjsonParser:
         return SseParser()
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return SseParser()  # it also reads a document that is spread over lines, and says what is neither
     return NdjsonParser()
 

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -140,6 +141,14 @@ def test_what_is_no_known_stream_is_refused(
     assert "is not a known stream" in said.err
 
 
+@pytest.mark.parametrize("content", [b"x" * 1_100_000, b"[" * 200_000, b"data: " + b"[" * 200_000 + b"\n\n"])
+def test_a_line_that_no_stream_has_is_refused(
+    content: bytes, capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    assert main(["replay", recording(content)]) == 2
+    assert "is not a known stream" in capsys.readouterr().err
+
+
 def test_a_stream_of_another_format_than_asked_for_is_refused(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
@@ -210,6 +219,31 @@ def test_a_pipe_that_is_still_open_is_drawn_as_it_comes() -> None:
         process.stdin.close()
         assert b"[tool_call] f({})" in process.stdout.read()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_who_reads_no_further_ends_it_without_a_word(more: list[str]) -> None:
+    """As `| head -1` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        program = [sys.executable, "-m", "rxdelta", "demo", *more]
+        done = subprocess.run(program, stdout=gone, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code", "said"),
+    [
+        (1, ["demo"], 0, b""),
+        (1, ["demo", "--json"], 0, b""),
+        (0, ["replay", "-"], 2, b"rxdelta: cannot read -: Bad file descriptor\n"),
+    ],
+)
+def test_a_closed_stream_is_no_crash(closed: int, arguments: list[str], code: int, said: bytes) -> None:
+    program = f"exec {shlex.quote(sys.executable)} -m rxdelta {' '.join(arguments)} {closed}>&-"
+    done = subprocess.run(program, shell=True, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 class Terminal:
