@@ -133,7 +133,8 @@ def _reasoning(block: ContentPart, options: Json) -> Json | None:
 def _own_result(options: Json) -> Json:
     kind = options.get("provider_type")
     if kind is not None:  # as LangChain itself calls it
-        options = {**options, "extras": {**(options.get("extras") or {}), "block_type": kind}}
+        extras = options.get("extras")
+        options = {**options, "extras": {**(extras if is_mapping(extras) else {}), "block_type": kind}}
     return {
         "type": "server_tool_result",
         "tool_call_id": options.get("tool_call_id") or "",

@@ -442,5 +442,5 @@ _OURS = frozenset([
     "provider_type", "item_id", "synthetic_id", "execution_status", "signature", "part_lengths",
     "tool_call_id", "output", "item_status", "logprobs",
 ])  # fmt: skip
-_NEVER_OWN = frozenset(["type", "item_type", "role", "item_role", "item_call_id"])
+_NEVER_OWN = frozenset(["type", "item_type", "role", "item_role", "id", "call_id", "item_call_id"])
 """What says which item it is, and whose."""

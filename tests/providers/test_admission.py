@@ -439,6 +439,25 @@ def test_whatever_a_browser_says_gives_messages_or_our_error(said: Any, role: st
         of_ai_sdk(*parts, role=role)
 
 
+@pytest.mark.parametrize(
+    ("asked", "gave"),
+    [
+        ({"provider_type": "web_search_call", "item_id": "ws_1", "id": ["x"]}, {}),
+        ({"provider_type": "web_search_call"}, {"provider_type": "web_search_call", "extras": "x"}),
+    ],
+)
+def test_whatever_a_browser_says_of_a_providers_tool_no_format_breaks_over_it(
+    asked: Json, gave: Json
+) -> None:
+    function = {"name": "x", "arguments": "{}"}
+    call = {"id": "c1", "type": "function", "function": function}
+    call["metadata"] = {"rxdelta": {"type": "server_tool_call", "metadata": asked}}
+    result = {"id": "r", "role": "tool", "toolCallId": "c1", "content": "", "metadata": {"rxdelta": {"block": gave}}}  # fmt: skip
+    messages = of_ag_ui({"id": "m", "role": "assistant", "content": "Hi", "toolCalls": [call]}, result)
+    for wire_format in rd.REQUEST_FORMATS:
+        rd.to_request(messages, wire_format)
+
+
 def test_what_is_nested_as_deep_as_json_may_be_is_read_to_its_end() -> None:
     deep: Any = {"type": "container_upload", "file_id": SECRET}
     for _ in range(150):
