@@ -33,16 +33,16 @@ _SECRET = re.compile(
         | (?: (?:bearer|basic|digest|token) \s{{1,8}} )? [^\s"'\\,;&)\]}}]++
       )
     | (?P<scheme> \bbearer \s{{1,8}} ) {_STILL_THERE} [^\s"'\\,;)\]}}]++
-    | (?P<url> :// ) [^\s"'/@]{{1,256}}+ @
+    | (?P<url> :// ) (?: [^\s"'/@]{{1,256}}+ @ )++
     | -----BEGIN[A-Z\ ]{{0,40}}PRIVATE\ KEY-----(?:(?!-----END).)*+
     | (?<![a-z0-9]) (?:
           (?:sk|pk|rk|gsk|csk|hf|r8|xai|pplx|tvly|nvapi|gh[opsur]|github_pat|glpat|xox[a-z]|ya29)[-_.][\w.-]{{6,}}+
         | (?-i: AIza[\w-]{{10,}}+ | A[KS]IA[A-Z0-9]{{12,}}+ | eyJ[\w-]{{6,}}+(?:\.[\w-]*+){{0,4}} )
       )
-    | (?P<opaque> [a-z0-9+/_=-]{{32,}}+ )
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL | re.ASCII,
 )
+_OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{32,}+")
 _KEPT = ("line", "name", "scheme", "url")
 _QUOTES = ("quote", "single", "escaped")
 _STRETCH = re.compile(r"[A-Za-z0-9]{16,}+")
@@ -60,13 +60,16 @@ def redact(text: str) -> str:
         >>> redact("GET /?token=abc&page=2 with Bearer abc.def")
         'GET /?token=[redacted]&page=2 with Bearer [redacted]'
     """
-    return _SECRET.sub(_without, text)
+    # Names first: a long run of letters may end with one, and its secret stands behind it.
+    return _OPAQUE.sub(_unless_words, _SECRET.sub(_without, text))
+
+
+def _unless_words(match: re.Match[str]) -> str:
+    run = match[0]
+    return _GONE if any(_is_mixed(stretch[0]) for stretch in _STRETCH.finditer(run)) else run
 
 
 def _without(match: re.Match[str]) -> str:
-    opaque = match["opaque"]
-    if opaque is not None and not any(_is_mixed(stretch[0]) for stretch in _STRETCH.finditer(opaque)):
-        return match[0]
     kept = "".join(match[group] or "" for group in (*_KEPT, *_QUOTES))
     return f"{kept}{_GONE}{'@' if match['url'] else ''}"
 

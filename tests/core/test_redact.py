@@ -34,6 +34,10 @@ SECRETS = [
     "Set-Cookie: a=canary; b=canary; Path=/",
     "postgres://admin:canary@db.internal/prod",
     "https://canary@example.com",
+    "https://user:pass@canary@example.com",
+    "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/canary",
+    "the_service_behind_the_gateway_api_key=canary",
+    "the_service_behind_the_gateway_access_token: canary",
     "sk-canary123456",
     "sk-ant-api03-canary-1",
     "sk_live_canary",
@@ -98,6 +102,7 @@ def test_a_secret_that_the_quote_cuts_in_two_leaves_no_beginning(at: int) -> Non
 HOSTILE = [
     "a", "key", 'token="', "://", "-----BEGIN", "-----BEGIN PRIVATE KEY-----", "a1", "eyJ", "eyJaaaaaa.", "sk-", " ", "token ",
     '"', "bearer ", "token: ", 'key="', "b" * 31 + " ", "\\", "token\\", "cookie:", "key=[", "token=\\\"",
+    "x@",
 ]  # fmt: skip
 
 
