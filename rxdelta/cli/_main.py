@@ -53,8 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _open(options) as file:
             code = asyncio.run(_replay(file, options))
-        if stdout is not None:
-            stdout.flush()
+        print(end="", flush=True)
         return code
     except BrokenPipeError:  # as `head` leaves it, which has all that it wants
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit writes what is still held
