@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 _ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
 _MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
+_LOOKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 _PINGS = ("ping", "keepalive")
 _PIECES: Mapping[type[Any], str] = {
     TextDelta: "text",
@@ -202,20 +203,20 @@ class _Watch(Generic[T]):
         if heard is not self._any:  # meanwhile, on another thread, whose timer this one may have replaced
             self._start_silence()
 
-    def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, again: bool = False) -> None:
+    def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, looks: int = 0) -> None:
         """Look then."""
         seconds = max(seconds, 0.0)
         timer = SingleAssignmentDisposable()
         slot.disposable = timer
         due = self._time.now + timedelta(seconds=seconds)
-        look = partial(self._look, slot, limit, due, again)
+        look = partial(self._look, slot, limit, due, looks)
         timer.disposable = self._time.schedule_relative(seconds, look)
 
     def _left(self, limit: str) -> float:
         since = self._heard if limit == "idle" else self._began
         return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
 
-    def _look(self, slot: SerialDisposable, limit: str, due: datetime, again: bool, *_: Any) -> None:
+    def _look(self, slot: SerialDisposable, limit: str, due: datetime, looks: int, *_: Any) -> None:
         if self.outlet.closed or (limit == "first" and self._any):
             return
         seconds = self._limits[limit] or 0.0
@@ -224,9 +225,9 @@ class _Watch(Generic[T]):
             self._start(slot, limit, seconds)
         elif self._left(limit) > 0:
             self._start(slot, limit, self._left(limit))
-        elif self._session is not None and late > (_MOMENT if again else _ABOUT_NOW):
+        elif self._session is not None and looks < _LOOKS and late > (_MOMENT if looks else _ABOUT_NOW):
             # A reader on the loop has blocked it, and what came meanwhile isn't read yet.
-            self._start(slot, limit, max(_MOMENT, min(late, seconds)), again=True)
+            self._start(slot, limit, max(_MOMENT, min(late, seconds)), looks=looks + 1)
         else:
             said = _SAID[limit].format(seconds)
             with unattended(self.upstream, self._session):

@@ -416,6 +416,29 @@ def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: 
     run_virtually(main)
 
 
+@pytest.mark.parametrize("limit", ["first", "idle", "total"])
+@pytest.mark.parametrize("blocked", [0.02, 0.5, 20.0])
+def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: float, limit: str) -> None:
+    async def answer() -> AsyncIterator[int]:
+        if limit != "first":
+            yield 1
+        await asyncio.sleep(1_000_000)
+
+    async def others() -> None:
+        while True:
+            block(blocked)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        busy = asyncio.create_task(others())
+        async with asyncio.timeout(1_000):
+            with pytest.raises(rd.StallTimeoutError):
+                await rd.last_value(rd.from_async_iterable(answer).pipe(rd.stall_timeout(**{limit: 10})))
+        busy.cancel()
+
+    run_virtually(main)
+
+
 def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
     async def late() -> AsyncIterator[int]:
         await asyncio.sleep(3)
