@@ -125,9 +125,13 @@ class SharedSession:
 
     A pump belongs to each of them, so that the last one who leaves can wait until it has closed; not to those on
     another loop, where nobody can wait for it.
+
+    Args:
+        end: Tells how the source ended to those who have no session, and to those who come later.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end: Callable[[Exception], None]) -> None:
+        self._end = end
         self._loop = running_loop()
         self._readers: tuple[_Reader, ...] = ()
         self._others = 0  # who have no session
@@ -165,6 +169,7 @@ class SharedSession:
 
     def fail(self, error: Exception) -> bool:
         told = [reader.session.fail(error) for reader in self._readers]
+        self._end(error)
         return any(told)
 
     def overtaken(self) -> None:

@@ -100,7 +100,7 @@ class _Run(Generic[T]):
         self._ended = False
         self._error: Exception | None = None
         self._upstream = SingleAssignmentDisposable()
-        self._session = SharedSession()
+        self._session = SharedSession(self._finish)
         self.left = False
 
     def connect(self, source: Observable[T], scheduler: abc.SchedulerBase | None) -> None:
