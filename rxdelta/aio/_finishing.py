@@ -20,19 +20,28 @@ if TYPE_CHECKING:
 
 __all__ = ["is_finishing"]
 
-_CLOSING = frozenset({"aclose", "close", "__aexit__"})
+_CLOSING = ("aclose", "close")
+_GROUPS = ("create_task", "start_soon")  # the methods of asyncio's and anyio's task groups
 _DEPTH = 64  # awaits within awaits
 
 
 def is_finishing(awaited: object) -> bool:
-    """Whether one of the suspended frames below `awaited` stands in a `finally`, or closes something."""
+    """Whether one of the suspended frames below `awaited` stands in a `finally`, or closes something.
+
+    The end of an `async with` closes something, but for a task group's, which waits for its tasks to do their work.
+    """
+    closing = False
     for _ in range(_DEPTH):
         frame, awaited = _suspended(awaited)
-        if frame is not None and (frame.f_code.co_name in _CLOSING or _in_finally(frame)):
-            return True
+        if frame is not None:
+            name = frame.f_code.co_name
+            if name in _CLOSING or _in_finally(frame):
+                return True
+            if name == "__aexit__":
+                closing = not any(hasattr(frame.f_locals.get("self"), method) for method in _GROUPS)
         if awaited is None:
-            return False
-    return False
+            break
+    return closing
 
 
 def _suspended(awaited: Any) -> tuple[FrameType | None, object]:

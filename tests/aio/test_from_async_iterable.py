@@ -673,6 +673,48 @@ def test_a_source_that_closes_one_thing_and_then_waits_for_more_is_left_all_the_
     run_virtually(main)
 
 
+@asynccontextmanager
+async def in_a_group_of_its_own(work: Any) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work)
+        yield
+
+
+@pytest.mark.parametrize("group", ["asyncio's", "anyio's", "one in a context manager"])
+def test_a_source_that_waits_for_the_work_of_a_task_group_is_left_at_once(group: str) -> None:
+    log: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            log.append("cancelled")
+
+    async def source() -> AsyncIterator[int]:
+        yield 1
+        if group == "asyncio's":
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(work())
+        elif group == "anyio's":
+            anyio = pytest.importorskip("anyio")
+            async with anyio.create_task_group() as several:
+                several.start_soon(work)
+        else:
+            async with in_a_group_of_its_own(work()):
+                pass
+        yield 2
+
+    async def main() -> None:
+        async with rd.to_async_iterable(rd.from_async_iterable(source), overflow="buffer") as values:
+            assert await anext(values) == 1
+            await turns()
+            left = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() == left
+
+    run_virtually(main)
+    assert log == ["cancelled"]
+
+
 def test_where_python_has_no_text_of_the_source_leaving_cancels_it() -> None:
     log: list[str] = []
     names: dict[str, Any] = {"asyncio": asyncio, "log": log}
