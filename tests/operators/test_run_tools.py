@@ -131,6 +131,21 @@ def test_what_goes_wrong_is_a_result_for_the_model(events: list[rd.Event], why: 
     assert last.all_tools_terminal()
 
 
+class WithoutAReadableSignature:
+    @property
+    def __signature__(self) -> Any:
+        raise NameError("an annotation that is there for type checkers only")
+
+    def __call__(self, a: int) -> int:
+        return a
+
+
+def test_a_tool_whose_signature_cannot_be_read_is_called_all_the_same() -> None:
+    tools = {"f": WithoutAReadableSignature()}
+    assert results(run(reply(call(0, args='{"a": 1}')), tools))["c0"] == 1
+    assert results(run(reply(call(0)), tools))["c0"] == "The tool failed."
+
+
 @attrs.frozen
 class Point:
     x: int
