@@ -106,9 +106,10 @@ def test_what_has_been_read_takes_no_more() -> None:
 
 
 def legal(given: list[rd.Event]) -> list[rd.Event]:
-    lifecycle, calls = rd.Lifecycle(), set[str | None]()
+    """A message of these, without those that no fold would take."""
     kept: list[rd.Event] = [ev.MessageStart("m")]
-    lifecycle.check(kept[0])
+    fold, calls = rd.Fold(), set[str | None]()
+    fold.step(kept[0])
     for event in given:
         if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset)):
             continue
@@ -116,7 +117,9 @@ def legal(given: list[rd.Event]) -> list[rd.Event]:
             continue  # that of another message
         if isinstance(event, ev.ToolUpdate) and event.call_id not in calls:
             continue
-        if isinstance(event, (ev.BlockDelta, ev.TextDelta)) and lifecycle.check(event) is not None:
+        try:
+            fold.step(event)
+        except rd.RxDeltaError:
             continue
         if isinstance(event, ev.BlockStart):
             calls.add(event.content.get("id"))
