@@ -67,10 +67,8 @@ def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """Why a tool cannot be called with these arguments, judged by its signature before it is called."""
     try:
         signature = inspect.signature(tool)
-    except (
-        Exception
-    ):  # some built-in functions have none; and where it can't be read, the call itself will tell
-        return None
+    except Exception:
+        return None  # some built-in functions have none; of others the call itself will tell
     try:
         signature.bind(**arguments)
     except TypeError as error:
