@@ -302,12 +302,14 @@ class Story:
                 choice.fold.step(event)
 
     def _step(self, number: int, event: Event) -> None:
-        known = self._now.get(number)
+        known, cut = self._now.get(number), None
         if known is not None and known.fold.begins_another(event):
+            cut = None if is_over(known.fold.snapshot) else event
             self._follow(known)
             known = None
         if known is None:
             known = self._begin(number)
+            known.cut = cut
         known.fold.step(event)
         known.began = True
 
@@ -360,10 +362,11 @@ class Story:
 class _Choice:
     """One choice of one message."""
 
-    __slots__ = ("began", "fold")
+    __slots__ = ("began", "cut", "fold")
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
+        self.cut: Event | None = None  # the start that cut off the message before
         self.began = False  # in this attempt
 
     def events(self) -> list[Event]:
@@ -374,9 +377,13 @@ class _Choice:
 
 
 def _told(message: Iterable[_Choice]) -> Sequence[Event]:
-    """The events of a message's choices."""
-    lists = [events for choice in message if (events := choice.events())]
-    return _joined(lists[0], lists[1:]) if lists else ()
+    """The events of a message's choices. A reset in front of them would be that of a message that was cut off."""
+    choices = list(message)
+    lists = [events for choice in choices if (events := choice.events())]
+    events = _joined(lists[0], lists[1:]) if lists else []
+    if events and isinstance(events[0], AttemptReset):
+        events = [choice.cut for choice in choices if choice.cut is not None][:1] + events
+    return events
 
 
 def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:

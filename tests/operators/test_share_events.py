@@ -208,6 +208,16 @@ def test_a_finished_message_stays_when_the_next_one_is_retried(cut: int) -> None
     ]
 
 
+@pytest.mark.parametrize("choices", [1, 2])
+def test_a_message_that_was_cut_off_stays_when_the_next_one_is_retried(choices: int) -> None:
+    cut_off = [event for choice in range(choices) for event in message(1, choice)[:2]]
+    follows = [event for choice in range(choices) for event in message(2, choice)]
+    told = [*cut_off, *follows[:2], ev.AttemptReset(1, "cut"), *follows]
+    for cut in range(len(told) + 1):
+        heard = [*late(told[:cut]), *told[cut:]]
+        assert [(one.text, one.attempt) for one in by_message_all(heard)] == [("1/0", 0), ("2/0", 1)], cut
+
+
 def test_an_attempt_that_is_given_up_takes_back_its_finished_choices_too() -> None:
     told = [*message(1), *message(1, 1)[:2], ev.AttemptReset(1)]
     assert [type(event) for event in late(told)] == [ev.AttemptReset]
