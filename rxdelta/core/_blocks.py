@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
 
 import attrs
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from rxdelta.core._text import GrowingText
 
 __all__ = ["Block", "ContentPart", "Key", "ToolCall"]
+
+T = TypeVar("T")
 
 Key: TypeAlias = int | str | tuple[str, int | str | None] | None
 """What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
@@ -281,34 +283,19 @@ class ToolCall:
         closed. Parsing resumes where the last reading stopped, so reading after every delta costs what came
         since.
         """
-        reader = self._preview()
-        return self.arguments if reader is None else reader.value
+        text = self._argument_text()
+        return self.arguments if text is None else _preview(text, lambda reader: reader.value)
 
     def is_final(self, *path: str | int) -> bool:
         """Whether the argument at `path` has come whole: `call.is_final("files", 0)`. Without a path, all of them."""
-        reader = self._preview()
-        if reader is not None:
-            return reader.is_final(path)
+        text = self._argument_text()
+        if text is not None:
+            return _preview(text, lambda reader: reader.is_final(path))
         return not self.open and isinstance(self.arguments, FrozenDict) and _has_path(self.arguments, path)
 
-    def _preview(self) -> PartialJson | None:
+    def _argument_text(self) -> GrowingText | None:
         raw = raw_arguments(self)
-        if not raw or isinstance(raw, FrozenDict):
-            return None
-        if isinstance(raw, str):
-            reader = PartialJson()
-            reader.feed(raw)
-            return reader
-        length, kept = text_length(raw), raw[0].lineage.preview
-        try:
-            read, reader = kept.pop()  # another thread that reads meanwhile begins its own
-        except IndexError:
-            read, reader = 0, PartialJson()
-        if read > length:  # it was a later text's
-            read, reader = 0, PartialJson()
-        reader.feed(last_characters(raw, length - read))
-        kept[:] = ((length, reader),)
-        return reader
+        return None if not raw or isinstance(raw, FrozenDict) else raw
 
     def execution_status(self, default: str = "identified") -> str:
         """How far the tool's execution has come: `identified`, `executing`, `completed` or `failed`."""
@@ -591,6 +578,25 @@ def _later_status(known: object, new: object) -> object:
         forward = _EXECUTION_ORDER.get(new, 1) >= _EXECUTION_ORDER.get(known, 1)
         return new if forward and known not in TERMINAL else known
     return known if new is None else new
+
+
+def _preview(text: GrowingText, look: Callable[[PartialJson], T]) -> T:
+    """What a look at the text's reader shows. Nobody else has the reader meanwhile, or would read on in it."""
+    if isinstance(text, str):
+        reader = PartialJson()
+        reader.feed(text)
+        return look(reader)
+    length, kept = text_length(text), text[0].lineage.preview
+    try:
+        read, reader = kept.pop()  # another thread that reads meanwhile begins its own
+    except IndexError:
+        read, reader = 0, PartialJson()
+    if read > length:  # it was a later text's
+        read, reader = 0, PartialJson()
+    reader.feed(last_characters(text, length - read))
+    shown = look(reader)
+    kept[:] = ((length, reader),)
+    return shown
 
 
 def place_for(blocks: Sequence[Block], key: Key) -> int:

@@ -301,6 +301,22 @@ def test_whichever_branch_is_read_in_whatever_order_it_shows_its_own_arguments(
         check(*branches[which % len(branches)])
 
 
+def test_a_preview_shows_its_own_arguments_also_where_later_ones_are_read_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    early = rd.ToolCall(arguments='{"a": [1, ').merge(rd.ToolCall(arguments="2, "))
+    later = early.merge(rd.ToolCall(arguments="3]}"))
+    value: Any = rd.PartialJson.value
+
+    def read_later_first(reader: rd.PartialJson) -> Any:  # as another thread may
+        monkeypatch.setattr(rd.PartialJson, "value", value)
+        assert later.arguments_so_far == {"a": [1, 2, 3]}
+        return value.fget(reader)
+
+    monkeypatch.setattr(rd.PartialJson, "value", property(read_later_first))
+    assert early.arguments_so_far == {"a": [1, 2]}
+
+
 def test_reading_a_preview_costs_what_came_since_however_long_the_text() -> None:
     fold = rd.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
 
