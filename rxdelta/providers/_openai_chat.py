@@ -764,7 +764,7 @@ class _Call:
 class _Calls:
     """The open calls of one choice, and which of them a fragment means."""
 
-    __slots__ = ("_at", "_known", "_newest", "delta", "ended", "ever")
+    __slots__ = ("_at", "_known", "_left", "_newest", "delta", "ended", "ever")
 
     def __init__(self) -> None:
         self.ever = False
@@ -772,6 +772,7 @@ class _Calls:
         self.ended: set[str | None] = set()
         self._at: dict[int | None, _Call] = {}  # the newest at each index
         self._known: dict[tuple[int | None, str], _Call] = {}
+        self._left: set[int | None] = set()  # the indexes of those that have ended
         self._newest: _Call | None = None
 
     def find(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
@@ -788,7 +789,7 @@ class _Calls:
             if index is None or newest is None or newest.call_id is not None:
                 return None
         elif newest is None and not name:
-            return self._newest
+            return None if index in self._left else self._newest
         return newest if newest is not None and self._continues(newest, index, name) else None
 
     def _continues(self, call: _Call, index: int | None, name: str) -> bool:
@@ -822,6 +823,7 @@ class _Calls:
         """End those that have arguments. The others stay open: theirs may come behind the finish reason."""
         self.ended.update(call_id for (_, call_id), call in self._known.items() if call.has_arguments)
         self._known = {key: call for key, call in self._known.items() if not call.has_arguments}
+        self._left.update(index for index, call in self._at.items() if call.has_arguments)
         self._at = {index: call for index, call in self._at.items() if not call.has_arguments}
         bare = sorted({*self._known.values(), *self._at.values()}, key=lambda call: call.block)
         self._newest = bare[-1] if bare else None

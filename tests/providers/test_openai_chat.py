@@ -959,6 +959,12 @@ def test_fragments_after_the_finish_reason_begin_a_call_that_cannot_be_run() -> 
     assert [bad.arguments for bad in message.invalid_tool_calls] == ['{"x":1}']
 
 
+def test_fragments_of_a_call_that_has_ended_are_not_those_of_another_without_arguments() -> None:
+    ended = [call(fragment(0, "{}", "a", "f"), fragment(1, "", "b", "g")), chunk({}, "tool_calls")]
+    message = reply(*ended, call(fragment(0, " ")), usage())
+    assert calls(message) == [("a", "f", {}), ("b", "g", {})]
+
+
 # Choices.
 
 
