@@ -30,9 +30,9 @@ read too, and Databricks', of type `reasoning` with a `summary`.
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
 give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
 continues the newest there, unless it names another tool when arguments have come. An id that is known means its
-call at any index, and arguments with neither id nor name, at an index that no call has, are the newest call's
-(Nebius and others count the index up with every chunk). Without an index the id decides, then the newest call is
-meant. Id and name may be repeated with every fragment (Kimi) and count once;
+call at any index, unless it names a tool at one that no call has (DeepSeek and GLM are said to have given several
+calls one id). Arguments with neither id nor name, at an index that no call has, are the newest call's (Nebius and
+others count the index up with every chunk). Without an index the id decides, then the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once;
 a name may also come in pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
@@ -783,7 +783,7 @@ class _Calls:
             if known is not None:
                 return known
             known = self._known.get((None, call_id))
-            if known is not None and self._continues(known, index, name):
+            if known is not None and self._continues(known, index, name, new_index=newest is None):
                 self._at.setdefault(index, known)
                 return known
             if index is None or newest is None or newest.call_id is not None:
@@ -792,10 +792,12 @@ class _Calls:
             return None if index in self._left else self._newest
         return newest if newest is not None and self._continues(newest, index, name) else None
 
-    def _continues(self, call: _Call, index: int | None, name: str) -> bool:
+    def _continues(self, call: _Call, index: int | None, name: str, *, new_index: bool = False) -> bool:
         """Whether the name that a fragment has, if any, can be more of this call's."""
         if not name:
             return True
+        if new_index and (call.name != name or call.has_arguments or call.told_in == self.delta):
+            return False
         if call.name not in ("", name):
             return not call.has_arguments
         # No delta has two pieces of one call: what is named again in it is another, as Mistral's once were.

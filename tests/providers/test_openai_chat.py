@@ -851,6 +851,21 @@ def test_arguments_behind_the_finish_reason_are_those_of_the_call_that_had_none(
     ]
 
 
+@pytest.mark.parametrize("names", ["ff", "fg"])
+@pytest.mark.parametrize("first", ["", '{"x":1}'])
+def test_two_calls_to_which_a_provider_gives_one_id_are_told_apart_by_their_indexes(
+    names: str, first: str
+) -> None:
+    one, two = names
+    heads = [fragment(0, "", "a", one), fragment(0, first), fragment(1, "", "a", two), fragment(1, '{"x":2}')]
+    whole = [fragment(0, first or "{}", "a", one), fragment(1, '{"x":2}', "a", two)]
+    wanted = [("a", one, {"x": 1} if first else {}), ("a", two, {"x": 2})]
+    assert calls(reply(call(*whole), chunk({}, "tool_calls"))) == wanted
+    assert calls(reply(*map(call, whole), chunk({}, "tool_calls"))) == wanted
+    if first or one != two:  # else the second head may be the first once more
+        assert calls(reply(*map(call, heads), chunk({}, "tool_calls"))) == wanted
+
+
 def test_a_call_without_arguments_ends_with_the_message_and_the_others_with_the_finish_reason() -> None:
     chunks = [call(fragment(0, "{}", "a", "f"), fragment(1, "", "b", "g")), chunk({}, "tool_calls")]
     assert of_type(BlockFinish, decode(*chunks, close=False)) == [BlockFinish(0)]
