@@ -29,11 +29,12 @@ read too, and Databricks', of type `reasoning` with a `summary`.
 
 **Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
 give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
-continues the newest there, unless it names another tool when arguments have come. An id that is known means its
-call at any index, unless it names a tool at one that no call has (DeepSeek and GLM are said to have given several
-calls one id). Arguments with neither id nor name, at an index that no call has, are the newest call's (Nebius and
-others count the index up with every chunk). Without an index the id decides, then the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once;
-a name may also come in pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
+continues the newest there, unless it names another tool when arguments have come. An id that is known means
+its call at any index, unless it names a tool at one that no call has (DeepSeek and GLM are said to have given
+several calls one id). Arguments with neither id nor name, at an index that no call has, are the newest call's
+(Nebius and others count the index up with every chunk). Without an index the id decides, then the newest call
+is meant. Id and name may be repeated with every fragment (Kimi) and count once; a name may also come in
+pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
 
 Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
 compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
