@@ -117,6 +117,7 @@ class TaskPump(Generic[T]):
         self._door = door  # for messages
         self._begun = False
         self._awaited: object = None  # what a cancellation may break off
+        self._looking: asyncio.TimerHandle | None = None  # at a source that is finishing
         self._opened: list[Any] = []  # what must be closed, the last first
         self.stopped = False
         self.task = loop.create_task(self._run())
@@ -144,10 +145,15 @@ class TaskPump(Generic[T]):
         if self._awaited is None:
             return
         if is_finishing(self._awaited):
-            self._loop.call_later(_LOOK_AGAIN, self._cancel)
+            self._look_again()
             return
         self._awaited = None
         self.task.cancel()
+
+    def _look_again(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = self._loop.call_later(_LOOK_AGAIN, self._cancel)
 
     async def _run(self) -> None:
         self._begun = True
@@ -266,6 +272,8 @@ class TaskPump(Generic[T]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         _running.discard(task)
+        if self._looking is not None:
+            self._looking.cancel()
         if not self._begun:  # cancelled before its first step, so that none of its code has run
             if _is_iterable(self._source):
                 self._opened.append(self._source)

@@ -33,8 +33,9 @@ from rxdelta.operators._continuation import Continuation, can_be_continued
 from rxdelta.operators._failures import check_wait, exponential_backoff, is_transient
 from rxdelta.operators._outlet import Outlet
 from rxdelta.operators._session import current_session
+from rxdelta.operators._story import is_over
 from rxdelta.operators._stray import unattended
-from rxdelta.operators._streams import is_over, refusal
+from rxdelta.operators._streams import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import DEFAULT_LIMITS, Event, Limits
 from rxdelta.operators._share import share
-from rxdelta.operators._streams import Story, refusal
+from rxdelta.operators._story import Story
+from rxdelta.operators._streams import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

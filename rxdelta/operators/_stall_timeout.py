@@ -69,8 +69,9 @@ def stall_timeout(
     comments and blank lines of server-sent events (behind `parse_sse` they never arrive); a `ProviderEvent` of
     such a name, or an empty delta. What comes exactly when the time is up is in time.
 
-    Stands behind `from_async_iterable`, where it sees every chunk, or behind `decode`. Time that a reader takes for
-    itself is no silence: while it has no room and the source waits for it (`overflow="block"`), or while an observer
+    Stands behind `from_async_iterable`, where it sees every chunk, and `decode` behind it still finishes a message of
+    which the provider has said all though it leaves the connection open; or behind `decode`. Time that a reader takes
+    for itself is no silence: while it has no room and the source waits for it (`overflow="block"`), or while an observer
     works, no time runs out, and `idle` begins anew when it is over. A timer that fires late, because a reader has
     blocked the loop, looks again before it says that nothing came. The source is disposed before the error is passed
     on.

@@ -649,6 +649,23 @@ def test_a_source_that_is_left_while_it_closes_by_itself_is_not_cut_short(make: 
     run(main)
 
 
+def test_a_source_that_was_let_finish_leaves_no_timer_behind() -> None:
+    async def main() -> None:
+        log: list[str] = []
+        go_on = asyncio.Event()
+        subscription = Log().watch(rd.from_async_iterable(in_a_finally(log, go_on)))
+        await turns()
+        subscription.dispose()
+        subscription.dispose()
+        go_on.set()
+        await turns()
+        assert log == ["begun", "done"]
+        timers: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        assert [timer for timer in timers if not timer.cancelled() and "TaskPump" in repr(timer)] == []
+
+    run(main)
+
+
 def test_a_source_that_closes_one_thing_and_then_waits_for_more_is_left_all_the_same() -> None:
     log: list[str] = []
 
