@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from support.loops import run
+from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 
@@ -258,6 +259,33 @@ def test_on_a_thread_too(case: Case, made: Callable[[], BaseException]) -> None:
     assert len(heard) == (0 if "close" in case.__name__ else 1)
 
 
+@pytest.mark.parametrize("made", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("case", [async_items, items], ids=lambda case: str(case.__name__))
+def test_what_would_end_the_program_ends_only_the_stream_on_another_thread(
+    case: Case, made: type[BaseException]
+) -> None:
+    with (
+        rd.to_iterable(case(raising(made))) as values,
+        pytest.raises(rd.StreamInterrupted, match=made.__name__),
+    ):
+        for _ in values:
+            pass
+
+
+@pytest.mark.parametrize("made", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_is_raised_on_the_main_thread_and_the_reader_is_told(
+    made: type[BaseException],
+) -> None:
+    ends = Ends()
+
+    async def main() -> None:
+        await rd.for_each(async_items(raising(made)).pipe(ends), lambda _: None)
+
+    with pytest.raises(made):
+        asyncio.run(main())
+    assert [type(error) for error in ends.heard] == [rd.StreamInterrupted]
+
+
 @pytest.mark.parametrize("made", KINDS, ids=NAMES)
 @pytest.mark.parametrize("case", SOURCES, ids=lambda case: str(case.__name__))
 def test_without_a_loop_too(
@@ -334,3 +362,42 @@ def test_whatever_a_function_raises_that_only_watches_the_stream_goes_on(
     reports: list[Any] = []
     run(main, reports=reports)
     assert (seen, ends.heard) == (REPLY, [None])
+
+
+TIMED: dict[str, Callable[[rx.Observable[Any]], rx.Observable[Any]]] = {
+    "throttle_latest": lambda events: events.pipe(rd.scan_deltas(), rd.throttle_latest(1)),
+    "debounce_latest": lambda events: events.pipe(rd.scan_deltas(), rd.debounce_latest(1)),
+    "compact_deltas": lambda events: events.pipe(rd.compact_deltas(1)),
+    "smooth": lambda events: events.pipe(rd.smooth("char", rate=1, max_lag=10)),
+    "stall_timeout": lambda events: events.pipe(rd.stall_timeout(idle=1)),
+    "retry_stream": lambda events: rd.retry_stream(lambda: events.pipe(rd.stall_timeout(idle=1)), attempts=2),
+}
+
+
+@pytest.mark.parametrize("made", KINDS, ids=NAMES)
+@pytest.mark.parametrize("name", TIMED)
+def test_whatever_an_observer_raises_that_a_timer_calls_is_raised_at_the_door(
+    name: str, made: Callable[[], BaseException]
+) -> None:
+    async def silent() -> AsyncIterator[Any]:
+        for event in REPLY[:4]:
+            yield event
+        await asyncio.Event().wait()
+
+    def observed(source: rx.Observable[Any]) -> rx.Observable[Any]:
+        def subscribe(observer: Any, scheduler: Any = None) -> Any:
+            began = asyncio.get_running_loop().time()
+
+            def look(*_: object) -> None:
+                if asyncio.get_running_loop().time() > began:
+                    raise made()
+
+            return source.subscribe(look, look, observer.on_completed, scheduler=scheduler)
+
+        return rx.Observable(subscribe)
+
+    async def main() -> None:
+        with pytest.raises((type(made()), rd.StreamInterrupted)):
+            await rd.for_each(TIMED[name](rd.from_async_iterable(silent)).pipe(observed), lambda _: None)
+
+    run_virtually(main)

@@ -14,7 +14,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio._finishing import is_finishing
 from rxdelta.aio._session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.operators import report
+from rxdelta.operators import is_interrupt, report
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -23,7 +23,6 @@ Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
 
 _BREATH = 64  # items after which a source that is always ready lets the loop's timers run
 _LOOK_AGAIN = 0.01  # seconds between two looks at a source that is finishing while it is left
-_EXITS = (KeyboardInterrupt, SystemExit)  # for the program as well as for the reader
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
@@ -167,7 +166,7 @@ class TaskPump(Generic[T]):
                 raise
         except BaseException as error:
             self._end(self._observer.on_error, as_exception(error))
-            if isinstance(error, _EXITS):
+            if is_interrupt(error):
                 raise
         finally:
             await self._close()
@@ -250,7 +249,7 @@ class TaskPump(Generic[T]):
             unheard = self.task.cancelling() and error in arguments  # the loop shuts down and nobody listens
             if not unheard:
                 report(error, f"an observer of {self._door} raised; its source was closed", self._session)
-            if isinstance(error, _EXITS):
+            if is_interrupt(error):
                 raise
             return False
         return True
@@ -264,10 +263,10 @@ class TaskPump(Generic[T]):
                 closing = close()
                 if inspect.isawaitable(closing):
                     await closing
-            except (asyncio.CancelledError, *_EXITS):
-                await self._close()
-                raise
             except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) or is_interrupt(error):
+                    await self._close()
+                    raise
                 report(error, f"closing the source of {self._door} failed")
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -32,6 +32,7 @@ from rxdelta.operators._share_latest import share_latest
 from rxdelta.operators._smooth import smooth
 from rxdelta.operators._stable_blocks import stable_blocks
 from rxdelta.operators._stall_timeout import stall_timeout
+from rxdelta.operators._stray import is_interrupt as is_interrupt
 from rxdelta.operators._stray import report as report
 from rxdelta.operators._tap_metrics import tap_metrics
 from rxdelta.operators._tap_otel import tap_otel

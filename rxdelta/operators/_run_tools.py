@@ -23,14 +23,13 @@ from rxdelta.operators._clock import check_seconds, clock
 from rxdelta.operators._loop import running_loop
 from rxdelta.operators._outlet import Outlet
 from rxdelta.operators._session import current_session
-from rxdelta.operators._stray import report
+from rxdelta.operators._stray import is_interrupt, report
 from rxdelta.operators._tool_execution import (
     Outcome,
     Tool,
     ToolProgress,
     bind_error,
     execute,
-    is_interrupt,
     result_of,
 )
 

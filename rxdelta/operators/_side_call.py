@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import InvalidValueError
 from rxdelta.operators._loop import running_loop
-from rxdelta.operators._stray import report
+from rxdelta.operators._stray import is_interrupt, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,8 @@ class SideCall:
             done = self._fn(*arguments)
             if inspect.isawaitable(done):
                 self._await(done)
-        except (KeyboardInterrupt, SystemExit):
-            raise
         except BaseException as error:
-            report(error, self._raised)
+            self._report(error)
 
     def _await(self, done: Any) -> None:
         loop = self._loop
@@ -60,7 +58,12 @@ class SideCall:
     async def _finish(self, done: Any) -> None:
         try:
             await done
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        except asyncio.CancelledError:
             raise
         except BaseException as error:
-            report(error, self._raised)
+            self._report(error)
+
+    def _report(self, error: BaseException) -> None:
+        if is_interrupt(error):
+            raise error
+        report(error, self._raised)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from rxdelta.core import as_exception
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
 
     from rxdelta.operators._session import Session
 
-__all__ = ["report", "unattended"]
+__all__ = ["is_interrupt", "report", "unattended"]
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an exception is the program's, too, and goes on when its reader has been told.
+
+    On another thread than the main one it isn't: there it would only end what has raised it, such as a reader's loop.
+    """
+    return isinstance(error, (KeyboardInterrupt, SystemExit)) and current_thread() is main_thread()
 
 
 def report(error: BaseException, what: str, session: Session | None = None) -> None:
@@ -44,5 +53,6 @@ def unattended(subscription: abc.DisposableBase, session: Session | None) -> Gen
         yield
     except BaseException as error:
         subscription.dispose()
-        if not isinstance(error, Exception) or session is None or not session.fail(error):
+        told = session is not None and session.fail(as_exception(error))
+        if not told or is_interrupt(error):
             raise

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from threading import current_thread, main_thread
 from typing import Any, cast
 
 import attrs
@@ -16,8 +15,9 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.core import InvalidValueError, ToolResult
 from rxdelta.operators._loop import call_on
+from rxdelta.operators._stray import is_interrupt
 
-__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "is_interrupt", "result_of"]
+__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
 
 Tool = Callable[..., object]
 
@@ -56,11 +56,6 @@ class Outcome:
     value: Any = None
     error: BaseException | None = None
     cancelled: bool = False
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Whether an exception is the program's, too. On another thread than the main one it ends what raised it."""
-    return isinstance(error, (KeyboardInterrupt, SystemExit)) and current_thread() is main_thread()
 
 
 def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
