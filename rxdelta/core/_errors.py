@@ -219,7 +219,7 @@ class LimitExceededError(RxDeltaError):
     @classmethod
     def of(cls, limit: str, maximum: int, what: str) -> LimitExceededError:
         return cls(
-            f"{what} exceeds the limit of {maximum:,} ({limit}); raise it with rxdelta.Limits if the source is trusted",
+            f"{what} exceeds the limit of {maximum:,} ({limit}); a trusted source may have more where `limits=` is taken (rxdelta.Limits)",
             limit=limit,
             maximum=maximum,
         )

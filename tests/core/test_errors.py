@@ -60,7 +60,7 @@ def test_what_an_error_says() -> None:
     assert str(ERRORS[4]) == "the provider ended the stream with an error (overloaded_error/529): busy"
     assert str(rd.ProviderError("busy")) == "the provider ended the stream with an error: busy"
     assert str(ERRORS[11]) == (
-        "the number of blocks exceeds the limit of 65,536 (blocks); raise it with rxdelta.Limits if the source is trusted"
+        "the number of blocks exceeds the limit of 65,536 (blocks); a trusted source may have more where `limits=` is taken (rxdelta.Limits)"
     )
     assert (ERRORS[11].limit, ERRORS[11].maximum) == ("blocks", 65_536)
     assert "as the chunk expected an object, found '…'" in str(
