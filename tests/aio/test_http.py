@@ -349,6 +349,7 @@ def test_a_stop_button_closes_the_connection_and_keeps_what_was_said(name: str) 
 @pytest.mark.parametrize("how", ["cancel", "break", "dispose", "first_value"])
 def test_54_leaving_closes_the_connection(name: str, how: str) -> None:
     async def main(client: Client, server: Server) -> None:
+        before = asyncio.all_tasks()
         snapshots = client.events().pipe(rd.scan_deltas())
         seen: list[str] = []
 
@@ -373,7 +374,7 @@ def test_54_leaving_closes_the_connection(name: str, how: str) -> None:
             await rd.first_value(snapshots)
         assert await left(server)
         if how == "dispose":
-            await until(lambda: len(asyncio.all_tasks()) <= 2)
+            await until(lambda: asyncio.all_tasks() <= before)
 
     with_server(name, Reply(pieces(name, "café"), "stall"), main=main)
 
