@@ -376,7 +376,7 @@ class _Weaving:
         self._due.append(run)
 
     def _start_due(self) -> None:
-        """Start the tools that are due, unless somebody is told something or starts one: he will see to the rest."""
+        """Start the tools that are due; where a thread is telling somebody something or starting one, it starts the rest."""
         while self._due and not self._turns.telling and self._starting.acquire(blocking=False):
             try:
                 self._starter = get_ident()
