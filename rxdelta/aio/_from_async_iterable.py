@@ -14,7 +14,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio._finishing import is_finishing
 from rxdelta.aio._session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.operators import is_interrupt, report
+from rxdelta.runtime import is_interrupt, report
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 

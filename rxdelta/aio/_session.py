@@ -1,16 +1,16 @@
-"""The reader's side of a session; see `rxdelta.operators._session`."""
+"""The reader's side of a session; see `rxdelta.runtime.session`."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.operators import Room, current_session
+from rxdelta.runtime import Room, current_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.operators import Pump
+    from rxdelta.runtime import Pump
 
 __all__ = ["CLOSE_SECONDS", "Session", "current_session"]
 

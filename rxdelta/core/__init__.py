@@ -23,6 +23,7 @@ from rxdelta.core._errors import (
     described,
     quote,
 )
+from rxdelta.core._events_so_far import EventsSoFar, is_over
 from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._lifecycle import Lifecycle
@@ -48,6 +49,7 @@ __all__ = [
     "ContentPart",
     "EmptyStreamError",
     "Event",
+    "EventsSoFar",
     "Fold",
     "FrozenDict",
     "FrozenList",
@@ -86,6 +88,7 @@ __all__ = [
     "events",
     "freeze",
     "is_mapping",
+    "is_over",
     "merge_delta",
     "merge_deltas",
     "parse_json",

@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
-from rxdelta.operators import Room
+from rxdelta.runtime import Room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

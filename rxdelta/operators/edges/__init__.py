@@ -1,0 +1,1 @@
+"""Where a stream comes in and goes out: bytes → chunks → events, events → frames → bytes."""

@@ -1,0 +1,40 @@
+"""A provider's newline-delimited JSON, from bytes to chunks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.operators.edges.records import parse_records
+from rxdelta.providers import NdjsonParser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import Observable
+
+__all__ = ["parse_ndjson"]
+
+
+def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+    """The JSON value of each line, however the bytes are split.
+
+    The source gives the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
+    client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its line has ended;
+    empty lines give nothing.
+
+    Completes with the source. The last record is emitted before the source's completion, also without a line
+    end behind it, and before the source's error if it is whole.
+
+    Errors: `MalformedChunkError` for a line that is not one JSON document, `LimitExceededError` for one that
+        is larger than `limits` allow, each after the records before it.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> body = rx.of(b'{"done": fal', b'se}\\n{"done": true}')
+        >>> body.pipe(rd.parse_ndjson()).run()
+        {'done': True}
+    """
+    return parse_records(partial(NdjsonParser, limits=limits))

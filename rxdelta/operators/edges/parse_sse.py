@@ -1,0 +1,41 @@
+"""A provider's server-sent events, from bytes to chunks."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.operators.edges.records import parse_records
+from rxdelta.providers import SseParser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import Observable
+
+__all__ = ["parse_sse"]
+
+
+def parse_sse(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+    """The JSON value of each server-sent event, however the bytes are split.
+
+    The source gives the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
+    client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its bytes are there.
+    Comments, `[DONE]` and events without data give nothing; an event's name becomes `"_event"` where the
+    record does not say it; `rxdelta.providers.SseParser` has the rules.
+
+    Completes with the source. The last record is emitted before the source's completion, also without a blank
+    line behind it, and before the source's error if it is whole.
+
+    Errors: `MalformedChunkError` for data that is no JSON and for a body that is no event stream,
+    `LimitExceededError` for one that is larger than `limits` allow, each after the records before it.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> body = rx.of(b'data: {"te', b'xt": "Hi"}\\n\\n', b"data: [DONE]\\n\\n")
+        >>> body.pipe(rd.parse_sse()).run()
+        {'text': 'Hi'}
+    """
+    return parse_records(partial(SseParser, limits=limits))

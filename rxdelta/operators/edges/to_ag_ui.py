@@ -1,0 +1,100 @@
+"""Events for a front end that speaks AG-UI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from rxdelta.operators.edges.encode import encode
+from rxdelta.wire import AgUiEncoder, Masked, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ag_ui.core import BaseEvent, RunAgentInput
+    from reactivex import Observable
+
+    from rxdelta.core import Event
+
+__all__ = ["to_ag_ui"]
+
+
+def to_ag_ui(
+    run_input: RunAgentInput | Mapping[str, Any] | None = None,
+    *,
+    thread_id: str | None = None,
+    run_id: str | None = None,
+    choice: int = 0,
+    serialize_tool_calls: bool = False,
+    on_error: Masked = masked,
+    reasoning: bool = True,
+    provider_events: bool = False,
+) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
+    """One run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
+
+    In: events, of one message or of a conversation, which is one run. Out: `ag_ui.core` events for `to_sse()`;
+    the response needs `rd.wire.AG_UI_HEADERS`. Each comes at once with the event that it tells; a text's end
+    when it is known that no other text goes on with it, a block that isn't text, reasoning or a call when it is
+    whole, RUN_FINISHED when the source completes, because results of tools come until then.
+
+    Give it the request. It has the run's ids; the messages, whose ids aren't used again; and the version that
+    the client speaks: what came with 1.0 is fatal to older clients, so only those that say `protocolVersion`
+    get it.
+
+    However the source ends, what is open is closed first. RUN_FINISHED is last, for clients of 1.0 with the
+    outcome `cancelled` after a `MessageInterrupted` and otherwise with the calls that wait for the client; or
+    RUN_ERROR, where the source fails or completes before its message has finished. Then the output completes; it
+    never fails.
+
+    What was said and is taken back (by an `AttemptReset` above all) is gone from the client with a
+    MESSAGES_SNAPSHOT of the request's messages and the run's. Without the request each message of the run is
+    replaced by an activity `rxdelta.discarded`, and what still holds is told again.
+
+    Args:
+        run_input: The request: the `RunAgentInput`, or the JSON object that the client posts.
+        thread_id: The conversation's id, instead of the request's. Without a request one is made up.
+        run_id: The run's id, likewise.
+        choice: Which of several alternative replies to tell.
+        serialize_tool_calls: Whether to keep back all else while a call is open, for clients that don't take
+            calls that overlap.
+        on_error: What the client may know of an error; by default that there was one, which is logged.
+        reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
+        provider_events: Whether to pass the provider's own events on, as RAW. They may tell more than a front
+            end should know.
+
+    Raises:
+        ImportError: At once, where `ag-ui-protocol` 1.0 isn't installed.
+        InvalidValueError: At once, for an argument that makes no sense.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> frames = rx.from_iterable(reply).pipe(rd.to_ag_ui({"threadId": "t1", "runId": "r1", "messages": []}))
+        >>> frames.subscribe(lambda frame: print(frame.type.value, getattr(frame, "delta", ""))).dispose()
+        RUN_STARTED
+        TEXT_MESSAGE_START
+        TEXT_MESSAGE_CONTENT Hi
+        TEXT_MESSAGE_END
+        RUN_FINISHED
+    """
+
+    def make() -> AgUiEncoder:
+        return AgUiEncoder(
+            run_input,
+            thread_id=thread_id,
+            run_id=run_id,
+            new_id=_random_id,
+            choice=choice,
+            serialize_tool_calls=serialize_tool_calls,
+            on_error=on_error,
+            reasoning=reasoning,
+            provider_events=provider_events,
+        )
+
+    make()  # an argument that makes no sense
+    return encode(make)
+
+
+def _random_id() -> str:
+    return str(uuid4())

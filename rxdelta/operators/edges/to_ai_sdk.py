@@ -1,0 +1,80 @@
+"""Events for a browser that speaks Vercel's AI SDK."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.operators.edges.encode import encode
+from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from reactivex import Observable
+
+    from rxdelta.core import Event
+
+__all__ = ["to_ai_sdk"]
+
+
+def to_ai_sdk(
+    message_id: str | None = None,
+    choice: int = 0,
+    sdk_version: int = 7,
+    on_error: Masked = masked,
+    *,
+    reasoning: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
+    """The UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
+
+    In: events, of one message or of a conversation, whose messages become steps of one UI message. Out: frames
+    for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Each comes at once with the event that it tells;
+    a file when it is whole, `finish` when the source completes, because results of tools come until then.
+
+    However the source ends, what is open is closed first and `DONE` is last: behind `finish`; behind `abort`
+    for a `MessageInterrupted`; behind `error` where the source fails, or completes before its message has
+    finished. Then the output completes; it never fails.
+
+    Args:
+        message_id: The UI message's id. Without one the client makes it up, or goes on with the message it has,
+            as it must when it sends results of its own tools.
+        choice: Which of several alternative replies to tell.
+        sdk_version: The client's major version. Only 7 can take a failed attempt back (`reset-step`, since
+            7.0.77 at the latest) and has `custom` parts and citations. For 5 and 6 a failed attempt stays as
+            a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
+        on_error: What the browser may know of an error; by default that there was one, which is logged.
+        reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
+        metadata: The UI message's metadata of your own. The stream adds `model`, `status`, `finishReason` and
+            `usage` (of all messages and attempts).
+
+    Raises:
+        InvalidValueError: At once, for an argument that makes no sense.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> rx.from_iterable(reply).pipe(rd.to_ai_sdk("m1")).subscribe(print).dispose()
+        {'type': 'start', 'messageId': 'm1'}
+        {'type': 'start-step'}
+        {'type': 'text-start', 'id': '1'}
+        {'type': 'text-delta', 'id': '1', 'delta': 'Hi'}
+        {'type': 'text-end', 'id': '1'}
+        {'type': 'finish-step'}
+        {'type': 'finish', 'finishReason': 'stop', 'messageMetadata': {'status': 'complete', 'finishReason': 'stop'}}
+        DONE
+    """
+
+    def make() -> AiSdkEncoder:
+        return AiSdkEncoder(
+            message_id=message_id,
+            choice=choice,
+            sdk_version=sdk_version,
+            on_error=on_error,
+            reasoning=reasoning,
+            metadata=metadata,
+        )
+
+    make()  # an argument that makes no sense
+    return encode(make)

@@ -1,0 +1,82 @@
+"""Events for a reader that speaks LangChain's agent protocol."""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from rxdelta.operators.edges.encode import encode
+from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked, masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reactivex import Observable
+
+    from rxdelta.core import Event
+
+__all__ = ["to_langchain_events"]
+
+
+def to_langchain_events(
+    choice: int = 0,
+    namespace: Sequence[str] = (),
+    on_error: Masked = masked,
+    *,
+    first_seq: int = 0,
+    now: Callable[[], float] = time,
+    new_id: Callable[[], str] | None = None,
+) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
+    """LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
+
+    In: events, of one message or of a conversation. Out: frames for `to_sse()`, each an envelope with `seq`; the
+    response needs `rd.wire.LANGCHAIN_HEADERS`. Each comes at once with the event that it tells. `messages` tells
+    the messages block by block, and a block's finish has the whole of it. `tools` tells the calls that are run.
+    What the protocol has no event for (usage on the way, a provider's own events) is a `custom` event named
+    `rxdelta`, which other readers skip and `decode("langchain")` reads.
+
+    However the source ends, what is open is closed first. Where it fails, or completes before its message has
+    finished, the last frame is the message's `error`, of an empty message where none was open. A failed attempt ends
+    with an `error` too, and another message follows. Then the output completes; it never fails.
+
+    Args:
+        choice: Which of several alternative replies to tell.
+        namespace: Where in a graph the model ran.
+        on_error: What the reader may know of an error; by default that there was one, which is logged.
+        first_seq: The number of the first frame, where several streams share a connection.
+        now: The time of a frame, in seconds since 1970.
+        new_id: An id for a message whose provider gave none; by default a random one.
+
+    Raises:
+        InvalidValueError: At once, for an argument that makes no sense.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events(new_id=lambda: "m1"))
+        >>> frames.subscribe(lambda frame: print(frame["seq"], frame["params"]["data"]["event"])).dispose()
+        0 message-start
+        1 content-block-start
+        2 content-block-delta
+        3 content-block-finish
+        4 message-finish
+    """
+
+    def make() -> LangChainEncoder:
+        return LangChainEncoder(
+            now=now,
+            new_id=new_id or _random_id,
+            choice=choice,
+            namespace=namespace,
+            on_error=on_error,
+            first_seq=first_seq,
+        )
+
+    make()  # says at once what is wrong with the arguments
+    return encode(make)
+
+
+def _random_id() -> str:
+    return f"run-{uuid4()}"

@@ -1,0 +1,117 @@
+"""A stream of events for each of several alternative replies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reactivex import Observable, abc
+
+from rxdelta.core import DEFAULT_LIMITS, ByChoice, Event, LimitExceededError, Limits
+from rxdelta.core.events import AttemptReset
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["ChoiceStream", "group_by_choice"]
+
+
+class ChoiceStream(EventBranch):
+    """The events of one alternative reply, and those that speak of all of them.
+
+    Hot. A late subscriber gets `to_events` of the reply so far (of a conversation, of the newest message that has
+    begun), then what comes; after the end too, and then the end. A subscriber that raises is not told any more, as
+    in `BlockStream`.
+
+    Attributes:
+        choice: Which of the replies.
+    """
+
+    def __init__(self, split: Split[ChoiceStream], choice: int, limits: Limits) -> None:
+        super().__init__(split, limits, choice)
+        self.choice = choice
+
+    @property
+    def _what(self) -> str:
+        return f"choice {self.choice}"
+
+    def __repr__(self) -> str:
+        return f"<ChoiceStream {self.choice}>"
+
+
+def group_by_choice(
+    *, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
+    """A stream for each choice of a request with `n` alternative replies.
+
+    A stream is emitted at the first event of its choice, before that event. Events without a choice
+    (`ProviderEvent`, `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
+    before any has, they wait for the first. A choice that begins after an `AttemptReset` is told of it. Every
+    event is emitted at once and unchanged; the source stays subscribed while anybody reads, and must serialise,
+    as for `group_by_block`.
+
+    Completes with the source, and so do the choices.
+
+    Args:
+        limits: What the stream may make us hold.
+
+    Errors: The source's own, which the choices get first, as of the others: `ProviderError` for a `StreamError`,
+    `LimitExceededError`, `InvalidValueError` for what is no event.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> events = rx.of(rd.events.MessageStart(id="a"), rd.events.MessageStart(id="b", choice=1))
+        >>> choices = events.pipe(rd.group_by_choice())
+        >>> choices.subscribe(lambda one: one.subscribe(lambda event: print(one.choice, event.id))).dispose()
+        0 a
+        1 b
+    """
+
+    def apply(source: Observable[Event]) -> Observable[ChoiceStream]:
+        def subscribe(
+            observer: abc.ObserverBase[ChoiceStream], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            return _ByChoice(observer, limits).connect(source, scheduler)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _ByChoice(EventSplit[ChoiceStream]):
+    """One subscription's state."""
+
+    def __init__(self, observer: abc.ObserverBase[ChoiceStream], limits: Limits) -> None:
+        super().__init__(observer, limits)
+        self._choices: dict[int, ChoiceStream] = ByChoice(limits)
+        self._held: Sequence[Event] = ()  # without a choice, for those that begin later
+
+    def _pass_on(self, event: Event) -> None:
+        choice = getattr(event, "choice", None)
+        if choice is None:
+            if not self._choices or isinstance(event, AttemptReset):
+                self._held = [*self._held, event]
+            for begun in list(self._choices.values()):
+                self._give(begun, event)
+            return
+        stream = self._choices.get(choice)
+        if stream is None:
+            if self._unread:
+                return
+            stream = ChoiceStream(self, choice, self._limits)
+            try:
+                self._choices[choice] = stream
+            except LimitExceededError as error:
+                self._finish(error)
+                return
+            self._start(stream)
+        self._give(stream, event)
+
+    def _start(self, stream: ChoiceStream) -> None:
+        held = self._held
+        self._held = [event for event in held if isinstance(event, AttemptReset)]
+        self._begin(stream, held)
+
+    def _forget(self) -> None:
+        self._choices.clear()

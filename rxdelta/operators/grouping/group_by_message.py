@@ -1,0 +1,108 @@
+"""A stream of events for each message of a conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reactivex import Observable, abc
+
+from rxdelta.core import DEFAULT_LIMITS, Event, Limits
+from rxdelta.core.events import MessageStart
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MessageStream", "group_by_message"]
+
+
+class MessageStream(EventBranch):
+    """The events of one message of a conversation, all its choices.
+
+    Hot. A late subscriber gets `to_events` of the message so far, one choice after another, then what comes;
+    after the end too, and then the end. A subscriber that raises is not told any more, as in `BlockStream`.
+
+    Attributes:
+        id: The provider's id of the message, as soon as it is known.
+    """
+
+    def __init__(self, split: Split[MessageStream], limits: Limits) -> None:
+        super().__init__(split, limits)
+        self.id: str | None = None
+
+    @property
+    def _what(self) -> str:
+        return "a message" if self.id is None else f"message {self.id!r}"
+
+    def __repr__(self) -> str:
+        return f"<MessageStream {self.id}>"
+
+
+def group_by_message(
+    *, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[MessageStream]]:
+    """A stream for each message of a conversation, which is `rx.concat` of messages' events.
+
+    A stream is emitted at the message's first event, before that event. The next message begins with the
+    `MessageStart` of a choice that has finished, or that was cut off: behind a block a start is another message's
+    unless it repeats the id. Or it begins with an `AttemptReset` when all choices have finished, which is then of
+    the next request. What comes between two messages (`ToolUpdate`s above all, usage) belongs to the one before.
+    Every event is emitted at once and unchanged; the source stays subscribed while anybody reads, and must
+    serialise, as for `group_by_block`.
+
+    Completes with the source, and a message's stream when the next one begins.
+
+    Args:
+        limits: What the stream may make us hold for late subscribers.
+
+    Errors: The source's own, which the open message gets first, as of the others: `ProviderError` for a
+    `StreamError`, `LimitExceededError`, `InvalidValueError` for what is no event.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> turn = [rd.events.MessageStart(), rd.events.BlockStart(0, {"text": "Hi"}), rd.events.MessageFinish("stop")]
+        >>> messages = rx.from_iterable([*turn, *turn]).pipe(rd.group_by_message())
+        >>> snapshots = messages.subscribe(
+        ...     lambda one: one.pipe(rd.scan_deltas(), rd.to_message()).subscribe(lambda message: print(message.text))
+        ... )
+        Hi
+        Hi
+    """
+
+    def apply(source: Observable[Event]) -> Observable[MessageStream]:
+        def subscribe(
+            observer: abc.ObserverBase[MessageStream], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            return _ByMessage(observer, limits).connect(source, scheduler)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _ByMessage(EventSplit[MessageStream]):
+    """One subscription's state."""
+
+    def __init__(self, observer: abc.ObserverBase[MessageStream], limits: Limits) -> None:
+        super().__init__(observer, limits)
+        self._current: MessageStream | None = None
+
+    def _pass_on(self, event: Event) -> None:
+        stream = self._current
+        if stream is not None and stream._story.begins_another(event):
+            self._current = None
+            self._close(stream)
+            stream = None
+        if stream is None:
+            if self._unread:
+                return
+            self._current = stream = MessageStream(self, self._limits)
+        if isinstance(event, MessageStart) and stream.id is None:
+            stream.id = event.id
+        if stream not in self._open:
+            self._begin(stream)
+        self._give(stream, event)
+
+    def _forget(self) -> None:
+        self._current = None

@@ -1,0 +1,199 @@
+"""A pipeline for each block, and what they all give as one stream."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+
+from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits
+from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_block
+from rxdelta.runtime import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["per_block"]
+
+R = TypeVar("R")
+
+
+def per_block(
+    fn: Callable[[BlockStream], Observable[R]], *, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[R]]:
+    """What `fn` makes of each block's stream, merged as it comes.
+
+    `fn` is called at a block's start with its `BlockStream` (see `group_by_block`), and what it returns is
+    subscribed at once with the subscriber's scheduler, so that nothing is missed. Pipelines may emit on threads
+    of their own: what goes out is serialised. An observer that raises ends the pipeline that emitted. Its exception is
+    raised by the `for_each` or `async for` that reads all this; where none does and the source was telling, it goes
+    once to the running asyncio loop's exception handler, or to the log `rxdelta`.
+
+    Completes when the source and all pipelines have completed.
+
+    Args:
+        fn: From a block's stream to an Observable.
+        limits: What the stream may make us hold.
+
+    Errors: Only when all pipelines have ended, so that none disturbs another. The source's own first. Else that
+    of the first pipeline that failed by itself, or `fn`'s (any others are reported like an observer's). Else
+    `StreamInterrupted` where the source completed with a block open and its pipeline let the error through; that
+    of an attempt which was given up is no failure of the whole.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> ev = rd.events
+        >>> events = rx.of(ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi"), ev.BlockFinish(0))
+        >>> paced = events.pipe(rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.05))))
+        >>> paced.subscribe(lambda part: print(part.text)).dispose()
+        None
+        Hi
+    """
+
+    def apply(source: Observable[Event]) -> Observable[R]:
+        blocks = source.pipe(group_by_block(limits=limits))
+
+        def subscribe(
+            observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            merging = _Merging(observer, fn, scheduler)
+            upstream = SingleAssignmentDisposable()
+            everything = CompositeDisposable(upstream, Disposable(merging.stop))
+            upstream.disposable = blocks.subscribe(
+                merging.on_next, merging.on_error, merging.on_completed, scheduler=scheduler
+            )
+            return everything
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Merging(Generic[R]):
+    """One subscription's state. Whatever happens is done in turn, by whichever thread has the turn."""
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[R],
+        fn: Callable[[BlockStream], Observable[R]],
+        scheduler: abc.SchedulerBase | None,
+    ) -> None:
+        self._observer = observer
+        self._fn = fn
+        self._scheduler = scheduler
+        self._panels: dict[_Panel[R], None] = {}
+        self._stopped = False
+        self._over = False  # the source has ended
+        self._error: Exception | None = None  # of the source
+        self._failure: Exception | None = None  # of a pipeline by itself
+        self._cut: Exception | None = None  # of a pipeline whose block was cut off
+        self._todo: deque[Callable[[], None]] = deque()
+        self._turn = Lock()
+
+    def stop(self) -> None:
+        self._stopped = True
+        for panel in list(self._panels):
+            panel.subscription.dispose()
+        self._panels.clear()
+
+    def on_next(self, block: BlockStream) -> None:
+        if self._stopped:
+            return
+        panel = _Panel(self, block)
+        self._panels[panel] = None
+        try:
+            pipeline = self._fn(block)
+            if not isinstance(pipeline, Observable):
+                raise InvalidValueError.of([("fn", pipeline, "must return an Observable")])
+        except Exception as error:
+            panel.on_error(error)
+            return
+        panel.subscription.disposable = pipeline.subscribe(
+            panel.on_next, panel.on_error, panel.on_completed, scheduler=self._scheduler
+        )
+
+    def on_error(self, error: Exception) -> None:
+        self.in_turn(partial(self._source_ended, error))
+
+    def on_completed(self) -> None:
+        self.in_turn(partial(self._source_ended, None))
+
+    def in_turn(self, step: Callable[[], None]) -> None:
+        """Do it, or leave it to whoever is at it: another thread, or ourselves further up."""
+        self._todo.append(step)
+        raised: Exception | None = None
+        while self._todo and self._turn.acquire(blocking=False):
+            try:
+                while self._todo:
+                    try:
+                        self._todo.popleft()()
+                    except Exception as error:
+                        if raised is not None:
+                            report(error, "an observer of per_block raised again")
+                        raised = raised or error
+            finally:
+                self._turn.release()
+        if raised is not None:
+            raise raised
+
+    def emit(self, panel: _Panel[R], value: R) -> None:
+        try:
+            self._observer.on_next(value)
+        except BaseException:
+            panel.subscription.dispose()
+            self.panel_ended(panel, None, cut=False)
+            raise
+
+    def panel_ended(self, panel: _Panel[R], error: Exception | None, cut: bool) -> None:
+        if panel not in self._panels:
+            return
+        del self._panels[panel]
+        if error is not None and not cut:
+            if self._failure is None:
+                self._failure = error
+            else:
+                report(error, f"another pipeline of per_block failed, that of {panel.block!r}")
+        elif error is not None and self._cut is None and not panel.block._given_up:
+            self._cut = error
+        self._end_if_over()
+
+    def _source_ended(self, error: Exception | None) -> None:
+        self._over = True
+        self._error = error
+        self._end_if_over()
+
+    def _end_if_over(self) -> None:
+        if not self._over or self._panels or self._stopped:
+            return
+        self._stopped = True
+        error = self._error or self._failure or self._cut
+        if self._failure is not None and error is not self._failure:
+            report(self._failure, "a pipeline of per_block failed before the source did")
+        if error is None:
+            self._observer.on_completed()
+        else:
+            self._observer.on_error(error)
+
+
+class _Panel(Generic[R]):
+    """One block's pipeline."""
+
+    def __init__(self, merging: _Merging[R], block: BlockStream) -> None:
+        self._merging = merging
+        self.block = block
+        self.subscription = SingleAssignmentDisposable()
+
+    def on_next(self, value: R) -> None:
+        self._merging.in_turn(partial(self._merging.emit, self, value))
+
+    def on_error(self, error: Exception) -> None:
+        cut = self.block._failure is not None  # what comes after that comes of it
+        self._merging.in_turn(partial(self._merging.panel_ended, self, error, cut))
+
+    def on_completed(self) -> None:
+        self._merging.in_turn(partial(self._merging.panel_ended, self, None, cut=False))

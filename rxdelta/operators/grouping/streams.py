@@ -1,0 +1,294 @@
+"""What `group_by_block`, `group_by_choice` and `group_by_message` share: one source split into hot streams.
+
+A `Split` is one subscription of such an operator, a `Branch` one of the streams that it gives. The source is
+subscribed once and stays so while anybody reads the streams' stream or one of them. What a reader pushes into the
+source from within a notification waits until everybody has heard the event before it. One thread at a time, as
+everywhere in Rx: a source that emits on several must serialise, and subscribing belongs to its thread; disposing may
+come from any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    RefCountDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    EventsSoFar,
+    InvalidValueError,
+    Limits,
+    ProviderError,
+    StreamInterrupted,
+)
+from rxdelta.core.events import EVENT_TYPES, StreamError
+from rxdelta.runtime import current_session, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "refusal"]
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Branch[Any]")
+B = TypeVar("B", bound="EventBranch")
+
+
+class _Reader(Generic[T]):
+    """A subscriber of one of the streams, and the session to which what it raises belongs."""
+
+    __slots__ = ("observer", "session")
+
+    def __init__(self, observer: abc.ObserverBase[T]) -> None:
+        self.observer = observer
+        self.session = current_session.get()
+
+
+class Branch(Observable[T]):
+    """One of the streams: hot, but who comes late is told where it is.
+
+    A subscriber that raises is not told any more, and its exception is reported once; the others don't notice.
+    """
+
+    def __init__(self, split: Split[Any]) -> None:
+        super().__init__()
+        self._split: Split[Any] | None = split  # none once it has ended
+        self._failure: Exception | None = None
+        self._leases: dict[_Reader[T], abc.DisposableBase] = {}
+        self._readers: tuple[_Reader[T], ...] = ()
+
+    @property
+    def _what(self) -> str:
+        """What it is, for messages."""
+        raise NotImplementedError
+
+    def _so_far(self) -> Sequence[T]:
+        """What a late subscriber is told first."""
+        raise NotImplementedError
+
+    def _subscribe_core(
+        self,
+        observer: abc.ObserverBase[T],
+        scheduler: abc.SchedulerBase | None = None,  # noqa: ARG002
+    ) -> abc.DisposableBase:
+        split, reader = self._split, _Reader(observer)
+        if split is None:
+            self._catch_up(reader)
+            return Disposable()
+        with self.lock:
+            self._leases[reader] = split.readers.disposable
+            self._readers = tuple(self._leases)
+        split.uninterrupted(self._catch_up, reader)
+        return Disposable(partial(self._leave, reader))
+
+    def _catch_up(self, reader: _Reader[T]) -> None:
+        told = all(self._tell(reader, partial(reader.observer.on_next, value)) for value in self._so_far())
+        if told and self._split is None:
+            self._tell_end(reader)
+
+    def _emit(self, value: T) -> None:
+        for reader in self._readers:  # who subscribes meanwhile has caught up with this value
+            try:
+                reader.observer.on_next(value)
+            except Exception as error:
+                self._drop(reader, error)
+
+    def _end(self, failure: Exception | None) -> None:
+        self._split, self._failure = None, failure
+        for reader in self._readers:
+            self._tell_end(reader)
+
+    def _tell_end(self, reader: _Reader[T]) -> None:
+        failure, observer = self._failure, reader.observer
+        self._tell(reader, observer.on_completed if failure is None else partial(observer.on_error, failure))
+
+    def _tell(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
+        """Whether it could be told."""
+        try:
+            notify()
+        except Exception as error:
+            self._drop(reader, error)
+            return False
+        return True
+
+    def _drop(self, reader: _Reader[T], error: Exception) -> None:
+        self._leave(reader)
+        report(error, f"a subscriber of {self._what} raised, and is not told any more", reader.session)
+
+    def _leave(self, reader: _Reader[T]) -> None:
+        with self.lock:
+            lease = self._leases.pop(reader, None)
+            self._readers = tuple(self._leases)
+        if lease is not None:
+            lease.dispose()
+
+
+class Split(Generic[S]):
+    """One subscription's state: the open streams, who reads, and whose turn it is."""
+
+    def __init__(self, observer: abc.ObserverBase[S]) -> None:
+        self._observer = observer
+        self._open: dict[S, None] = {}
+        self._ended = False
+        self._unread = False  # the streams' stream: whoever reads on will not hear of new ones
+        self._busy = False
+        self._waiting: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._session = current_session.get()
+        self._upstream = SingleAssignmentDisposable()
+        self.readers = RefCountDisposable(CompositeDisposable(Disposable(self._abandon), self._upstream))
+
+    def connect(self, source: Observable[Event], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+        self._upstream.disposable = source.subscribe(
+            self.on_next, self.on_error, self.on_completed, scheduler=scheduler
+        )
+        return CompositeDisposable(Disposable(self._leave), self.readers)
+
+    def on_next(self, event: Event) -> None:
+        if self._busy or self._waiting:
+            self._take(self._step, event)
+            return
+        self._busy = True
+        try:
+            self._step(event)
+        finally:
+            self._busy = False
+        if self._waiting:
+            self._work_off()
+
+    def on_error(self, error: Exception) -> None:
+        self._take(self._finish, error)
+
+    def on_completed(self) -> None:
+        self._take(self._finish, None)
+
+    def uninterrupted(self, call: Callable[[Any], None], argument: Any) -> None:
+        """Call it now, and let the source's events wait until it has returned."""
+        if self._busy:
+            call(argument)
+        else:
+            self._take(call, argument)
+
+    def _take(self, step: Callable[[Any], None], argument: Any) -> None:
+        self._waiting.append((step, argument))
+        if not self._busy:
+            self._work_off()
+
+    def _work_off(self) -> None:
+        self._busy = True
+        try:
+            while self._waiting:
+                step, argument = self._waiting.popleft()
+                step(argument)
+        finally:
+            self._busy = False
+
+    def _step(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def _last_word(self, stream: S) -> Exception | None:  # noqa: ARG002
+        """With what a stream ends that is open when the source completes."""
+        return None
+
+    def _forget(self) -> None:
+        """Free what was kept for the streams."""
+
+    def _announce(self, stream: S) -> None:
+        """Whoever subscribes the stream at once reads for our session, in whatever context the event comes."""
+        token = current_session.set(self._session)
+        try:
+            self._observer.on_next(stream)
+        finally:
+            current_session.reset(token)
+
+    def _close(self, stream: S, failure: Exception | None = None) -> None:
+        self._open.pop(stream, None)
+        stream._end(failure)
+
+    def _finish(self, error: Exception | None) -> None:
+        """The end, for the streams first."""
+        self._ended = True
+        for stream in list(self._open):
+            self._close(stream, self._last_word(stream) if error is None else error)
+        self._forget()
+        if error is None:
+            self._observer.on_completed()
+        else:
+            self._observer.on_error(error)
+
+    def _leave(self) -> None:
+        self._unread = True
+
+    def _abandon(self) -> None:
+        """Nobody reads any more: whoever finds one of the streams later is told so, and doesn't wait."""
+        if self._ended:
+            return
+        self._ended = True
+        for stream in list(self._open):
+            self._close(stream, StreamInterrupted(f"the source was left while {stream._what} was open"))
+        self._forget()
+
+
+class EventBranch(Branch[Event]):
+    """A stream of events. A late subscriber gets the shortest list that leads to where it is."""
+
+    def __init__(self, split: Split[Any], limits: Limits, choice: int = 0) -> None:
+        super().__init__(split)
+        self._story = EventsSoFar(limits, choice=choice)
+
+    def _take_in(self, event: Event) -> None:
+        self._story.take(event)
+
+    def _so_far(self) -> Sequence[Event]:
+        return self._story.so_far()
+
+
+class EventSplit(Split[B]):
+    """A split into streams of events."""
+
+    def __init__(self, observer: abc.ObserverBase[B], limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(observer)
+        self._limits = limits
+
+    def _step(self, event: Event) -> None:
+        if self._ended:
+            return
+        failure = refusal(event)
+        if failure is None:
+            self._pass_on(event)
+        else:
+            self._finish(failure)
+
+    def _pass_on(self, event: Event) -> None:
+        raise NotImplementedError
+
+    def _begin(self, stream: B, first: Sequence[Event] = ()) -> None:
+        self._open[stream] = None
+        self._announce(stream)
+        for event in first:
+            self._give(stream, event)
+
+    def _give(self, stream: B, event: Event) -> None:
+        try:
+            stream._take_in(event)
+        except Exception as error:
+            self._finish(error)
+            return
+        stream._emit(event)
+
+
+def refusal(event: object) -> Exception | None:
+    """The error that ends the stream in place of this event, if it is one."""
+    if isinstance(event, StreamError):
+        return ProviderError(event.message, type=event.type, code=event.code)
+    if type(event) in EVENT_TYPES:
+        return None
+    return InvalidValueError.of([("event", event, "must be an event; chunks go through decode() first")])

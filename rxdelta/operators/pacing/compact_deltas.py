@@ -1,0 +1,176 @@
+"""Fewer, larger deltas: neighbours that belong together are joined."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reactivex import Observable, abc
+
+from rxdelta.core import Event
+from rxdelta.core.events import (
+    DataDelta,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+)
+from rxdelta.operators.pacing.paced import Paced, no_event
+from rxdelta.runtime import check_seconds, clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["JOINABLE", "Joined", "compact_deltas"]
+
+
+def compact_deltas(
+    seconds: float, *, scheduler: abc.SchedulerBase | None = None
+) -> Callable[[Observable[Event]], Observable[Event]]:
+    """The same events, with the deltas of each `seconds` joined where they are neighbours of one block.
+
+    ::
+
+        in   -abc----d|
+        out  -a---X---(d|)   compact_deltas(4), where X is bc
+
+    The first delta is emitted at once and opens a window; those that come within it are held until it closes, which
+    opens the next one. Two of them become one if they are of the same kind, block and choice and nothing stands
+    between them. Text, reasoning, argument text and base64 data are joined; what folds to the same reply does so
+    after each window. The order of events never changes: an event of another kind (a block's start or finish, a
+    tool's update, usage, …) is not held, and what was held is emitted right before it. So is it before the
+    source's completion, or its error.
+
+    For events on their way to another place: a browser, a store, a slow reader. While the observer is busy on another
+    thread, neighbours go on being joined.
+
+    Args:
+        seconds: The longest that a delta is held.
+        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
+
+    Raises:
+        InvalidValueError: At once, if `seconds` isn't a positive number.
+
+    Errors: The source's own. `InvalidValueError` for what is no event.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> pieces = [rd.events.TextDelta(0, piece) for piece in ("Let", " me", " look", ".")]
+        >>> compacted = rx.from_iterable([*pieces, rd.events.BlockFinish(0)]).pipe(rd.compact_deltas(0.05))
+        >>> compacted.subscribe(print).dispose()
+        TextDelta(index=0, text='Let', choice=0)
+        TextDelta(index=0, text=' me look.', choice=0)
+        BlockFinish(index=0, content=None, choice=0)
+    """
+    interval = check_seconds("seconds", seconds)
+
+    def apply(source: Observable[Event]) -> Observable[Event]:
+        def subscribe(
+            observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            return _Compaction(observer, interval, time).connect(source, inherited, owned)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class Joined:
+    """Neighbouring deltas of one block."""
+
+    __slots__ = ("first", "pieces")
+
+    def __init__(self, first: Any, piece: str) -> None:
+        self.first = first
+        self.pieces = [piece]
+
+    def takes(self, delta: Any) -> bool:
+        first = self.first
+        return type(first) is type(delta) and first.index == delta.index and first.choice == delta.choice
+
+    def event(self) -> Event:
+        first: Event = self.first
+        if len(self.pieces) == 1:
+            return first
+        _, make = JOINABLE[type(first)]
+        return make(self.first.index, "".join(self.pieces), choice=self.first.choice)
+
+
+JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
+    TextDelta: ("text", text_delta),
+    ReasoningDelta: ("reasoning", reasoning_delta),
+    ToolCallDelta: ("args", tool_call_delta),
+    DataDelta: ("data", DataDelta),
+}
+"""The deltas that can be joined: the field with the piece, and what makes one of them."""
+
+
+class _Compaction(Paced[Event]):
+    """One subscription's state."""
+
+    def __init__(self, observer: abc.ObserverBase[Event], interval: float, time: abc.SchedulerBase) -> None:
+        super().__init__(observer)
+        self._interval = interval
+        self._time = time
+        self._queue: deque[Joined | Event] = deque()
+        self._ripe = 0  # how many of them needn't wait any longer
+        self._open = False  # a window
+
+    def on_next(self, event: Event) -> None:
+        with self._lock:
+            if self._stopped or self._end is not None:
+                return
+            known = JOINABLE.get(type(event))
+            if known is None:
+                self._take(event)
+            elif self._hold(event, getattr(event, known[0])):
+                return
+        self._emit()
+
+    def _take(self, event: Event) -> None:
+        wrong = no_event(event)
+        if wrong is None:
+            self._queue.append(event)
+            self._ripe = len(self._queue)
+        else:
+            self._end = partial(self._observer.on_error, wrong)
+
+    def _hold(self, delta: Event, piece: str) -> bool:
+        """Whether it has to wait."""
+        last = self._queue[-1] if self._queue else None
+        if isinstance(last, Joined) and last.takes(delta):
+            last.pieces.append(piece)
+        else:
+            self._queue.append(Joined(delta, piece))
+        if self._open:
+            return True
+        self._ripe = len(self._queue)
+        self._open_window()
+        return False
+
+    def _open_window(self) -> None:
+        self._open = True
+        self._start_timer(self._time, self._interval)
+
+    def _ripen(self) -> None:
+        self._open = False
+        if self._ripe < len(self._queue):
+            self._ripe = len(self._queue)
+            self._open_window()
+
+    def _next(self) -> Event:
+        if not self._ripe and self._end is None:
+            raise LookupError
+        event = self._queue.popleft()
+        self._ripe = max(0, self._ripe - 1)
+        return event.event() if isinstance(event, Joined) else event
+
+    def _let_go(self) -> None:
+        self._queue.clear()
+        self._ripe = 0

@@ -1,0 +1,101 @@
+"""A busy observer gets the newest, and nothing is queued for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
+
+from rxdelta.operators.pacing.paced import PacedLatest
+from rxdelta.runtime import unattended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["conflate"]
+
+T = TypeVar("T")
+
+
+def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
+    """Each value at once while the observer is idle; while it is busy only the newest waits.
+
+    ::
+
+        source  -a--bcd--e|
+        output  -a--bcd--e|   conflate()
+
+    For values of which a later one contains the earlier, such as snapshots. An observer is busy while it is inside
+    `on_next`: on another thread, or further up the stack, when what it does makes the source emit. Whoever emits
+    meanwhile leaves its value and goes on; when the observer returns, it gets the newest of what was left. There is
+    never more than one value waiting, and the last one comes before the source's completion or error.
+
+    An observer is called by the thread that found it idle. So a source that emits on one thread alone waits for it,
+    as everywhere in Rx, and there is nothing to conflate, unless `scheduler` gives the observer a thread of its own.
+    The doors to asyncio (`for_each`, `to_async_iterable`, …) are never busy, because they take values in and let
+    their readers have them later: there `overflow="latest"` does what `conflate()` does here.
+
+    An observer that raises on the scheduler ends the subscription. Its exception is raised by the `for_each` or
+    `async for` that reads the pipeline, and goes on to whoever runs the scheduler where none does.
+
+    Args:
+        scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
+            `AsyncIOThreadSafeScheduler(loop)`. By default where the source emits; the subscriber's is not used.
+
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
+    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> from reactivex.subject import Subject
+        >>> source = Subject[int]()
+        >>> def draw(value: int) -> None:
+        ...     print(value)
+        ...     if value == 1:  # busy: what comes meanwhile is 2, 3 and 4
+        ...         for newer in (2, 3, 4):
+        ...             source.on_next(newer)
+        >>> subscription = source.pipe(rd.conflate()).subscribe(draw)
+        >>> source.on_next(1)
+        1
+        4
+    """
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            return _Conflation(observer, scheduler).connect(source, inherited, Disposable())
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Conflation(PacedLatest[T]):
+    """One subscription's state."""
+
+    _operator = "conflate"
+
+    def __init__(self, observer: abc.ObserverBase[T], place: abc.SchedulerBase | None) -> None:
+        super().__init__(observer)
+        self._place = place
+        self._called = False  # to emit at that place
+
+    def _emit(self) -> None:
+        if self._place is None:
+            super()._emit()
+            return
+        with self._lock:
+            if self._called or self._emitting:
+                return
+            self._called = True
+        call = SingleAssignmentDisposable()
+        self._timer.disposable = call
+        call.disposable = self._place.schedule(self._fire)
+
+    def _fire(self, *_: object) -> None:
+        with self._lock:
+            self._called = False
+        with unattended(self._everything, self._session):
+            super()._emit()

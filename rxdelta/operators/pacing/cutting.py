@@ -1,0 +1,234 @@
+"""Cutting text into pieces so that the cuts depend on the text alone, not on how it arrived.
+
+A rule looks at the text from the last cut on, as if it came one character at a time, and says where the next cut is as
+soon as that is certain. A cut is then moved to the next border between graphemes. Every rule has a longest piece, so
+that the work for a character is bounded whatever the text is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from time import thread_time
+from typing import Literal, TypeAlias
+
+from rxdelta.core import InvalidValueError
+from rxdelta.operators.pacing.graphemes import grapheme_end, is_unfinished
+
+__all__ = ["Chunking", "Cutter", "Rule", "rule_of"]
+
+Chunking: TypeAlias = Literal["word", "line", "char"] | re.Pattern[str] | Callable[[str], str | None]
+Rule: TypeAlias = Callable[[str, int], int]
+"""Where in this text the next cut is; 0 where it isn't certain yet. It has seen so many characters of it before."""
+
+_LOG = logging.getLogger("rxdelta")
+
+_LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; of a pattern or function as of a word
+_LONGEST_RISKY = 20  # for a pattern that may take time exponential in this
+
+_SLOW = 0.02  # seconds of this thread's time for one search
+_PATIENCE = 3  # such searches, after which a pattern isn't used any more
+
+_SPACELESS = (  # written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
+    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
+)
+_TRAILING = "\u3001\u3002\u300d\u300f\uff01\uff09\uff0c\uff1a\uff1b\uff1f"  # their punctuation
+_WORD = re.compile(rf"\s*(?:[{_SPACELESS}][{_TRAILING}]*|[^\s{_SPACELESS}]+)\s*")
+
+
+def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:
+    """What makes a rule for one subscription, and the longest piece. `InvalidValueError` for what is none."""
+    if isinstance(chunking, re.Pattern):
+        if not isinstance(chunking.pattern, str):
+            raise InvalidValueError.of([("chunking", chunking, "must be a pattern for text, not for bytes")])
+        _refuse_empty(chunking)
+        return lambda: _ByPattern(chunking), _LONGEST_RISKY if _is_risky(chunking) else _LONGEST["word"]
+    if isinstance(chunking, str):
+        named: Rule | None = {"word": _by_word, "line": _by_line, "char": _by_character}.get(chunking)
+        if named is not None:
+            return lambda: named, _LONGEST[chunking]
+    elif callable(chunking):
+        return lambda: _ByFunction(chunking), _LONGEST["word"]
+    wanted = "must be 'word', 'line', 'char', a compiled pattern or a function"
+    raise InvalidValueError.of([("chunking", chunking, wanted)])
+
+
+class Cutter:
+    """Text that comes at one end in any lengths and leaves at the other in pieces."""
+
+    __slots__ = ("_cut", "_edge", "_longest", "_new", "_rule", "_seen", "_start", "_text")
+
+    def __init__(self, rule: Rule, longest: int) -> None:
+        self._rule = rule
+        self._longest = longest
+        self._text = ""
+        self._new: list[str] = []
+        self._start = 0  # of the next piece
+        self._edge = 0  # the last border between graphemes that is known
+        self._seen = 0  # characters from the start, by the rule
+        self._cut = 0  # where the rule says; 0 if it hasn't yet
+
+    def feed(self, text: str) -> None:
+        self._new.append(text)
+
+    def piece(self, *, final: bool) -> str:
+        """The next piece; empty where more text must come first, unless this is final."""
+        text, start = self._text, self._start
+        if not self._cut:
+            window = text[start : start + self._longest]
+            cut = self._rule(window, self._seen)
+            self._seen = len(window)
+            if cut or len(window) == self._longest:
+                self._cut = start + (cut or self._longest)
+            elif not final:
+                return ""
+        end = self._border(self._cut) if self._cut else len(text)
+        if end < 0:
+            if not final:
+                return ""
+            end = len(text)
+        return self._take(end)
+
+    def ripe(self) -> str:
+        """All there is, whole piece or not, but for the beginning of a grapheme that makes no sense alone."""
+        text = self._text
+        end = self._border(len(text))
+        if end < 0:
+            end = self._edge if is_unfinished(text[self._edge :]) else len(text)
+        return self._take(end)
+
+    def all(self) -> str:
+        return self._take(len(self._text))
+
+    def join(self) -> None:
+        """Let what has been fed be cut. These two may not be called at once, while the others do without `feed`."""
+        if self._new:
+            start = self._start
+            self._text = self._text[start:] + "".join(self._new)
+            self._new.clear()
+            self._edge -= start
+            self._cut = max(0, self._cut - start)
+            self._start = 0
+
+    @property
+    def has_some(self) -> bool:
+        """Whether there is text that was joined and hasn't been taken."""
+        return self._start < len(self._text)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._new and not self.has_some
+
+    def _border(self, cut: int) -> int:
+        """The first border between graphemes from there on; -1 where it isn't certain yet."""
+        text, edge = self._text, self._edge
+        if cut > edge and "\r" != text[cut - 1] < "\u0300":
+            follows = text[cut : cut + 1]
+            if "" < follows < "\u0300" or text[cut - 1] == "\n":
+                return cut
+        while 0 <= edge < cut:
+            self._edge = edge
+            edge = grapheme_end(text, edge)
+        return edge
+
+    def _take(self, end: int) -> str:
+        piece = self._text[self._start : end]
+        self._start = self._edge = end
+        self._seen = self._cut = 0
+        return piece
+
+
+def _by_character(window: str, seen: int) -> int:  # noqa: ARG001
+    return 1 if window else 0
+
+
+def _by_line(window: str, seen: int) -> int:
+    return window.find("\n", seen) + 1
+
+
+def _by_word(window: str, seen: int) -> int:  # noqa: ARG001
+    """With the white space behind it, and before the first. What has none between its words is cut at each letter."""
+    word = _WORD.match(window)
+    return word.end() if word is not None and word.end() < len(window) else 0
+
+
+class _ByPattern:
+    """A match counts as soon as one more character has come that doesn't make it longer."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._patience = _PATIENCE
+
+    def __call__(self, window: str, seen: int) -> int:
+        if not self._patience:
+            return _by_word(window, seen)
+        search = self._pattern.search
+        for end in range(seen + 1, len(window) + 1):
+            began = thread_time()
+            match = search(window, 0, end)
+            if thread_time() - began > _SLOW:
+                self._lose_patience()
+                return end
+            if match is not None and match.start() < match.end() < end:
+                return match.end()
+        return 0
+
+    def _lose_patience(self) -> None:
+        self._patience -= 1
+        if not self._patience:
+            _LOG.warning("the pattern %r takes too long; smooth() goes on with words", self._pattern.pattern)
+
+
+class _ByFunction:
+    """The function's first answer counts, when it is asked for each beginning of the text in turn."""
+
+    def __init__(self, function: Callable[[str], str | None]) -> None:
+        self._function = function
+
+    def __call__(self, window: str, seen: int) -> int:
+        for end in range(seen + 1, len(window) + 1):
+            piece = self._function(window[:end])
+            if piece is None:
+                continue
+            if not piece or not isinstance(piece, str) or not window.startswith(piece):
+                wanted = "must return a beginning of the text that it is given, which is not empty, or None"
+                raise InvalidValueError.of([("chunking", piece, wanted)])
+            return len(piece)
+        return 0
+
+
+def _refuse_empty(pattern: re.Pattern[str]) -> None:
+    """Where a pattern matches nothing at all there is nothing to cut off."""
+    for text in ("", "a", " ", "a b. c\n"):
+        match = pattern.search(text)
+        if match is not None and match.start() == match.end():
+            raise InvalidValueError.of([("chunking", pattern, "must not match the empty text")])
+
+
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?|\{(\d*)(,?)(\d*)\}|.", re.DOTALL)
+
+
+def _is_risky(pattern: re.Pattern[str]) -> bool:
+    """Whether it repeats what is itself repeated, optional or a choice, as `(a+)+` does."""
+    open_groups, varies, closed = [False], False, False  # `varies`: of the group that was closed last
+    for token in _TOKEN.finditer(pattern.pattern):
+        text = token[0]
+        repeats = text in "*+" or (text[0] == "{" and len(text) > 1 and _is_many(token))
+        if closed and varies and repeats:
+            return True
+        closed = text == ")"
+        if text[0] == "(":
+            open_groups.append(False)
+        elif closed and len(open_groups) > 1:
+            varies = open_groups.pop()
+            open_groups[-1] |= varies
+        elif repeats or text in "?|":
+            open_groups[-1] = True
+    return False
+
+
+def _is_many(count: re.Match[str]) -> bool:
+    least, comma, most = count.groups()
+    return bool(comma and not most) or int(most or least or 0) >= 10

@@ -1,0 +1,110 @@
+"""Wait until a stream rests, but not for ever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from reactivex import Observable, abc
+
+from rxdelta.operators.pacing.paced import PacedLatest
+from rxdelta.runtime import check_seconds, clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["debounce_latest"]
+
+T = TypeVar("T")
+_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
+
+
+def debounce_latest(
+    seconds: float, max_wait: float | None = None, *, scheduler: abc.SchedulerBase | None = None
+) -> Callable[[Observable[T]], Observable[T]]:
+    """The newest value once none has come for `seconds`, and after `max_wait` at the latest.
+
+    ::
+
+        source  -ab------cdefghijk----|
+        output  ----b---------h----k--|   debounce_latest(2, 5)
+
+    For values of which a later one contains the earlier, such as snapshots, and for what is too dear to be done
+    while they still change, such as storing. No value waits longer than `max_wait` until it, or a newer one, is
+    emitted. One that still waits is emitted before the source's completion, or its error, is passed on.
+
+    Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
+    caller waits for another's observer. An observer that raises in a timer ends the subscription; its exception
+    is raised by the `for_each` or `async for` that reads the pipeline, and goes on to whoever runs the timer where
+    none does.
+
+    Args:
+        seconds: How long the source must rest.
+        max_wait: The longest that any value waits, also if the source never rests. By default five times `seconds`.
+        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
+
+    Raises:
+        InvalidValueError: At once, if either isn't a positive number.
+
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
+    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> rx.of(1, 2, 3).pipe(rd.debounce_latest(0.5, max_wait=2)).subscribe(print).dispose()
+        3
+    """
+    rest = check_seconds("seconds", seconds)
+    longest = 5 * rest if max_wait is None else check_seconds("max_wait", max_wait)
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            return _Debounce(observer, rest, longest, time).connect(source, inherited, owned)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Debounce(PacedLatest[T]):
+    """One subscription's state. A timer isn't moved with each value: it looks, and waits for the rest of its time."""
+
+    _operator = "debounce_latest"
+
+    def __init__(
+        self, observer: abc.ObserverBase[T], rest: float, longest: float, time: abc.SchedulerBase
+    ) -> None:
+        super().__init__(observer)
+        self._rest = rest
+        self._longest = longest
+        self._time = time
+        self._since = self._newest = time.now
+        self._ripe = False
+
+    def _hold(self, value: T) -> bool:
+        self._newest = self._time.now
+        if not self._held:
+            self._since = self._newest
+            self._start_timer(self._time, min(self._rest, self._longest))
+        self._held = (value,)
+        return False
+
+    def _ripen(self) -> None:
+        now = self._time.now
+        left = min(
+            self._rest - (now - self._newest).total_seconds(),
+            self._longest - (now - self._since).total_seconds(),
+        )
+        self._ripe = bool(self._held) and left < _ABOUT_NOW
+        if self._held and not self._ripe and not self._stopped:
+            self._start_timer(self._time, left)
+
+    def _next(self) -> T:
+        if not self._ripe and self._end is None:
+            raise LookupError
+        self._ripe = False
+        return super()._next()

@@ -1,0 +1,171 @@
+"""The client's calls of a message, each folded by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, TypeAlias
+
+from rxdelta.core import Block, CallIndex, Event, Fold, FrozenDict, Limits, ToolCall
+from rxdelta.core.events import (
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    Index,
+    MessageFinish,
+    MessageInterrupted,
+    ToolCallDelta,
+    ToolUpdate,
+)
+from rxdelta.operators.projections.projection import How, check_place, names_any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Calls", "argument_text"]
+
+Change: TypeAlias = "tuple[Index, ToolCall, How, str]"
+
+_ARGUMENTS = ("args", "input", "arguments")
+
+
+class Calls:
+    """The calls that the client is to run, as the message's fold would have them.
+
+    Each has a fold of its own, so that a step costs the same however many there are; it is dropped when the call
+    has ended. Calls that the provider runs are folded too, as they may turn out to be the client's.
+    """
+
+    def __init__(self, choice: int, limits: Limits) -> None:
+        self._choice = choice
+        self._limits = limits
+        self._open: dict[Index, Fold] = {}
+        self._closed: set[Index] = set()  # where the newest block was a call
+        self._ended: set[tuple[Index, str | None]] = set()  # those with an id are not heard again
+        self._ids = CallIndex[Index]()
+
+    def step(self, event: Event) -> Sequence[Change]:
+        """The calls that an event changed, each with what that means for the text of its arguments.
+
+        A call that is not open any more has ended: complete or invalid, and never heard of again.
+
+        Raises:
+            LimitExceededError: An index that is too large, too many blocks, or one too large.
+        """
+        if isinstance(event, ToolCallDelta):
+            fold = self._open.get(event.index)
+            before = fold.snapshot if fold else None
+            if fold is None or fold.step(event) is before:
+                return ()
+            return _changed(event.index, _call(fold), "more", event.args)
+        if isinstance(event, BlockStart):
+            return self._start(event)
+        if isinstance(event, BlockDelta):
+            return self._change(event)
+        if isinstance(event, BlockFinish):
+            return self._finish(event)
+        if isinstance(event, (MessageFinish, MessageInterrupted)):
+            return [change for index in self._in_order() for change in self._end(index, event)]
+        if isinstance(event, ToolUpdate):
+            for index in self._ids.of(event.call_id):
+                self._open[index].step(event)
+        return ()
+
+    def _start(self, event: BlockStart) -> Sequence[Change]:
+        index = event.index
+        if index in self._open:
+            self._take(index)
+        fold = self._folded(event)
+        call = _call(fold)
+        self._closed.discard(index)
+        if call is None:
+            return ()
+        if self._has_ended(index, call):
+            self._closed.add(index)
+            return ()
+        check_place(index, len(self._open) + len(self._closed), self._limits)
+        self._open[index] = fold
+        self._ids.note(index, None, call.call_id)
+        return _changed(index, call, "begun", argument_text(call))
+
+    def _change(self, event: BlockDelta) -> Sequence[Change]:
+        fold = self._open.get(event.index)
+        before = _call(fold)
+        if fold is None or before is None:
+            return ()
+        told = names_any(event.fields, _ARGUMENTS)
+        text = argument_text(before) if told else ""
+        fold.step(event)
+        call = _call(fold)
+        self._ids.note(event.index, before.call_id, call and call.call_id)
+        whole = argument_text(call) if told and call is not None else ""
+        if whole.startswith(text):
+            return _changed(event.index, call, "more", whole[len(text) :])
+        return _changed(event.index, call, "replaced", whole)
+
+    def _finish(self, event: BlockFinish) -> Sequence[Change]:
+        index = event.index
+        if index in self._open:
+            return self._end(index, event)
+        if event.content is None or index in self._closed:
+            return ()
+        call = _call(self._folded(event))
+        if call is None or self._has_ended(index, call):
+            return ()
+        check_place(index, len(self._open) + len(self._closed), self._limits)
+        self._close(index, call)
+        return _changed(index, call, "begun", argument_text(call))
+
+    def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
+        fold = self._take(index)
+        fold.step(event)
+        call = _call(fold)
+        if call is None:  # it turned out to be something else
+            return ()
+        self._close(index, call)
+        content = event.content if isinstance(event, BlockFinish) else None
+        if content is not None and names_any(content, _ARGUMENTS):
+            return _changed(index, call, "replaced", argument_text(call))
+        return _changed(index, call, "more", "")
+
+    def _take(self, index: Index) -> Fold:
+        """It isn't open any more."""
+        fold = self._open.pop(index)
+        call = _call(fold)
+        self._ids.note(index, call and call.call_id, None)
+        return fold
+
+    def _close(self, index: Index, call: ToolCall) -> None:
+        self._closed.add(index)
+        self._ended.add((index, call.call_id))
+
+    def _has_ended(self, index: Index, call: ToolCall) -> bool:
+        return call.call_id is not None and (index, call.call_id) in self._ended
+
+    def _folded(self, event: BlockStart | BlockFinish) -> Fold:
+        fold = Fold(choice=self._choice, limits=self._limits)
+        fold.step(event)
+        return fold
+
+    def _in_order(self) -> list[Index]:
+        """The open calls as they stand in the message: numbered ones by their number."""
+        return sorted(self._open, key=lambda index: (0, index) if isinstance(index, int) else (1, 0))
+
+
+def argument_text(call: ToolCall) -> str:
+    """The arguments as text, also of a call that came with a whole object; an empty one may still be filled."""
+    arguments = call.arguments
+    if isinstance(arguments, FrozenDict):
+        return json.dumps(arguments) if arguments or not call.open else ""
+    return arguments or ""
+
+
+def _call(fold: Fold | None) -> ToolCall | None:
+    blocks: tuple[Block, ...] = fold.snapshot.blocks if fold else ()
+    block = blocks[0] if blocks else None
+    return block if isinstance(block, ToolCall) else None
+
+
+def _changed(index: Index, call: ToolCall | None, how: How, text: str) -> Sequence[Change]:
+    if call is None or call.type == "server_tool_call":
+        return ()
+    return ((index, call, how, text),)

@@ -1,0 +1,119 @@
+"""A reply whose text is one JSON document, as a value, while the model still writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from rxdelta.core import DEFAULT_LIMITS, Event, Limits
+from rxdelta.core.events import MessageFinish, MessageInterrupted
+from rxdelta.operators.projections.into import Into
+from rxdelta.operators.projections.partial import Partial, Reading
+from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.operators.projections.prose import JsonText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+__all__ = ["partial_json"]
+
+T = TypeVar("T")
+
+
+@overload
+def partial_json(
+    into: None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[Partial[Any]]]: ...
+@overload
+def partial_json(
+    into: type[T], *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[Partial[T]]]: ...
+def partial_json(
+    into: type[Any] | None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event]], Observable[Partial[Any]]]:
+    """The reply's text, which is one JSON document, as a value, as far as it has come.
+
+    The texts of all its text blocks are joined, in the order of the blocks. A markdown fence around the document is
+    overlooked, and so is what follows it; anything else before or behind the document is an `error`.
+
+    A `Partial` is emitted whenever what can be seen of the document changed, it closed, or the text turned out not
+    to be JSON; and a last one when the message has finished, `complete` if the text is one strict JSON document that
+    the class, if there is one, accepts.
+    Every character is read once, however the text is cut, unless the provider replaces it. A reply without text gives
+    nothing.
+
+    Completes with the source; a stream that was cut off leaves the last value as it is. Another attempt, or another
+    message, begins with a document of its own.
+
+    Args:
+        into: As in `partial_arguments`: the class that makes the `value`, once the document is whole. Draw `so_far`
+            until then.
+        choice: Which of several alternative replies.
+        limits: What the stream may make us hold.
+
+    Raises:
+        InvalidValueError: At once, if `into` is no class that can be built.
+
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
+    what is no event. Text that can't be read is no error.
+
+    Examples:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> texts = ["```json\\n", '{"title": "Ti', 'des"}', "\\n```"]
+        >>> events = [rd.events.BlockStart(0, {"type": "text"})]
+        >>> events += [rd.events.TextDelta(0, text) for text in texts]
+        >>> events += [rd.events.BlockFinish(0), rd.events.MessageFinish("stop")]
+        >>> partials = rx.from_iterable(events).pipe(rd.partial_json())
+        >>> partials.subscribe(lambda partial: print(partial.value, partial.complete)).dispose()
+        {'title': 'Ti'} False
+        {'title': 'Tides'} False
+        {'title': 'Tides'} True
+
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Page:
+        ...     title: str
+        >>> pages = rx.from_iterable(events).pipe(rd.partial_json(into=Page))
+        >>> pages.subscribe(lambda page: print(page.so_far.get("title"), page.value)).dispose()
+        Ti None
+        Tides None
+        Tides Page(title='Tides')
+    """
+    made = None if into is None else Into(into)
+    return project(lambda observer: _Document(observer, made, choice, limits))
+
+
+class _Document(Projection[Partial[T]]):
+    """One subscription's state."""
+
+    def __init__(
+        self, observer: abc.ObserverBase[Partial[T]], into: Into[T] | None, choice: int, limits: Limits
+    ) -> None:
+        self._into = into
+        self._limits = limits
+        super().__init__(observer, choice)
+
+    def begin(self) -> None:
+        self._text = JsonText(self._limits)
+        self._reading = Reading(self._into, self._limits, fenced=True)
+
+    def step(self, event: Event, emit: Callable[[Partial[T]], None]) -> None:
+        read = False
+        for how, text in self._text.step(event):
+            self._reading.take(how, text)
+            read = True
+        partial = None
+        if isinstance(event, (MessageFinish, MessageInterrupted)):
+            partial = self._reading.end_text(_why_cut(event))
+        elif read:
+            partial = self._reading.look()
+        if partial is not None:
+            emit(partial)
+
+
+def _why_cut(event: MessageFinish | MessageInterrupted) -> str | None:
+    if isinstance(event, MessageInterrupted):
+        return "the message was interrupted before the document ended"
+    return "the token limit cut the message before the document ended" if event.reason == "length" else None

@@ -1,0 +1,1 @@
+"""When a stream breaks, stalls, or is stopped."""

@@ -1,0 +1,402 @@
+"""A request that is made again, and a message in which nothing is said twice."""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    ByChoice,
+    Event,
+    Fold,
+    IncompleteMessageError,
+    InvalidValueError,
+    Limits,
+    MessageDelta,
+    RxDeltaError,
+    described,
+    is_over,
+)
+from rxdelta.core.events import AttemptReset, StreamError
+from rxdelta.operators.grouping.streams import refusal
+from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
+from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
+from rxdelta.runtime import Outlet, clock, current_session, unattended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["retry_stream"]
+
+
+@overload
+def retry_stream(
+    factory: Callable[[], Observable[Event]],
+    attempts: int = 3,
+    backoff: Callable[[int, Exception], float] | None = None,
+    resume: Literal[False] = False,
+    *,
+    retry_if: Callable[[Exception], bool] = is_transient,
+    repeat_calls: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Observable[Event]: ...
+@overload
+def retry_stream(
+    factory: Callable[[MessageDelta | None], Observable[Event]],
+    attempts: int = 3,
+    backoff: Callable[[int, Exception], float] | None = None,
+    *,
+    resume: Literal[True],
+    retry_if: Callable[[Exception], bool] = is_transient,
+    repeat_calls: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Observable[Event]: ...
+@overload
+def retry_stream(
+    factory: Callable[[MessageDelta | None], Observable[Event]],
+    attempts: int,
+    backoff: Callable[[int, Exception], float] | None,
+    resume: Literal[True],
+    *,
+    retry_if: Callable[[Exception], bool] = is_transient,
+    repeat_calls: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Observable[Event]: ...
+def retry_stream(
+    factory: Callable[..., Observable[Event]],
+    attempts: int = 3,
+    backoff: Callable[[int, Exception], float] | None = None,
+    resume: bool = False,
+    *,
+    retry_if: Callable[[Exception], bool] = is_transient,
+    repeat_calls: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Observable[Event]:
+    """The events of one message, from as many requests as it takes.
+
+    The first request is made when somebody subscribes, the next ones after a failure and the wait that `backoff`
+    asks for. Each event is emitted at once. What an attempt has said stays until the next one begins; then
+
+    - starting over, there is an `AttemptReset`: `scan_deltas` begins afresh, and what the failed attempt has cost
+      stays in `total_usage`;
+    - with `resume`, the new request goes on: its first text is the rest of the text that broke off, its other
+      blocks come behind those that are there, and its usage is added. There is no second `MessageStart`. Where
+      that can't be (nothing was said, a call or an image broke off, several choices), it starts over.
+
+    Stands in front of `run_tools` and `share_events`, with the request and `decode` in the factory, and
+    `stall_timeout` if a stall is to be a failure. Tools may have run when an attempt fails whose calls were
+    complete: it is then not started over, unless `repeat_calls` says so; its error is passed on. (With `resume` it
+    is gone on with.) A message that has finished is never asked for again.
+
+    Completes with the attempt that does. Where one completes before its message did, `retry_if` is asked about an
+    `IncompleteMessageError`: `is_transient` says no, and the message stays incomplete.
+
+    Args:
+        factory: Makes a request: a function that gives an Observable of its events. With `resume` it is given the
+            message so far, at first `None`, and asks the provider to go on with it. Whatever it doesn't send of
+            the broken text (some providers refuse a trailing blank) will be said twice.
+        attempts: How many requests are made at most.
+        backoff: The seconds to wait, given the number of failures and the last error; `exponential_backoff()` by
+            default.
+        resume: Whether to go on with what came, rather than to start over.
+        retry_if: Whether an error is worth another try; one of ours has the reply so far in `.snapshot`.
+        repeat_calls: Start over also where a call was complete. Right if no tools are run, or none that mustn't
+            run twice, or all with `run_tools(start="message")`.
+        limits: What an attempt may make us hold.
+        scheduler: Whose time it waits by. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
+
+    Raises:
+        InvalidValueError: At once, for an argument that cannot be.
+
+    Errors: The last attempt's, whatever it was. What `backoff` or `retry_if` raised. `InvalidValueError` for what
+    is no event; `LimitExceededError`; `ProtocolError` for a second message: none of these is tried again.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> ev = rd.events
+        >>> began = rx.of(ev.BlockStart(0, {"type": "text", "text": "Hel"}), ev.StreamError("", "overloaded_error"))
+        >>> whole = rx.of(ev.BlockStart(0, {"type": "text", "text": "Hello"}), ev.MessageFinish("stop"))
+        >>> requests = iter([began, whole])
+        >>> events = rd.retry_stream(lambda: next(requests), backoff=lambda failures, error: 0)
+        >>> events.pipe(rd.scan_deltas()).subscribe(lambda reply: print(reply.attempt, repr(reply.text))).dispose()
+        0 'Hel'
+        1 ''
+        1 'Hello'
+        1 'Hello'
+    """
+    wrong: list[tuple[str, object, str]] = [
+        (name, value, "must be a function")
+        for name, value in (("factory", factory), ("backoff", backoff), ("retry_if", retry_if))
+        if not callable(value) and (name, value) != ("backoff", None)
+    ]
+    if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+        wrong.append(("attempts", attempts, "must be at least 1"))
+    if wrong:
+        raise InvalidValueError.of(wrong)
+    wait = exponential_backoff() if backoff is None else backoff
+
+    def subscribe(
+        observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        time, owned = clock(scheduler, inherited)
+        request: Callable[[MessageDelta | None], Observable[Event]] = (
+            factory if resume else lambda _: factory()
+        )
+        rules = _Rules(attempts, wait, resume, retry_if, repeat_calls)
+        retrying = _Retrying(observer, request, rules, limits, time, inherited)
+        everything = CompositeDisposable(Disposable(retrying.outlet.stop), retrying.current, owned)
+        retrying.everything = everything
+        retrying.go()
+        return everything
+
+    return Observable(subscribe)
+
+
+class _Rules:
+    """When there is another attempt, and of which kind."""
+
+    def __init__(
+        self,
+        attempts: int,
+        backoff: Callable[[int, Exception], float],
+        resume: bool,
+        retry_if: Callable[[Exception], bool],
+        repeat_calls: bool,
+    ) -> None:
+        self._attempts = attempts
+        self._backoff = backoff
+        self._resume = resume
+        self._retry_if = retry_if
+        self._repeat_calls = repeat_calls
+
+    def continuable(self, message: MessageDelta | None) -> bool:
+        return self._resume and message is not None and can_be_continued(message)
+
+    def wait(self, failures: int, error: Exception, replies: Sequence[MessageDelta]) -> float | None:
+        """The seconds until the next attempt; `None` is that there is none."""
+        if failures >= self._attempts or (replies and all(is_over(reply) for reply in replies)):
+            return None
+        message = replies[0] if len(replies) == 1 else None
+        called = any(_has_called(reply) for reply in replies)
+        if called and not self._repeat_calls and not self.continuable(message):
+            return None
+        return check_wait(self._backoff(failures, error)) if self._retry_if(error) else None
+
+
+def _has_called(reply: MessageDelta) -> bool:
+    """Whether a tool may have been started; see `run_tools`."""
+    return any(
+        call.status == "complete"
+        or call.execution_status() not in (None, "identified")
+        or (call is not reply.blocks[-1] and bool(call.arguments) and call.is_final())
+        for call in reply.tool_calls
+    )
+
+
+class _Retrying:
+    """One subscription's state: one attempt at a time, or the wait for it."""
+
+    everything: abc.DisposableBase
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[Event],
+        request: Callable[[MessageDelta | None], Observable[Event]],
+        rules: _Rules,
+        limits: Limits,
+        time: abc.SchedulerBase,
+        inherited: abc.SchedulerBase | None,
+    ) -> None:
+        self._request = request
+        self._rules = rules
+        self._limits = limits
+        self._time = time
+        self._inherited = inherited
+        self._context = copy_context()  # the subscriber's, in which all requests are made
+        self._session = current_session.get()
+        self._lock = RLock()
+        self._going = self._again = False
+        self._failures = 0
+        self._reset: AttemptReset | None = None  # what the next attempt begins with, if it starts over
+        self._folds: dict[int, Fold] = ByChoice(limits)
+        self._folds[0] = Fold(choice=0, limits=limits)
+        self._continuation: Continuation | None = None
+        self.outlet = Outlet(observer)
+        self.current = SerialDisposable()
+
+    def go(self) -> None:
+        """Begin the next attempt. One that fails at once doesn't nest the one after it in itself."""
+        with self._lock:
+            if self._going:
+                self._again = True
+                return
+            self._going = True
+        try:
+            while True:
+                self._begin()
+                with self._lock:
+                    if not self._again:
+                        self._going = False
+                        return
+                    self._again = False
+        except BaseException:
+            self._going = False
+            raise
+
+    def _begin(self) -> None:
+        slot = SingleAssignmentDisposable()
+        self.current.disposable = slot
+        attempt = _Attempt(self)
+        message: MessageDelta | None = None
+        if self._failures:
+            message = self._join(attempt)
+        if attempt.over or self.outlet.closed:
+            return
+        try:
+            source = self._context.copy().run(self._request, message)
+        except Exception as error:
+            attempt.on_error(error)
+            return
+        if not isinstance(source, Observable):
+            attempt.give_up(
+                InvalidValueError.of(
+                    [("factory", source, "must give an Observable of events; decode() makes one")]
+                )
+            )
+            return
+        slot.disposable = self._context.copy().run(
+            partial(source.subscribe, scheduler=self._inherited),
+            attempt.on_next,
+            attempt.on_error,
+            attempt.on_completed,
+        )
+
+    def _join(self, attempt: _Attempt) -> MessageDelta | None:
+        """Emit what leads from the last attempt to this one; what is to be gone on with."""
+        replies = self.replies()
+        message = replies[0] if len(replies) == 1 else None
+        if message is not None and self._rules.continuable(message):
+            self._continuation = Continuation(message)
+            attempt.emit(self._continuation.first())
+            return self.replies()[0]
+        self._continuation = None
+        if self._reset is not None:
+            attempt.emit([self._reset])
+        return None
+
+    def replies(self) -> list[MessageDelta]:
+        """What has come, of each choice of which anything has."""
+        return [
+            fold.snapshot for fold in self._folds.values() if fold.snapshot.blocks or is_over(fold.snapshot)
+        ]
+
+    def rewrite(self, event: Event) -> Sequence[Event]:
+        return (event,) if self._continuation is None else self._continuation.rewrite(event)
+
+    def fold(self, event: Event) -> None:
+        choice = getattr(event, "choice", None)
+        if choice is None:
+            for fold in self._folds.values():
+                fold.step(event)
+            return
+        known = self._folds.get(choice)
+        if known is None:
+            known = self._folds[choice] = Fold(choice=choice, limits=self._limits)
+        known.step(event)
+
+    def failed(self, error: Exception, end: Callable[[], object]) -> None:
+        """Another attempt, or the end."""
+        replies = self.replies()
+        snapshot = replies[0] if replies else self._folds[0].snapshot
+        if isinstance(error, RxDeltaError) and error.snapshot is None:
+            error.snapshot = snapshot
+        try:
+            wait = self._rules.wait(self._failures + 1, error, replies)
+        except Exception as raised:
+            self.outlet.on_error(raised)
+            return
+        if wait is None:
+            end()
+            return
+        self._failures += 1
+        usages = (fold.snapshot.usage for fold in self._folds.values())
+        usage = next((known for known in usages if known), None)
+        self._reset = AttemptReset(self._failures, described(error), usage)
+        if wait:
+            timer = SingleAssignmentDisposable()
+            self.current.disposable = timer
+            timer.disposable = self._time.schedule_relative(wait, self._waited)
+        else:
+            self.go()
+
+    def _waited(self, *_: Any) -> None:
+        if self.outlet.closed:
+            return
+        with unattended(self.everything, self._session):
+            self.go()
+
+
+class _Attempt:
+    """One request."""
+
+    def __init__(self, retrying: _Retrying) -> None:
+        self._retrying = retrying
+        self.over = False
+
+    def on_next(self, event: Event) -> None:
+        if self.over:  # a synchronous source goes on for a moment
+            return
+        failure = refusal(event)
+        if failure is None:
+            self.emit(self._retrying.rewrite(event))
+        elif isinstance(event, StreamError):
+            self.on_error(failure)
+        else:
+            self.give_up(failure)
+
+    def emit(self, events: Sequence[Event]) -> None:
+        for event in events:
+            try:
+                self._retrying.fold(event)
+            except Exception as error:
+                self.give_up(error)
+                return
+            self._retrying.outlet.on_next(event)
+
+    def on_error(self, error: Exception) -> None:
+        if not self.over:
+            self.over = True
+            self._retrying.failed(error, partial(self._retrying.outlet.on_error, error))
+
+    def on_completed(self) -> None:
+        if self.over:
+            return
+        self.over = True
+        replies = self._retrying.replies()
+        if replies and all(is_over(reply) for reply in replies):
+            self._retrying.outlet.on_completed()
+        else:
+            cut = IncompleteMessageError("the stream ended before its message did")
+            self._retrying.failed(cut, self._retrying.outlet.on_completed)
+
+    def give_up(self, error: Exception) -> None:
+        self.over = True
+        self._retrying.current.dispose()
+        self._retrying.outlet.on_error(error)

@@ -1,0 +1,259 @@
+"""A stream that has gone silent is noticed, and what came is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.core import InvalidValueError, MessageDelta, StallTimeoutError
+from rxdelta.core.events import (
+    EVENT_TYPES,
+    DataDelta,
+    ProviderEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from rxdelta.runtime import Outlet, check_seconds, clock, current_session, unattended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+__all__ = ["stall_timeout"]
+
+T = TypeVar("T")
+
+_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
+_MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
+_LOOKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
+_PINGS = ("ping", "keepalive")
+_PIECES: Mapping[type[Any], str] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    DataDelta: "data",
+    ToolCallDelta: "args",
+}
+
+
+def stall_timeout(
+    first: float | None = None,
+    idle: float | None = None,
+    total: float | None = None,
+    *,
+    is_ping: Callable[[Any], bool] | None = None,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Callable[[Observable[T]], Observable[T]]:
+    """The same values, or an error when the source has been silent for too long.
+
+    ::
+
+        source  -a-b------c-|
+        output  -a-b---#   stall_timeout(idle=4)
+
+    Every value is emitted at once, pings too, but a ping is no sign of life: a provider that sends nothing
+    else has stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that hold nothing but
+    comments and blank lines of server-sent events (behind `parse_sse` they never arrive); a `ProviderEvent` of
+    such a name, or an empty delta. What comes exactly when the time is up is in time.
+
+    Stands behind `from_async_iterable`, where it sees every chunk, and `decode` behind it still finishes a message of
+    which the provider has said all though it leaves the connection open; or behind `decode`. Time that a reader takes
+    for itself is no silence: while it has no room and the source waits for it (`overflow="block"`), or while an observer
+    works, no time runs out, and `idle` begins anew when it is over. A timer that fires late, because a reader has
+    blocked the loop, looks again before it says that nothing came. The source is disposed before the error is passed
+    on.
+
+    Completes with the source.
+
+    Args:
+        first: Seconds from the subscription to the first value. By default as `idle`.
+        idle: Seconds from one value to the next.
+        total: Seconds from the subscription to the end.
+        is_ping: What is no sign of life, in place of the above.
+        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
+            of a thread which ends with the subscription.
+
+    Raises:
+        InvalidValueError: At once, if no limit is given, or one that isn't a positive number.
+
+    Errors: The source's own. `StallTimeoutError`, which names the limit; the reply so far is its `.snapshot`,
+    from `scan_deltas` behind this, or the last one that has passed. What `is_ping` raised.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> silent = rx.concat(rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hel"})), rx.never())
+        >>> try:
+        ...     silent.pipe(rd.stall_timeout(idle=0.01), rd.scan_deltas()).run()
+        ... except rd.StallTimeoutError as error:
+        ...     print(error.limit, error.snapshot.text)
+        idle Hel
+    """
+    limits = {
+        name: None if seconds is None else check_seconds(name, seconds)
+        for name, seconds in (("first", first), ("idle", idle), ("total", total))
+    }
+    if not any(limits.values()):
+        raise InvalidValueError("stall_timeout needs at least one limit: first, idle or total", field="idle")
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            watch = _Watch(observer, limits, is_ping or _is_ping, time)
+            everything = CompositeDisposable(
+                Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, watch.room(), owned
+            )
+            watch.upstream.disposable = source.subscribe(
+                watch.on_next, watch.outlet.on_error, watch.outlet.on_completed, scheduler=inherited
+            )
+            watch.begin()
+            return everything
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Watch(Generic[T]):
+    """One subscription's state. A value only notes the time; the timer that finds one since begins again.
+
+    The time when the reader had no room is told by its session and measured by our own clock.
+    """
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[T],
+        limits: Mapping[str, float | None],
+        is_ping: Callable[[Any], bool],
+        time: abc.SchedulerBase,
+    ) -> None:
+        self._limits = limits
+        self._is_ping = is_ping
+        self._time = time
+        self._began = self._heard = self._held = time.now
+        self._session = current_session.get()
+        self._any = False  # sign of life
+        self._timed = False  # timers run from when the source has been subscribed
+        self._snapshot: MessageDelta | None = None
+        self.outlet = Outlet(observer)
+        self.upstream = SingleAssignmentDisposable()
+        self.silence, self.total = SerialDisposable(), SerialDisposable()
+
+    def room(self) -> abc.DisposableBase:
+        """Hear of the reader's room."""
+        return Disposable() if self._session is None else self._session.room.watch(self._room_changed)
+
+    def begin(self) -> None:
+        if self.outlet.closed:
+            return
+        self._timed = True
+        self._start_silence()
+        if self._limits["total"] is not None:
+            self._start(self.total, "total", self._left("total"))
+
+    def on_next(self, value: T) -> None:
+        try:
+            ping = self._is_ping(value)
+        except Exception as error:
+            self._end(error)
+            return
+        first = not ping and not self._any
+        if not ping:
+            self._any = True
+            if isinstance(value, MessageDelta):
+                self._snapshot = value
+        self.outlet.on_next(value)
+        if not ping:
+            self._heard = self._time.now
+        if first and self._timed and not self.outlet.closed:
+            self._start_silence()
+
+    def _room_changed(self) -> None:
+        now = self._time.now
+        if self._has_room():
+            self._began += now - self._held
+            self._heard = now
+        else:
+            self._held = now
+
+    def _has_room(self) -> bool:
+        return self._session is None or self._session.room.is_set()
+
+    def _start_silence(self) -> None:
+        heard = self._any
+        limit = "idle" if heard or self._limits["first"] is None else "first"
+        if self._limits[limit] is None:
+            self.silence.disposable = Disposable()
+        else:
+            self._start(self.silence, limit, self._left(limit))
+        if heard is not self._any:  # meanwhile, on another thread, whose timer this one may have replaced
+            self._start_silence()
+
+    def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, looks: int = 0) -> None:
+        """Look then."""
+        seconds = max(seconds, 0.0)
+        timer = SingleAssignmentDisposable()
+        slot.disposable = timer
+        due = self._time.now + timedelta(seconds=seconds)
+        look = partial(self._look, slot, limit, due, looks)
+        timer.disposable = self._time.schedule_relative(seconds, look)
+
+    def _left(self, limit: str) -> float:
+        since = self._heard if limit == "idle" else self._began
+        return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
+
+    def _look(self, slot: SerialDisposable, limit: str, due: datetime, looks: int, *_: Any) -> None:
+        if self.outlet.closed or (limit == "first" and self._any):
+            return
+        seconds = self._limits[limit] or 0.0
+        late = (self._time.now - due).total_seconds()
+        if self.outlet.telling or not self._has_room():
+            self._start(slot, limit, seconds)
+        elif self._left(limit) > 0:
+            self._start(slot, limit, self._left(limit))
+        elif self._session is not None and looks < _LOOKS and late > (_MOMENT if looks else _ABOUT_NOW):
+            # A reader on the loop has blocked it, and what came meanwhile isn't read yet.
+            self._start(slot, limit, max(_MOMENT, min(late, seconds)), looks=looks + 1)
+        else:
+            said = _SAID[limit].format(seconds)
+            with unattended(self.upstream, self._session):
+                self._end(StallTimeoutError(said, limit=limit, seconds=seconds, snapshot=self._snapshot))
+
+    def _end(self, error: Exception) -> None:
+        self.upstream.dispose()
+        self.outlet.on_error(error)
+
+
+_SAID = {
+    "first": "nothing came within {:g} seconds (first)",
+    "idle": "nothing came for {:g} seconds (idle)",
+    "total": "the stream did not end within {:g} seconds (total)",
+}
+
+
+def _is_ping(value: Any) -> bool:
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind in EVENT_TYPES:
+        if isinstance(value, ProviderEvent):
+            return value.name in _PINGS
+        field = _PIECES.get(kind)
+        return field is not None and not getattr(value, field)
+    if isinstance(value, (bytes, bytearray)):
+        return all(not line.strip() or line.startswith(b":") for line in value.splitlines())
+    if isinstance(value, Mapping):
+        named: Any = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    else:
+        named = getattr(value, "type", None)
+    return isinstance(named, str) and named in _PINGS

@@ -1,0 +1,191 @@
+"""A stop button that keeps what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+
+from rxdelta.core import Event, InvalidValueError
+from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
+from rxdelta.runtime import Outlet, call_on, current_session, running_loop, unattended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["until_stopped"]
+
+
+class _Waits(Protocol):
+    """An `asyncio.Event`, for one."""
+
+    def wait(self) -> Coroutine[Any, Any, Any]: ...
+
+
+Signal: TypeAlias = Observable[Any] | _Waits | Awaitable[Any]
+
+
+def until_stopped(
+    signal: Signal, *, reason: str | None = "stopped"
+) -> Callable[[Observable[Event]], Observable[Event]]:
+    """The same events until the signal comes; then a `MessageInterrupted`, and the end.
+
+    The signal is an Observable whose first value is the stop (a `Subject` that a button pushes into, from any
+    thread); an `asyncio.Event`, or anything with an async `wait()`; or an awaitable, such as a future or a task,
+    that ends. An Observable that completes without a value, and a future that is cancelled, never stop anything.
+
+    When it comes, the source is disposed at once, which closes the provider's connection. The message is then
+    `interrupted` in `scan_deltas`, with all that has come; `to_message()` makes a message of it. Where the
+    signal has come already (an event that is set, a future that has ended, a `BehaviorSubject`), the source is
+    never subscribed.
+
+    Stands in front of `run_tools`, which then cancels its tools and fails their calls. A message that has
+    finished already stays as it is.
+
+    Completes with the source or the signal, whichever comes first, and leaves the other.
+
+    Args:
+        signal: What to stop at. A future or task goes on when the source has ended; a coroutine is cancelled,
+            and can be subscribed once.
+        reason: What the interrupted message says of it; a string that the signal gives says it better.
+
+    Raises:
+        InvalidValueError: At once, if `signal` is none of these.
+
+    Errors: The source's own, and the signal's. `InvalidValueError` for what is no event, and for an awaitable
+    where no asyncio loop is running.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> from reactivex.subject import Subject
+        >>> stop = Subject()
+        >>> hello = rd.events.BlockStart(0, {"type": "text", "text": "Hel"})
+        >>> reply = rx.concat(rx.of(hello), rx.never()).pipe(rd.until_stopped(stop), rd.scan_deltas())
+        >>> subscription = reply.subscribe(lambda snapshot: print(snapshot.status, snapshot.text))
+        incomplete Hel
+        >>> stop.on_next(None)
+        interrupted Hel
+    """
+    if not (isinstance(signal, Observable) or inspect.isawaitable(signal) or _waits(signal)):
+        raise InvalidValueError.of(
+            [("signal", signal, "must be an Observable, an asyncio.Event, or an awaitable")]
+        )
+
+    def apply(source: Observable[Event]) -> Observable[Event]:
+        def subscribe(
+            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            until = _Until(observer, reason)
+            listening = _listen(signal, until, scheduler)
+            if not until.outlet.closed:
+                until.upstream.disposable = source.subscribe(
+                    until.on_next, until.outlet.on_error, until.outlet.on_completed, scheduler=scheduler
+                )
+            return CompositeDisposable(Disposable(until.outlet.stop), until.upstream, listening)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Until:
+    """One subscription's state. The signal may come on any thread, and from within an event's observer."""
+
+    def __init__(self, observer: abc.ObserverBase[Event], reason: str | None) -> None:
+        self._reason = reason
+        self.outlet = Outlet(observer)
+        self.upstream = SingleAssignmentDisposable()
+        self._session = current_session.get()
+
+    def on_next(self, event: Event) -> None:
+        if type(event) in EVENT_TYPES:
+            self.outlet.on_next(event)
+            return
+        self.fail(
+            InvalidValueError.of(
+                [
+                    (
+                        "event",
+                        event,
+                        "must be an event; until_stopped goes behind decode(), before scan_deltas()",
+                    )
+                ]
+            )
+        )
+
+    def stop(self, said: object = None) -> None:
+        self.upstream.dispose()
+        with unattended(self.upstream, self._session):
+            self.outlet.finish(MessageInterrupted(said if isinstance(said, str) and said else self._reason))
+
+    def fail(self, error: Exception) -> None:
+        self.upstream.dispose()
+        with unattended(self.upstream, self._session):
+            self.outlet.on_error(error)
+
+
+def _waits(signal: object) -> TypeGuard[_Waits]:
+    return inspect.iscoroutinefunction(getattr(signal, "wait", None)) and not isinstance(signal, type)
+
+
+def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+    if isinstance(signal, Observable):
+        return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
+    if _waits(signal):
+        if getattr(signal, "is_set", bool)():
+            until.stop()
+            return Disposable()
+        awaitable: Any = signal.wait()
+    else:
+        awaitable = signal
+    if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) != inspect.CORO_CREATED:
+        raise InvalidValueError(
+            "this signal is a coroutine that has been awaited before; give an asyncio.Event or an Observable",
+            field="signal",
+            value=signal,
+        )
+    loop = running_loop()
+    if loop is None:
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise InvalidValueError(
+            "an awaitable signal needs a running asyncio loop: subscribe inside a coroutine, or give an Observable",
+            field="signal",
+        )
+    return _await(awaitable, until, loop)
+
+
+def _await(signal: Any, until: _Until, loop: asyncio.AbstractEventLoop) -> abc.DisposableBase:
+    ours = not asyncio.isfuture(signal)
+    future: asyncio.Future[Any] = signal
+    if ours:  # a coroutine is the task's own, or it would never be awaited when that is cancelled at once
+        future = loop.create_task(signal if inspect.iscoroutine(signal) else _wait(signal))
+
+    def ended(future: asyncio.Future[Any]) -> None:
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            until.stop(future.result())
+        elif isinstance(error, Exception):
+            until.fail(error)
+
+    def leave() -> None:
+        future.remove_done_callback(ended)
+        if ours:
+            future.cancel()
+
+    if future.done():
+        ended(future)
+        return Disposable()
+    future.add_done_callback(ended)
+    return Disposable(lambda: call_on(loop, leave))
+
+
+async def _wait(signal: Awaitable[Any]) -> Any:
+    return await signal

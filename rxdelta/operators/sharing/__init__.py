@@ -1,0 +1,1 @@
+"""One source, many readers, also those who come late."""

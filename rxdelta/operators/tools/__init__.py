@@ -1,0 +1,1 @@
+"""A reply's tool calls: run while it streams, and waited for."""

@@ -1,0 +1,478 @@
+"""Running the tools that a reply calls for, while the rest of it still streams."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from threading import Lock, get_ident
+from typing import Any, Literal
+
+import attrs
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex.scheduler import CurrentThreadScheduler
+
+from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
+from rxdelta.core.events import MessageInterrupted, ToolUpdate
+from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Change
+from rxdelta.operators.tools.tool_execution import (
+    Outcome,
+    Tool,
+    ToolProgress,
+    bind_error,
+    execute,
+    result_of,
+)
+from rxdelta.runtime import Outlet, check_seconds, clock, current_session, is_interrupt, report, running_loop
+
+__all__ = ["run_tools"]
+
+_LOG = logging.getLogger("rxdelta")
+_FAILED = "The tool failed."
+_CANCELLED = "the tool was cancelled"
+_NOT_JSON = "The tool's result cannot be written as JSON."
+
+
+def run_tools(
+    tools: Mapping[str, Tool],
+    max_concurrency: int | None = None,
+    timeout: float | None = None,
+    start: Literal["ready", "message"] = "ready",
+    *,
+    unknown: Literal["fail", "leave"] = "fail",
+    on_error: Callable[[ToolCall, Exception], str] | None = None,
+    choice: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Callable[[Observable[Event]], Observable[Event]]:
+    """The same events, with `ToolUpdate`s woven in: each call's tool is run as soon as the call is complete.
+
+    A call is `identified` when its block begins, `executing` when its tool starts, and ends `completed` or `failed`,
+    with a `ToolResult` that can be sent to the model: the tool's value, or what went wrong. Events are passed on
+    before what they start. A call is acted on once: what repeats it in its message, or comes behind the message's
+    end, starts nothing.
+
+    A tool is called with the call's arguments as keywords. It may be a coroutine function; a plain function, which
+    runs on a thread if there is a running loop, and else where the event comes, one after the other; or one that
+    returns an Observable or an async iterator, whose values are partial results, the last being the result, and whose
+    `ToolProgress`es refine the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
+    `ToolResult`.
+
+    What a tool raises is logged (`rxdelta`) and stays here: the result says "The tool failed.", or what `on_error`
+    makes of it. What a tool has to say of its failure it says by `ToolError`, or by a `ToolResult` with `is_error`.
+
+    Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
+    soon as one ends. The time limit counts from a tool's own start.
+
+    Completes when the source has and all tools have ended. A call whose block the stream cut off fails. Another
+    attempt cancels the tools of the one before.
+
+    Args:
+        tools: The functions by the names that the model calls them by.
+        max_concurrency: How many may run at once; `None` doesn't limit.
+        timeout: Seconds after which a tool is cancelled and its call fails. A plain function cannot be stopped; its
+            result is ignored.
+        start: `ready`: when the provider has ended the call's block, or begun the next one with this call's arguments
+            whole. `message`: when the message has finished. Never merely because the arguments so far happen to parse.
+        unknown: What becomes of a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:
+            it is somebody else's, such as the browser's or another `run_tools`'; nothing is told of it, and the stream
+            doesn't wait for it.
+        on_error: The text for the model, and for whoever sees the result, of an exception that a tool raised. It
+            is not asked about a `ToolError`, which has its text, nor about what is no `Exception`.
+        choice: Which of several alternative replies the tools are run for.
+        limits: What the stream may make us hold.
+        scheduler: Whose time the limits and durations are in.
+
+    Raises:
+        InvalidValueError: At once, for an argument that cannot be.
+
+    Errors: The source's, after the running tools were cancelled and their calls have failed; in the same way
+    `LimitExceededError`, and `InvalidValueError` for an asynchronous tool where no asyncio loop is running. A tool's
+    failure is a value. Disposing cancels what runs, and so does an observer that raises; what it raises while it is
+    told a tool's news is raised by the `for_each` or `async for` that reads the pipeline.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> call = {"type": "tool_call", "id": "c1", "name": "add", "args": {"a": 1, "b": 2}}
+        >>> events = [rd.events.BlockStart(0, call), rd.events.BlockFinish(0), rd.events.MessageFinish("tool_use")]
+        >>> done = rx.from_iterable(events).pipe(rd.run_tools({"add": lambda a, b: a + b}), rd.scan_deltas()).run()
+        >>> done.tool_calls[0].execution_status(), done.tool_calls[0].result.content
+        ('completed', 3)
+    """
+    if max_concurrency is not None and (not isinstance(max_concurrency, int) or max_concurrency < 1):
+        raise InvalidValueError.of([("max_concurrency", max_concurrency, "must be at least 1")])
+    if start not in ("ready", "message"):
+        raise InvalidValueError.of([("start", start, "must be 'ready' or 'message'")])
+    if unknown not in ("fail", "leave"):
+        raise InvalidValueError.of([("unknown", unknown, "must be 'fail' or 'leave'")])
+    if on_error is not None and not callable(on_error):
+        raise InvalidValueError.of([("on_error", on_error, "must be a function of the call and the error")])
+    rules = _Rules(
+        tools=dict(tools),
+        most=max_concurrency,
+        timeout=None if timeout is None else check_seconds("timeout", timeout),
+        at_once=start == "ready",
+        leaves_unknown=unknown == "leave",
+        on_error=on_error,
+        choice=choice,
+        limits=limits,
+    )
+
+    def apply(source: Observable[Event]) -> Observable[Event]:
+        def subscribe(
+            observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            weaving = _Weaving(observer, rules, time)
+            weaving.upstream.disposable = source.subscribe(
+                weaving.on_next, weaving.on_error, weaving.on_completed, scheduler=inherited
+            )
+            weaving.subscribed()
+            return CompositeDisposable(Disposable(weaving.stop), owned)
+
+        return Observable(subscribe)
+
+    return apply
+
+
+@attrs.frozen(kw_only=True)
+class _Rules:
+    """What one `run_tools(…)` asks for."""
+
+    tools: Mapping[str, Tool]
+    most: int | None
+    timeout: float | None
+    at_once: bool
+    leaves_unknown: bool
+    on_error: Callable[[ToolCall, Exception], str] | None
+    choice: int
+    limits: Limits
+
+
+class _Run:
+    """A call that is to be run, until it has an outcome."""
+
+    __slots__ = ("asked", "began", "call", "cancel", "name")
+
+    def __init__(self, call: AskedCall, asked: ToolCall) -> None:
+        self.call = call
+        self.asked = asked
+        self.name = asked.name or ""
+        self.began: datetime | None = None
+        self.cancel = CompositeDisposable()
+
+
+class _Turns(abc.ObserverBase[Callable[[], None]]):
+    """What is to be done, one thing at a time and in the order in which it came, whatever threads it came on."""
+
+    def on_next(self, value: Callable[[], None]) -> None:
+        value()
+
+    def on_error(self, error: Exception) -> None:
+        pass
+
+    def on_completed(self) -> None:
+        pass
+
+
+class _Weaving:
+    """One subscription's state. Tools may answer at any time, from within their own start, and from other threads.
+
+    All that happens takes its turn: the state is changed, and the observer told, by one thread at a time, and no
+    lock is held meanwhile. A turn changes the state first; then what came of it is told, and then the tools start
+    whose `executing` has been told. They start between two turns, so that their news are told while they run.
+    """
+
+    def __init__(self, observer: abc.ObserverBase[Event], rules: _Rules, time: abc.SchedulerBase) -> None:
+        self._observer = observer
+        self._rules = rules
+        self._time = time
+        self._loop = running_loop()
+        self._session = current_session.get()
+        self._turns: Outlet[Callable[[], None]] = Outlet(_Turns())
+        self._calls = AskedCalls(
+            self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=rules.limits
+        )
+        self._runs: dict[AskedCall, _Run] = {}
+        self._ready: deque[_Run] = deque()
+        self._running = 0
+        self._news: deque[ToolUpdate] = deque()  # what came of this turn
+        self._due: deque[_Run] = deque()  # what starts when nobody is told anything
+        self._starting = Lock()  # only tried, never waited for
+        self._starter: int | None = None  # the thread that starts a tool
+        self._raised: BaseException | None = None  # by an observer that was told news within that start
+        self._subscribing = True
+        self._source_ended = False
+        self._failure: Exception | None = None
+        self.upstream = SingleAssignmentDisposable()
+
+    # What the source says.
+
+    def on_next(self, event: Event) -> None:
+        self._take_turn(self._hear, event)
+
+    def on_error(self, error: Exception) -> None:
+        self._take_turn(self._act, self._break_off, error)
+
+    def on_completed(self) -> None:
+        self._take_turn(self._act, self._end_source)
+
+    def subscribed(self) -> None:
+        """A source that says all of it while it is being subscribed to can't be told that the reader has gone.
+
+        So its calls have waited, and go on waiting until the whole chain has been subscribed.
+        """
+        self._subscribing = False
+        if self._ready:
+            CurrentThreadScheduler.singleton().schedule(self._go_on)
+
+    def _go_on(self, *_: Any) -> None:
+        self._take_turn(self._act, self._start_ready)
+
+    def stop(self) -> None:
+        """Nobody listens any more."""
+        self._turns.stop()
+        self.upstream.dispose()
+        for run in [*self._runs.values()]:
+            run.cancel.dispose()
+
+    # Turns.
+
+    def _take_turn(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._turns.on_next(partial(step, *arguments))
+            self._start_due()
+        except BaseException:  # an observer that raises has left
+            self.stop()
+            raise
+
+    def _take_tools_turn(self, step: Callable[..., None], *arguments: Any) -> None:
+        """A turn that a tool or a timer takes, where nobody would catch what the observer raises."""
+        try:
+            self._take_turn(self._act, step, *arguments)
+        except BaseException as error:
+            if self._starter == get_ident():
+                self._raised = error
+                return
+            report(error, "an observer of run_tools raised when it was told of a tool", self._session)
+            if is_interrupt(error):
+                raise
+
+    def _hear(self, event: Event) -> None:
+        self._observer.on_next(event)
+        if type(event) in AskedCalls.EVENTS and not self._turns.closed:
+            self._act(self._step, event)
+
+    def _act(self, step: Callable[..., None], *arguments: Any) -> None:
+        try:
+            step(*arguments)
+            self._start_ready()
+        except Exception as error:
+            self._break_off(error)
+        while self._news and not self._turns.closed:
+            self._observer.on_next(self._news.popleft())
+        if self._turns.closed:
+            return
+        if self._failure is not None:
+            self.stop()
+            self._observer.on_error(self._failure)
+        elif self._source_ended and not self._runs:
+            self.stop()
+            self._observer.on_completed()
+
+    # What becomes of a call.
+
+    def _is_ours(self, name: str) -> bool:
+        return not self._rules.leaves_unknown or name in self._rules.tools
+
+    def _step(self, event: Event) -> None:
+        if isinstance(event, MessageInterrupted):
+            self._fail_all("the message was interrupted")
+        self._change(self._calls.step(event))
+
+    def _change(self, changes: Sequence[Change]) -> None:
+        for call, how, why in changes:
+            if how == "identified":
+                self._news.append(ToolUpdate(call.call_id or "", "identified"))
+            elif how == "failed":
+                self._fail(call, why)
+            elif how == "gone":
+                self._let_go(call)
+            elif call.asked is not None:
+                run = self._runs[call] = _Run(call, call.asked)
+                self._ready.append(run)
+
+    def _end_source(self) -> None:
+        self._source_ended = True
+        self._change(self._calls.give_up("the stream ended before the call was complete"))
+
+    def _break_off(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        why = "the stream broke off"
+        self._fail_all(why)
+        self._change(self._calls.give_up(why))
+        self._fail_all(why)  # what was still asked for before a limit was exceeded
+
+    def _fail_all(self, why: str) -> None:
+        for call in [*self._runs]:
+            self._fail(call, why)
+
+    def _fail(self, call: AskedCall, why: str) -> None:
+        self._settle(
+            call, "failed", ToolResult(call.call_id, why, is_error=True, duration=self._seconds(call))
+        )
+
+    def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
+        """The call's outcome; the first one stands."""
+        if call.asked is None or self._let_go(call):
+            self._news.append(ToolUpdate(call.call_id or "", status, None, result))
+
+    def _let_go(self, call: AskedCall) -> bool:
+        """Run it no longer. Whether there was no outcome yet."""
+        run = self._runs.pop(call, None)
+        if run is None:
+            return False
+        if run.began is not None:
+            self._running -= 1
+        run.cancel.dispose()
+        return True
+
+    def _seconds(self, call: AskedCall) -> float | None:
+        run = self._runs.get(call)
+        if run is None or run.began is None:
+            return None
+        return max(0.0, (self._time.now - run.began).total_seconds())
+
+    # What runs.
+
+    def _start_ready(self) -> None:
+        most = self._rules.most
+        while self._ready and not self._subscribing and (most is None or self._running < most):
+            run = self._ready.popleft()
+            if run.call in self._runs:
+                self._start(run)
+
+    def _start(self, run: _Run) -> None:
+        tool = self._rules.tools.get(run.name)
+        if tool is None:
+            self._fail(run.call, f"there is no tool {run.name!r}")
+            return
+        wrong = bind_error(tool, run.asked.arguments_as_map())
+        if wrong is not None:
+            self._fail(run.call, f"invalid arguments: {wrong}")
+            return
+        self._running += 1
+        run.began = self._time.now
+        self._news.append(ToolUpdate(run.call.call_id or "", "executing"))
+        self._due.append(run)
+
+    def _start_due(self) -> None:
+        """Start the tools that are due; where a thread is telling somebody something or starting one, it starts the rest."""
+        while self._due and not self._turns.telling and self._starting.acquire(blocking=False):
+            try:
+                self._starter = get_ident()
+                if self._due:
+                    self._run(self._due.popleft())
+            finally:
+                raised, self._raised = self._raised, None
+                self._starter = None
+                self._starting.release()
+            if raised is not None:
+                raise raised
+
+    def _run(self, run: _Run) -> None:
+        call, limit = run.call, self._rules.timeout
+        if call not in self._runs or self._turns.closed:
+            return
+        if limit is not None:
+            why = f"the tool did not end within {limit:g} seconds"
+
+            def too_late(*_: Any) -> None:
+                self._take_tools_turn(self._fail, call, why)
+
+            run.cancel.add(self._time.schedule_relative(limit, too_late))
+        try:
+            running = execute(
+                self._rules.tools[run.name],
+                run.asked.arguments_as_map(),
+                self._loop,
+                partial(self._progress, run),
+                partial(self._ended, run),
+            )
+        except InvalidValueError as error:
+            self._take_turn(self._act, self._break_off, error)
+        else:
+            run.cancel.add(running)
+
+    def _progress(self, run: _Run, value: Any) -> None:
+        """What a tool gives before its end, told on whatever thread it runs."""
+        if run.call not in self._runs or self._turns.closed:
+            return
+        text = value.display_text if isinstance(value, ToolProgress) else None
+        value = value.result if isinstance(value, ToolProgress) else value
+        result = None if value is None else self._written(run, value)
+        if value is not None and result is None:
+            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
+        elif text or result is not None:
+            self._take_tools_turn(
+                self._tell, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
+            )
+
+    def _tell(self, call: AskedCall, update: ToolUpdate) -> None:
+        if call in self._runs:
+            self._news.append(update)
+
+    def _ended(self, run: _Run, outcome: Outcome) -> None:
+        """How a tool ended, told on whatever thread it ran."""
+        if run.call not in self._runs or self._turns.closed:
+            return
+        if outcome.cancelled:
+            self._take_tools_turn(self._cancelled, run.call)
+        elif outcome.error is not None:
+            self._take_tools_turn(self._fail, run.call, self._words(run, outcome.error))
+        elif (result := self._written(run, outcome.value)) is None:
+            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
+        else:
+            status = "failed" if result.is_error else "completed"
+            self._take_tools_turn(self._settle, run.call, status, result)
+
+    def _cancelled(self, call: AskedCall) -> None:
+        """Somebody else cancelled the tool's task. That may be the program's end: nothing more is started."""
+        self._fail(call, _CANCELLED)
+        while self._ready:
+            self._fail(self._ready.popleft().call, _CANCELLED)
+
+    def _written(self, run: _Run, value: Any) -> ToolResult | None:
+        try:
+            return result_of(run.call.call_id or "", value, self._seconds(run.call))
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            _LOG.error("the result of the tool %s cannot be written as JSON", run.name, exc_info=error)
+            return None
+
+    def _words(self, run: _Run, error: BaseException) -> str:
+        """What the model is told of an exception of the tool's, which may hold secrets."""
+        if isinstance(error, asyncio.CancelledError):
+            return _CANCELLED
+        say = self._rules.on_error
+        try:
+            if isinstance(error, ToolError):
+                return str(error) or _FAILED
+            _LOG.error("the tool %s failed", run.name, exc_info=error)
+            if say is None or not isinstance(error, Exception):
+                return _FAILED
+            words: object = say(run.asked, error)
+            if isinstance(words, str):
+                return words
+            raise InvalidValueError.of([("on_error", words, "must return the text for the model")])
+        except BaseException as failure:
+            if is_interrupt(failure):
+                raise
+            _LOG.error("the tool %s failed, and what to say of it did, too", run.name, exc_info=failure)
+            return _FAILED

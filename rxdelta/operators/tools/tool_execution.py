@@ -1,0 +1,267 @@
+"""One run of one tool, whatever shape the tool has."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import attrs
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
+
+from rxdelta.core import InvalidValueError, ToolResult
+from rxdelta.runtime import call_on, is_interrupt
+
+__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
+
+Tool = Callable[..., object]
+
+
+@attrs.frozen
+class ToolProgress:
+    """What a running tool has to tell before it is done, given by an Observable or an async iterator.
+
+    Attributes:
+        display_text: A better line for people.
+        result: What there is of the result so far.
+
+    Raises:
+        InvalidValueError: A display text that is no text.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> async def read(path: str):
+        ...     yield rd.ToolProgress(display_text=f"Reading {path}")
+        ...     yield "the text"
+    """
+
+    display_text: str | None = None
+    result: Any = None
+
+    def __attrs_post_init__(self) -> None:
+        text: object = self.display_text
+        if text is not None and not isinstance(text, str):
+            raise InvalidValueError.of([("display_text", text, "must be text")])
+
+
+@attrs.frozen
+class Outcome:
+    """How a run ended: with a value, with an exception, or because somebody else cancelled its task."""
+
+    value: Any = None
+    error: BaseException | None = None
+    cancelled: bool = False
+
+
+def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Why a tool cannot be called with these arguments, judged by its signature before it is called."""
+    try:
+        signature = inspect.signature(tool)
+    except Exception:
+        return None  # some built-in functions have none; of others the call itself will tell
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        return str(error)
+    return None
+
+
+def result_of(call_id: str, value: Any, duration: float | None) -> ToolResult:
+    """A tool's value as a result: a `ToolResult` as it is, records as objects, any JSON value.
+
+    Raises:
+        InvalidValueError: The value is none of these.
+    """
+    if isinstance(value, ToolResult):
+        return attrs.evolve(
+            value, call_id=call_id, duration=duration if value.duration is None else value.duration
+        )
+    kind = cast("Any", type(value))
+    if kind is not type and callable(getattr(value, "model_dump", None)):
+        value = value.model_dump(mode="json")
+    elif attrs.has(kind):
+        value = attrs.asdict(value)
+    elif dataclasses.is_dataclass(kind):
+        value = dataclasses.asdict(value)
+    return ToolResult(call_id, value, duration=duration)
+
+
+def execute(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    loop: asyncio.AbstractEventLoop | None,
+    progress: Callable[[Any], None],
+    ended: Callable[[Outcome], None],
+) -> abc.DisposableBase:
+    """Run a tool; tell each value of one that gives several as progress, and how it ended, whatever it raises.
+
+    On a loop, coroutines and async iterators run as a task and plain functions on a thread. Without one, plain
+    functions and Observables run where they are called. Disposing cancels; nothing is told after that. What
+    interrupts the program is told as well, and raised.
+
+    Raises:
+        InvalidValueError: The tool is asynchronous, and there is no loop.
+    """
+    if loop is None:
+        return _run_here(tool, arguments, progress, ended)
+    return _run_on(loop, tool, arguments, progress, ended)
+
+
+def _run_here(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    progress: Callable[[Any], None],
+    ended: Callable[[Outcome], None],
+) -> abc.DisposableBase:
+    value: Any = None
+    asynchronous = False
+    try:
+        value = tool(**arguments)
+        if isinstance(value, Observable):
+            return _follow(value, progress, ended)  # pyright: ignore[reportUnknownArgumentType]
+        asynchronous = inspect.isawaitable(value) or hasattr(value, "__aiter__")
+        if inspect.iscoroutine(value):
+            value.close()
+    except BaseException as error:
+        ended(Outcome(error=error))
+        if is_interrupt(error):
+            raise
+        return Disposable()
+    if asynchronous:
+        raise InvalidValueError(
+            "an asynchronous tool needs a running asyncio loop: read the pipeline inside a coroutine, or with to_iterable()",
+            field="tools",
+            value=tool,
+        )
+    ended(Outcome(value))
+    return Disposable()
+
+
+def _follow(
+    values: Observable[Any], progress: Callable[[Any], None], ended: Callable[[Outcome], None]
+) -> abc.DisposableBase:
+    last: Any = None
+
+    def on_next(value: Any) -> None:
+        nonlocal last
+        last = _kept(last, value)
+        progress(value)
+
+    subscription = SingleAssignmentDisposable()
+    subscription.disposable = values.subscribe(
+        on_next, lambda error: ended(Outcome(error=error)), lambda: ended(Outcome(last))
+    )
+    return subscription
+
+
+def _kept(last: Any, value: Any) -> Any:
+    """The result so far, after one more value."""
+    if isinstance(value, ToolProgress):
+        return last if value.result is None else value.result
+    return value
+
+
+def _run_on(
+    loop: asyncio.AbstractEventLoop,
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    progress: Callable[[Any], None],
+    ended: Callable[[Outcome], None],
+) -> abc.DisposableBase:
+    stopped = False
+    tasks: list[asyncio.Task[Outcome]] = []
+
+    def begin() -> None:
+        if not stopped:
+            task = loop.create_task(_outcome(tool, arguments, progress))
+            task.add_done_callback(end)  # which sees every end, whatever the task dies of
+            tasks.append(task)
+
+    def end(task: asyncio.Task[Outcome]) -> None:
+        if task.cancelled():
+            outcome = Outcome(error=asyncio.CancelledError(), cancelled=task.cancelling() > 0)
+        else:
+            error = task.exception()
+            outcome = task.result() if error is None else Outcome(error=error)
+        if not stopped:
+            ended(outcome)
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        call_on(loop, lambda: [task.cancel() for task in tasks])
+
+    call_on(loop, begin)
+    return Disposable(stop)
+
+
+async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> Outcome:
+    """How the tool ended. Raises only what cancels its task, or interrupts the program."""
+    try:
+        if _is_async(tool):
+            called = _call(tool, arguments)
+        else:
+            called = await asyncio.to_thread(_call, tool, arguments)
+        value = called.value
+        followed = isinstance(value, Observable)  # which is awaitable too, and would give its last value only
+        if inspect.isawaitable(value) and not followed:
+            value = await value
+        if isinstance(value, Observable):
+            return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]
+        if hasattr(value, "__aiter__"):
+            value = await _iterated(value, progress)
+        return Outcome(value, called.error)
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return Outcome(error=error)
+
+
+def _call(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+    """A call whose exception is a value, because not every one can be raised from a thread (`StopIteration`)."""
+    try:
+        return Outcome(tool(**arguments))
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return Outcome(error=error)
+
+
+async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
+    last: Any = None
+    try:
+        async for value in values:
+            last = _kept(last, value)
+            progress(value)
+    finally:
+        close = getattr(values, "aclose", None)
+        if close is not None:
+            await close()
+    return last
+
+
+async def _observed(values: Observable[Any], progress: Callable[[Any], None]) -> Outcome:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Outcome] = loop.create_future()
+
+    def settle(outcome: Outcome) -> None:
+        call_on(loop, lambda: None if done.done() else done.set_result(outcome))
+
+    subscription = _follow(values, lambda value: call_on(loop, lambda: progress(value)), settle)
+    try:
+        return await done
+    finally:
+        subscription.dispose()
+
+
+def _is_async(tool: Any) -> bool:
+    while isinstance(tool, functools.partial):
+        tool = tool.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    called: Any = tool if inspect.isroutine(tool) else getattr(tool, "__call__", tool)  # noqa: B004
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)

@@ -1,0 +1,1 @@
+"""What a stream did, for logs, metrics and traces. The values pass unchanged."""

@@ -1,0 +1,207 @@
+"""What is measured of a stream that passes: how soon, how evenly, how fast, how late."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rxdelta.core import MessageDelta
+from rxdelta.core.events import EVENT_TYPES, BlockStart
+from rxdelta.operators.resilience.stall_timeout import _PIECES, _is_ping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rxdelta.core import TokenUsage
+    from rxdelta.operators.watching.on_settled import Outcome
+
+__all__ = ["Meter", "StreamMetrics"]
+
+
+@attrs.frozen(kw_only=True)
+class StreamMetrics:
+    """What was measured of one subscription. All times are in seconds; `None` is what couldn't be measured.
+
+    A chunk is a value that brings more of the reply: among events a piece of text, reasoning, arguments or data; among
+    anything else every value that isn't a ping.
+
+    Attributes:
+        outcome: How the stream ended; `None` while it goes on.
+        seconds: From the subscription until now, or the end.
+        time_to_first_chunk: From the subscription to the first value that isn't a ping, whatever it brings.
+        time_to_first_token: From the subscription to the first that brings something to read.
+        chunks: How many chunks there were.
+        streaming_seconds: From the first chunk to the last.
+        longest_gap: The longest time between two chunks. A reader that holds up the source is part of it.
+        usage: What the provider has said of tokens, failed attempts included.
+        mean_lag, longest_lag: How long what leaves the operator given as `through` had been waiting in it.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> metrics = rd.StreamMetrics(seconds=3, chunks=41, streaming_seconds=2, usage=rd.TokenUsage(5, 60))
+        >>> metrics.chunks_per_second, metrics.tokens_per_second, metrics.mean_gap
+        (20.0, 30.0, 0.05)
+    """
+
+    outcome: Outcome | None = None
+    seconds: float = 0.0
+    time_to_first_chunk: float | None = None
+    time_to_first_token: float | None = None
+    chunks: int = 0
+    streaming_seconds: float = 0.0
+    longest_gap: float | None = None
+    usage: TokenUsage | None = None
+    mean_lag: float | None = None
+    longest_lag: float | None = None
+
+    @property
+    def mean_gap(self) -> float | None:
+        """The time between two chunks, on average."""
+        return self.streaming_seconds / (self.chunks - 1) if self.chunks > 1 else None
+
+    @property
+    def chunks_per_second(self) -> float | None:
+        """While chunks came."""
+        return (self.chunks - 1) / self.streaming_seconds if self.streaming_seconds > 0 else None
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The output tokens, over the time in which chunks came."""
+        tokens = None if self.usage is None else self.usage.output_tokens
+        return None if tokens is None or self.streaming_seconds <= 0 else tokens / self.streaming_seconds
+
+
+class Meter:
+    """One subscription's measures. What arrives may do so on another thread than what leaves."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = Lock()
+        self._began = now()
+        self._heard: float | None = None
+        self._read: float | None = None
+        self._chunks = 0
+        self._first_chunk = self._last_chunk = 0.0
+        self._longest_gap: float | None = None
+        self._lags = self._longest_lag = 0.0
+        self._left = 0
+        self._waiting: _Waiting | None = None
+
+    def expect_lag(self) -> None:
+        self._waiting = _Waiting()
+
+    def arrived(self, value: Any) -> tuple[float | None, float | None]:
+        """The time to the first chunk, if this is it; and since the last one, if there was one."""
+        if _is_ping(value):
+            return None, None
+        event = type(value) in EVENT_TYPES
+        letters = _letters(value) if event else 0
+        with self._lock:
+            now = self._now()
+            if self._waiting is not None:
+                self._waiting.add(now, letters, value)
+            first = gap = None
+            if self._heard is None:
+                self._heard = first = now - self._began
+            if event and not letters:
+                return first, None
+            if self._read is None and _says_something(value):
+                self._read = now - self._began
+            self._chunks += 1
+            if self._chunks == 1:
+                self._first_chunk = now
+            else:
+                gap = now - self._last_chunk
+                self._longest_gap = max(gap, self._longest_gap or 0.0)
+            self._last_chunk = now
+            return first, gap
+
+    def left(self, value: Any) -> None:
+        """What has been held back goes out."""
+        with self._lock:
+            if self._waiting is None:
+                return
+            now = self._now()
+            lag = now - self._waiting.take(value, now)
+            self._left += 1
+            self._lags += lag
+            self._longest_lag = max(lag, self._longest_lag)
+
+    def metrics(self, outcome: Outcome | None, usage: TokenUsage | None) -> StreamMetrics:
+        with self._lock:
+            return StreamMetrics(
+                outcome=outcome,
+                seconds=self._now() - self._began,
+                time_to_first_chunk=self._heard,
+                time_to_first_token=self._read,
+                chunks=self._chunks,
+                streaming_seconds=self._last_chunk - self._first_chunk,
+                longest_gap=self._longest_gap,
+                usage=usage,
+                mean_lag=self._lags / self._left if self._left else None,
+                longest_lag=self._longest_lag if self._left else None,
+            )
+
+
+class _Waiting:
+    """What has arrived and hasn't left.
+
+    A value that comes out as it went in is found again, and those before it have been let go of. Text that was cut anew
+    is found by its place, that of its first letter: how many had come before it.
+    """
+
+    def __init__(self) -> None:
+        self._values: deque[tuple[float, int, Any]] = deque()  # when, and the letters up to and with it
+        self._known: Counter[int] = Counter()
+        self._letters_in = self._letters_out = 0
+
+    def add(self, now: float, letters: int, value: Any) -> None:
+        self._letters_in += letters
+        self._values.append((now, self._letters_in, value))
+        self._known[id(value)] += 1
+
+    def take(self, value: Any, now: float) -> float:
+        """When it arrived."""
+        if self._known.get(id(value)):
+            while True:
+                when, letters, one = self._pop()
+                if one is value:
+                    self._letters_out = letters
+                    return when
+        if type(value) not in EVENT_TYPES:
+            newest = self._values[-1][0] if self._values else now
+            self._values.clear()
+            self._known.clear()
+            return newest
+        while len(self._values) > 1 and self._values[0][1] <= self._letters_out:
+            self._pop()
+        self._letters_out += _letters(value)
+        return self._values[0][0] if self._values else now
+
+    def _pop(self) -> tuple[float, int, Any]:
+        popped = self._values.popleft()
+        self._known[id(popped[2])] -= 1
+        if not self._known[id(popped[2])]:
+            del self._known[id(popped[2])]
+        return popped
+
+
+def _letters(event: Any) -> int:
+    """How much more of the reply an event brings."""
+    kind: type[Any] = type(event)  # pyright: ignore[reportUnknownVariableType]
+    if kind is BlockStart:
+        text = event.content.get("text") or event.content.get("reasoning")
+    else:
+        field = _PIECES.get(kind)
+        text = None if field is None else getattr(event, field)
+    return len(text) if isinstance(text, str) else 0
+
+
+def _says_something(value: Any) -> bool:
+    if isinstance(value, MessageDelta):
+        called = any(call.arguments for call in value.tool_calls)
+        return bool(value.content or value.text or value.reasoning or called)
+    return True

@@ -1,0 +1,132 @@
+"""Once, at the end, whichever end it is."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+import attrs
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+
+from rxdelta.core import InvalidValueError
+from rxdelta.operators.watching.reply_so_far import ReplySoFar
+from rxdelta.operators.watching.side_call import SideCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rxdelta.core import MessageDelta
+
+__all__ = ["Outcome", "on_settled"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Outcome:
+    """How a stream ended.
+
+    Attributes:
+        kind: `completed`; `failed`; or `disposed`, left by its reader.
+        error: What ended it, where it failed.
+    """
+
+    kind: Literal["completed", "failed", "disposed"]
+    error: Exception | None = None
+
+
+def on_settled(
+    fn: Callable[[MessageDelta | None, Outcome], object], *, choice: int = 0
+) -> Callable[[Observable[T]], Observable[T]]:
+    """The same values; and when it is over, `fn` is called with the last snapshot and how it ended.
+
+    Exactly once for each subscription: when the source completes or fails, before that is passed on; when the
+    subscription is disposed, after the source was; when an observer raises, which ends the subscription here.
+    So it is the place to store a reply that may be complete, cut, or left by its reader.
+
+    Among snapshots the last one is given; among events, the reply that they fold to (of a conversation the
+    last message); among anything else `None`.
+
+    `fn` may be a coroutine function: it then runs as a task on the loop that was running at the subscription,
+    and isn't waited for. A loop that is shutting down may not let it come to its end; a plain function always
+    does. What `fn` raises goes to that loop's exception handler, or without one to the log `rxdelta`, and never
+    into the stream.
+
+    Completes with the source.
+
+    Args:
+        fn: What to call, with the snapshot, or `None` where there is none, and an `Outcome`.
+        choice: Which of several alternative replies the events are folded for.
+
+    Raises:
+        InvalidValueError: At once, if `fn` can't be called.
+
+    Errors: The source's own.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
+        >>> def store(snapshot, outcome):
+        ...     print(outcome.kind, snapshot.text)
+        >>> pieces.pipe(rd.scan_deltas(), rd.on_settled(store)).subscribe().dispose()
+        completed Hello
+    """
+    if not callable(fn):
+        raise InvalidValueError.of([("fn", fn, "must be a function of a snapshot and an outcome")])
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            settling = _Settling(observer, fn, choice)
+            settling.upstream.disposable = source.subscribe(
+                settling.on_next, settling.on_error, settling.on_completed, scheduler=scheduler
+            )
+            return CompositeDisposable(settling.upstream, Disposable(settling.disposed))
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Settling(Generic[T]):
+    """One subscription's state. It may be disposed from another thread than the source's."""
+
+    def __init__(
+        self, observer: abc.ObserverBase[T], fn: Callable[[MessageDelta | None, Outcome], object], choice: int
+    ) -> None:
+        self._observer = observer
+        self._fn = SideCall(fn, "on_settled")
+        self._reply = ReplySoFar("on_settled", choice)
+        self._lock = Lock()
+        self._settled = False
+        self.upstream = SingleAssignmentDisposable()
+
+    def on_next(self, value: T) -> None:
+        self._reply.note(value)
+        try:
+            self._observer.on_next(value)
+        except Exception as error:  # nobody else would say that it is over
+            self.upstream.dispose()
+            self._settle(Outcome("failed", error))
+            raise
+
+    def on_error(self, error: Exception) -> None:
+        self._settle(Outcome("failed", error))
+        self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        self._settle(Outcome("completed"))
+        self._observer.on_completed()
+
+    def disposed(self) -> None:
+        self._settle(Outcome("disposed"))
+
+    def _settle(self, outcome: Outcome) -> None:
+        with self._lock:
+            if self._settled:
+                return
+            self._settled = True
+        self._fn(self._reply.snapshot, outcome)

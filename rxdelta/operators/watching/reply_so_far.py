@@ -1,0 +1,41 @@
+"""What a stream has told of its reply, for those who watch it pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rxdelta.core import Fold, MessageDelta, ProtocolError, ProviderError
+from rxdelta.core.events import EVENT_TYPES
+from rxdelta.runtime import report
+
+__all__ = ["ReplySoFar"]
+
+
+class ReplySoFar:
+    """The last snapshot; of events the reply that they fold to, of a conversation the last message."""
+
+    def __init__(self, operator: str, choice: int = 0) -> None:
+        self._operator = operator
+        self._choice = choice
+        self._fold: Fold | None = Fold(choice=choice)
+        self.snapshot: MessageDelta | None = None
+
+    def note(self, value: Any) -> None:
+        if isinstance(value, MessageDelta):
+            self.snapshot = value
+        elif self._fold is not None and type(value) in EVENT_TYPES:
+            try:
+                self.snapshot = self._step(self._fold, value)
+            except ProviderError:
+                pass
+            except Exception as error:
+                self._fold = None
+                said = f"{self._operator} could not fold the events; what came before is what it will tell"
+                report(error, said)
+
+    def _step(self, fold: Fold, event: Any) -> MessageDelta:
+        try:
+            return fold.step(event)
+        except ProtocolError:  # another message
+            self._fold = Fold(choice=self._choice)
+            return self._fold.step(event)

@@ -1,0 +1,225 @@
+"""What `tap_metrics` and `tap_otel` share: a stream that passes unchanged, and somebody who is told of it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+
+from rxdelta.operators.watching.metrics import Meter, StreamMetrics
+from rxdelta.operators.watching.on_settled import Outcome
+from rxdelta.operators.watching.reply_so_far import ReplySoFar
+from rxdelta.runtime import Outlet, clock, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rxdelta.core import MessageDelta
+
+__all__ = ["Listener", "tap"]
+
+T = TypeVar("T")
+
+
+class Listener:
+    """Who is told; one a subscription. What it raises is reported, and the stream goes on."""
+
+    def subscribing(self) -> AbstractContextManager[object]:
+        """The context that the source is subscribed in."""
+        return nullcontext()
+
+    def first(self, seconds: float) -> None:
+        """The first chunk came."""
+
+    def gap(self, seconds: float) -> None:
+        """Another chunk came."""
+
+    def event(self, value: Any, reply: MessageDelta | None) -> None:
+        """Any value came."""
+
+    def meanwhile(self, metrics: StreamMetrics) -> None:
+        """It goes on."""
+
+    def settled(self, metrics: StreamMetrics, reply: MessageDelta | None) -> None:
+        """It is over: once."""
+
+
+def tap(
+    name: str,
+    listener: Callable[[], Listener],
+    scheduler: abc.SchedulerBase | None,
+    choice: int,
+    *,
+    every: float | None = None,
+    through: Callable[[Observable[T]], Observable[T]] | None = None,
+) -> Callable[[Observable[T]], Observable[T]]:
+    """The operator."""
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            time, owned = clock(scheduler, inherited)
+            tapped = _Tap(observer, name, listener(), time, choice)
+            everything = CompositeDisposable(
+                tapped.upstream, Disposable(tapped.disposed), tapped.timer, owned
+            )
+            if every is not None:
+                tapped.tell_every(every)
+            tapped.connect(source, through, inherited)
+            return everything
+
+        return Observable(subscribe)
+
+    return apply
+
+
+class _Tap(Generic[T]):
+    """One subscription's state."""
+
+    def __init__(
+        self,
+        observer: abc.ObserverBase[T],
+        name: str,
+        listener: Listener,
+        time: abc.SchedulerBase,
+        choice: int,
+    ) -> None:
+        self._observer = observer
+        self._name = name
+        self._listener = listener
+        self._time = time
+        self._meter = Meter(lambda: time.now.timestamp())
+        self._reply = ReplySoFar(name, choice)
+        self._told: Outlet[StreamMetrics] = Outlet(_Ear(self))
+        self._lock = Lock()
+        self._settled = False
+        self.upstream = SingleAssignmentDisposable()
+        self.timer = SerialDisposable()
+
+    def connect(
+        self,
+        source: Observable[T],
+        through: Callable[[Observable[T]], Observable[T]] | None,
+        scheduler: abc.SchedulerBase | None,
+    ) -> None:
+        on_next: Callable[[T], None] = self.on_next
+        if through is not None:
+            self._meter.expect_lag()
+            source, on_next = through(self._noting(source)), self.on_paced
+        with self._listener.subscribing():
+            self.upstream.disposable = source.subscribe(
+                on_next, self.on_error, self.on_completed, scheduler=scheduler
+            )
+
+    def _noting(self, source: Observable[T]) -> Observable[T]:
+        def subscribe(
+            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            def on_next(value: T) -> None:
+                self._note(value)
+                observer.on_next(value)
+
+            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+
+        return Observable(subscribe)
+
+    def on_next(self, value: T) -> None:
+        self._note(value)
+        self._pass_on(value)
+
+    def on_paced(self, value: T) -> None:
+        self._meter.left(value)
+        self._pass_on(value)
+
+    def on_error(self, error: Exception) -> None:
+        self._settle(Outcome("failed", error))
+        self._observer.on_error(error)
+
+    def on_completed(self) -> None:
+        self._settle(Outcome("completed"))
+        self._observer.on_completed()
+
+    def disposed(self) -> None:
+        self._settle(Outcome("disposed"))
+
+    def tell_every(self, seconds: float) -> None:
+        def tell(*_: Any) -> None:
+            if not self._settled:
+                self._told.on_next(self._metrics(None))
+                start()
+
+        def start() -> None:
+            timer = SingleAssignmentDisposable()
+            self.timer.disposable = timer
+            timer.disposable = self._time.schedule_relative(seconds, tell)
+
+        start()
+
+    def hear(self, metrics: StreamMetrics) -> None:
+        try:
+            if metrics.outcome is None:
+                self._listener.meanwhile(metrics)
+            else:
+                self._listener.settled(metrics, self._reply.snapshot)
+        except Exception as error:
+            self._complain(error)
+
+    def _note(self, value: T) -> None:
+        self._reply.note(value)
+        first, gap = self._meter.arrived(value)
+        try:
+            if first is not None:
+                self._listener.first(first)
+            if gap is not None:
+                self._listener.gap(gap)
+            self._listener.event(value, self._reply.snapshot)
+        except Exception as error:
+            self._complain(error)
+
+    def _pass_on(self, value: T) -> None:
+        try:
+            self._observer.on_next(value)
+        except Exception as error:  # nobody else would say that it is over
+            self.upstream.dispose()
+            self._settle(Outcome("failed", error))
+            raise
+
+    def _settle(self, outcome: Outcome) -> None:
+        with self._lock:
+            if self._settled:
+                return
+            self._settled = True
+        self.timer.dispose()
+        self._told.finish(self._metrics(outcome))
+
+    def _metrics(self, outcome: Outcome | None) -> StreamMetrics:
+        reply = self._reply.snapshot
+        return self._meter.metrics(outcome, None if reply is None else reply.total_usage)
+
+    def _complain(self, error: Exception) -> None:
+        report(error, f"what {self._name} tells of the stream could not be told")
+
+
+class _Ear(abc.ObserverBase[StreamMetrics]):
+    """Where the metrics go, one after the other and the final ones last, whatever threads they are on."""
+
+    def __init__(self, tapped: _Tap[Any]) -> None:
+        self._tapped = tapped
+
+    def on_next(self, value: StreamMetrics) -> None:
+        self._tapped.hear(value)
+
+    def on_error(self, error: Exception) -> None:
+        pass
+
+    def on_completed(self) -> None:
+        pass

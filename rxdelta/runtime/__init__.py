@@ -1,0 +1,23 @@
+"""What operators with a clock, a thread or an asyncio loop stand on. For the rooms above, not for users."""
+
+from rxdelta.runtime.clocks import check_seconds, clock
+from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.outlet import Outlet
+from rxdelta.runtime.reporting import is_interrupt, report, unattended
+from rxdelta.runtime.session import Pump, Room, Session, SharedSession, current_session
+
+__all__ = [
+    "Outlet",
+    "Pump",
+    "Room",
+    "Session",
+    "SharedSession",
+    "call_on",
+    "check_seconds",
+    "clock",
+    "current_session",
+    "is_interrupt",
+    "report",
+    "running_loop",
+    "unattended",
+]

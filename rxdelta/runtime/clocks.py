@@ -1,0 +1,149 @@
+"""Whose time an operator goes by."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from itertools import count
+from threading import Condition, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reactivex.abc import DisposableBase
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.scheduler.eventloop import AsyncIOScheduler
+from reactivex.scheduler.scheduler import Scheduler
+
+from rxdelta.core import InvalidValueError
+from rxdelta.runtime.loop import running_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import abc, typing
+
+__all__ = ["check_seconds", "clock"]
+
+S = TypeVar("S")
+_LONGEST_WAIT = 3600.0  # seconds; a lock refuses to wait for years
+
+
+def clock(
+    chosen: abc.SchedulerBase | None, inherited: abc.SchedulerBase | None
+) -> tuple[abc.SchedulerBase, abc.DisposableBase]:
+    """The scheduler of one subscription, and what must be disposed with it.
+
+    The operator's own argument; else the subscriber's; else the running asyncio loop; else a thread of its
+    own, which ends with the subscription (Rx's default would start a thread for each timer).
+    """
+    given = chosen if chosen is not None else inherited
+    if given is not None:
+        return given, Disposable()
+    loop = running_loop()
+    if loop is not None:
+        return _LoopScheduler(loop), Disposable()
+    thread = _ThreadScheduler()
+    return thread, thread
+
+
+def check_seconds(name: str, seconds: object) -> float:
+    """A span of time as a positive number of seconds."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
+        raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds")])
+    return float(seconds)
+
+
+class _LoopScheduler(AsyncIOScheduler):
+    """The loop's time, also for a source that emits in another thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._own = loop
+
+    @property
+    def now(self) -> datetime:
+        """Rx's goes by the wall clock, which may jump, while its timers go by the loop's."""
+        return datetime.fromtimestamp(self._own.time(), UTC)
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        start = super().schedule_relative
+        if self._is_here():
+            timer = start(duetime, action, state)
+        else:
+            timer = later = SingleAssignmentDisposable()
+            self._hop(lambda: later.set_disposable(start(duetime, action, state)))
+        return Disposable(lambda: timer.dispose() if self._is_here() else self._hop(timer.dispose))
+
+    def _is_here(self) -> bool:
+        return running_loop() is self._own
+
+    def _hop(self, call: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: its timers will never fire, and need no cancelling
+            self._own.call_soon_threadsafe(call)
+
+
+class _ThreadScheduler(Scheduler, DisposableBase):
+    """Timers on one thread, which starts with the first of them and ends when disposed.
+
+    Rx's `EventLoopScheduler` goes by the wall clock, which may jump, and overlooks a `dispose` that comes
+    while it runs an action: its thread then stays for ever.
+    """
+
+    def __init__(self) -> None:
+        self._queue: list[tuple[float, int, SingleAssignmentDisposable, Callable[[], Any]]] = []
+        self._numbers = count()
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._disposed = False
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(monotonic(), UTC)
+
+    def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
+        return self.schedule_relative(0, action, state)
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self.schedule_relative(self.to_datetime(duetime) - self.now, action, state)
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        timer = SingleAssignmentDisposable()
+        due = monotonic() + self.to_seconds(duetime)
+        with self._changed:
+            if not self._disposed:
+                heappush(
+                    self._queue, (due, next(self._numbers), timer, lambda: self.invoke_action(action, state))
+                )
+                self._changed.notify()
+                if self._thread is None:
+                    self._thread = Thread(target=self._run, name="rxdelta-timer", daemon=True)
+                    self._thread.start()
+        return timer
+
+    def dispose(self) -> None:
+        with self._changed:
+            self._disposed = True
+            self._queue.clear()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._disposed and (wait := self._until_next()) > 0:
+                    self._changed.wait(wait)
+                if self._disposed:
+                    return
+                _, _, timer, action = heappop(self._queue)
+            if not timer.is_disposed:
+                timer.disposable = action()
+
+    def _until_next(self) -> float:
+        return min(self._queue[0][0] - monotonic(), _LONGEST_WAIT) if self._queue else _LONGEST_WAIT

@@ -1,0 +1,493 @@
+"""`throttle_latest` in virtual time, and on the threads that it starts by itself."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.marbles import BOOM, marbles, run
+
+import rxdelta as rd
+from rxdelta.runtime import clocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+on_next, on_completed = ReactiveTest.on_next, ReactiveTest.on_completed
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    for thread in timers():
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """The own thread's time stands still but for this many seconds at a time."""
+    now = [0.0]
+    monkeypatch.setattr(clocks, "monotonic", lambda: now[0])
+    return lambda seconds: now.append(now.pop() + seconds)
+
+
+def timers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "rxdelta-timer"]
+
+
+class Noting(TestScheduler):
+    """Virtual time that notes when timers fired."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fired: list[float] = []
+
+    def schedule_relative(self, duetime: Any, action: Any, state: Any = None) -> abc.DisposableBase:
+        def noted(scheduler: abc.SchedulerBase, state: Any = None) -> Any:
+            self.fired.append(self.clock)
+            return action(scheduler, state)
+
+        return super().schedule_relative(duetime, noted, state)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param("-a--------b---|", "-a--------b---|", id="a slow source is untouched"),
+        pytest.param("-abc------d---|", "-a---c----d---|", id="a burst keeps its first and its newest"),
+        pytest.param("abcdefghijkl|", "a---e---i---(l|)", id="a steady source is paced"),
+        pytest.param("(abc)---|", "a---c---|", id="what comes at once is a burst"),
+        pytest.param("-ab|", "-a-(b|)", id="completion flushes"),
+        pytest.param("-ab#", "-a-(b#)", id="an error flushes"),
+        pytest.param("-a--|", "-a--|", id="completion with nothing held"),
+        pytest.param("-a--#", "-a--#", id="an error with nothing held"),
+        pytest.param("-a--------|", "-a--------|", id="completion long after the window"),
+        pytest.param("-ab--c----|", "-a---c----|", id="a value on the edge is the newest"),
+        pytest.param("-a---b---|", "-a---b---|", id="a value on the edge of a silent window goes at once"),
+        pytest.param("-a----b--|", "-a----b--|", id="after a silent window a value goes at once"),
+        pytest.param("-ab---c--|", "-a---b---(c|)", id="a flush at the edge opens the next window"),
+        pytest.param("-ab--|", "-a---(b|)", id="completion on the edge"),
+        pytest.param("-ab--#", "-a---(b#)", id="an error on the edge"),
+        pytest.param("-ab", "-a---b", id="a source that goes silent"),
+        pytest.param("a|", "a|", id="one value"),
+        pytest.param("(a|)", "(a|)", id="one value and the end"),
+        pytest.param("(ab|)", "(ab|)", id="all at once"),
+        pytest.param("--|", "--|", id="empty"),
+        pytest.param("#", "#", id="only an error"),
+        pytest.param("------", "------", id="never"),
+    ],
+)
+def test_at_most_one_value_in_four_ticks(source: str, expected: str) -> None:
+    messages, subscriptions = run(marbles(source, start=0), rd.throttle_latest(4))
+    assert messages == marbles(expected)
+    ended = [message.time for message in marbles(source) if message.value.kind in "CE"]
+    assert subscriptions == [ReactiveTest.subscribe(200, *(ended or [10_000]))]
+
+
+def test_disposal_stops_the_source_and_the_timer() -> None:
+    scheduler = Noting()
+    hot = scheduler.create_hot_observable(marbles("-ab----"))
+    results = scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)), disposed=203)
+    assert results.messages == marbles("-a")
+    assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
+    assert scheduler.fired == []
+
+
+def test_no_timer_runs_in_silence_or_after_the_end() -> None:
+    scheduler = Noting()
+    hot = scheduler.create_hot_observable(marbles("-ab--------c|"))
+    scheduler.start(lambda: hot.pipe(rd.throttle_latest(4)))
+    assert scheduler.fired == [205, 209]
+
+
+def test_an_explicit_scheduler_wins_over_the_subscribers() -> None:
+    mine, theirs = Noting(), Noting()
+    source = Subject[str]()
+    got: list[str] = []
+    source.pipe(rd.throttle_latest(4, scheduler=mine)).subscribe(got.append, scheduler=theirs)
+    source.on_next("a")
+    source.on_next("b")
+    theirs.advance_to(100)
+    assert got == ["a"]
+    mine.advance_to(100)
+    assert got == ["a", "b"]
+
+
+def test_the_subscribers_scheduler_goes_upstream_as_it_came() -> None:
+    seen: list[Any] = []
+
+    def subscribe(observer: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
+        seen.append(scheduler)
+        return Disposable()
+
+    theirs = TestScheduler()
+    throttled = Observable(subscribe).pipe(rd.throttle_latest(4, scheduler=TestScheduler()))
+    throttled.subscribe(scheduler=theirs)
+    throttled.subscribe()
+    assert seen == [theirs, None]
+
+
+@pytest.mark.parametrize(("leaves_at", "drawn", "fired"), [("a", ["a"], []), ("b", ["a", "b"], [4])])
+def test_52_an_observer_may_dispose_inside_on_next_at_once_or_from_the_timer(
+    leaves_at: str, drawn: list[str], fired: list[float]
+) -> None:
+    scheduler = Noting()
+    source = Subject[str]()
+    got: list[str] = []
+    subscription = SerialDisposable()
+
+    def draw(value: str) -> None:
+        got.append(value)
+        if value == leaves_at:
+            subscription.dispose()
+            source.on_next("late")
+
+    subscription.disposable = source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
+    source.on_next("a")
+    source.on_next("b")
+    scheduler.advance_to(100)
+    source.on_completed()
+    assert (got, scheduler.fired) == (drawn, fired)
+
+
+def test_an_observer_may_emit_inside_on_next() -> None:
+    scheduler = TestScheduler()
+    source = Subject[int]()
+    got: list[tuple[float, int]] = []
+
+    def draw(value: int) -> None:
+        got.append((scheduler.clock, value))
+        if value < 3:
+            source.on_next(value + 1)
+            assert got[-1][1] == value  # it waits its turn
+
+    source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
+    source.on_next(0)
+    scheduler.advance_to(100)
+    assert got == [(0, 0), (4, 1), (8, 2), (12, 3)]
+
+
+def test_an_observer_may_end_the_source_inside_on_next() -> None:
+    source = Subject[int]()
+    got: list[Any] = []
+
+    def draw(value: int) -> None:
+        got.append(value)
+        if value == 0:
+            source.on_next(1)
+            source.on_completed()
+            source.on_next(2)
+
+    source.pipe(rd.throttle_latest(4)).subscribe(
+        draw, got.append, lambda: got.append("|"), scheduler=TestScheduler()
+    )
+    source.on_next(0)
+    assert got == [0, 1, "|"]
+
+
+def test_a_synchronous_source_gives_its_first_and_its_last() -> None:
+    got: list[Any] = []
+    rx.from_iterable(range(100_000)).pipe(rd.throttle_latest(1000)).subscribe(got.append)
+    assert got == [0, 99_999]
+
+
+def test_a_source_that_ends_and_goes_on_inside_subscribe_is_not_heard_again() -> None:
+    def subscribe(observer: abc.ObserverBase[int], _: abc.SchedulerBase | None = None) -> Disposable:
+        for value in (1, 2):
+            observer.on_next(value)
+        observer.on_error(BOOM)
+        observer.on_next(3)
+        observer.on_completed()
+        return Disposable()
+
+    got: list[Any] = []
+    Observable(subscribe).pipe(rd.throttle_latest(1000)).subscribe(
+        got.append, got.append, lambda: got.append("|")
+    )
+    assert got == [1, 2, BOOM]
+
+
+def test_two_subscriptions_know_nothing_of_each_other() -> None:
+    scheduler = TestScheduler()
+    cold = scheduler.create_cold_observable(marbles("ab|", start=0))
+    throttled = cold.pipe(rd.throttle_latest(4))
+    first, second = scheduler.create_observer(), scheduler.create_observer()
+    throttled.subscribe(first, scheduler=scheduler)
+    scheduler.schedule_absolute(1, lambda *_: throttled.subscribe(second, scheduler=scheduler))
+    scheduler.start()
+    assert first.messages == marbles("a-(b|)", start=0)
+    assert second.messages == marbles("a-(b|)", start=1)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.0, float("nan"), float("inf"), True, "1", None])
+def test_57_a_window_that_is_no_positive_time_is_refused_at_once(seconds: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match="seconds: must be a positive number"):
+        rd.throttle_latest(seconds)
+
+
+def test_57_the_own_thread_goes_by_a_clock_that_never_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler, owned = clocks.clock(None, None)
+    monkeypatch.setattr(clocks, "monotonic", lambda: 1000.0)
+    before = scheduler.now
+    monkeypatch.setattr(clocks, "monotonic", lambda: 1002.5)
+    assert (scheduler.now - before).total_seconds() == 2.5
+    owned.dispose()
+
+
+def test_an_event_is_refused_rather_than_dropped() -> None:
+    events = dict(zip("abc", [rd.events.TextDelta(0, mark) for mark in "abc"]))
+    messages, subscriptions = run(marbles("-abc-|", events, start=0), rd.throttle_latest(4))
+    assert messages[:2] == marbles("-a-b", events)
+    error = messages[2].value.exception
+    assert type(error) is rd.InvalidValueError
+    assert "scan_deltas" in str(error)
+    assert error.value is events["b"]
+    assert len(messages) == 3
+    assert subscriptions == [ReactiveTest.subscribe(200, 203)]
+
+
+def test_an_event_refused_while_another_is_drawn_is_the_end_whatever_else_comes() -> None:
+    source = Subject[Any]()
+    got: list[Any] = []
+
+    def draw(event: Any) -> None:
+        got.append(event)
+        if event.text == "a":
+            for mark in "bcd":
+                source.on_next(rd.events.TextDelta(0, mark))
+            source.on_completed()
+
+    throttled = source.pipe(rd.throttle_latest(4))
+    throttled.subscribe(draw, got.append, lambda: got.append("|"), scheduler=TestScheduler())
+    source.on_next(rd.events.TextDelta(0, "a"))
+    assert [getattr(one, "text", type(one)) for one in got] == ["a", "b", rd.InvalidValueError]
+
+
+def test_events_that_come_slowly_pass() -> None:
+    events = dict(zip("ab", [rd.events.TextDelta(0, mark) for mark in "ab"]))
+    messages, _ = run(marbles("a----b|", events, start=0), rd.throttle_latest(4))
+    assert messages == marbles("a----b|", events)
+
+
+def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription() -> None:
+    scheduler = Noting()
+    source = Subject[str]()
+
+    def draw(value: str) -> None:
+        if value == "b":
+            raise BOOM
+
+    source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
+    source.on_next("a")
+    source.on_next("b")
+    with pytest.raises(ValueError, match="boom"):
+        scheduler.advance_to(4)
+    assert source.observers == []
+
+
+def test_51_an_observer_that_raises_at_once_raises_to_whoever_emitted_and_may_go_on() -> None:
+    source = Subject[str]()
+    got: list[str] = []
+
+    def draw(value: str) -> None:
+        got.append(value)
+        if value == "a":
+            raise BOOM
+
+    scheduler = TestScheduler()
+    source.pipe(rd.throttle_latest(4)).subscribe(draw, scheduler=scheduler)
+    with pytest.raises(ValueError, match="boom"):
+        source.on_next("a")
+    source.on_next("b")
+    scheduler.advance_to(100)
+    assert got == ["a", "b"]
+
+
+def test_51_an_observer_that_raises_on_the_own_thread_ends_that(
+    monkeypatch: pytest.MonkeyPatch, passes: Callable[[float], None]
+) -> None:
+    raised: list[BaseException | None] = []
+    heard = threading.Event()
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        raised.append(args.exc_value)
+        heard.set()
+
+    monkeypatch.setattr(threading, "excepthook", hook)
+
+    def draw(value: str) -> None:
+        if value == "b":
+            raise BOOM
+
+    source = Subject[str]()
+    source.pipe(rd.throttle_latest(0.001)).subscribe(draw)
+    source.on_next("a")
+    source.on_next("b")
+    passes(0.001)
+    assert heard.wait(10)
+    assert raised == [BOOM]
+    assert source.observers == []
+
+
+def test_51_an_observer_that_raises_inside_subscribe_leaves_no_thread() -> None:
+    def subscribe(observer: abc.ObserverBase[int], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        observer.on_next(1)  # opens a window, and so starts the thread
+        observer.on_completed()
+        return Disposable()
+
+    def fail() -> None:
+        raise BOOM
+
+    with pytest.raises(ValueError, match="boom"):
+        Observable(subscribe).pipe(rd.throttle_latest(1000)).subscribe(on_completed=fail)
+
+
+def test_without_a_loop_the_time_is_that_of_one_thread_which_ends_with_the_subscription(
+    passes: Callable[[float], None],
+) -> None:
+    source = Subject[int]()
+    drawn: dict[int, str] = {}
+    came = {value: threading.Event() for value in range(4)}
+
+    def draw(value: int) -> None:
+        drawn[value] = threading.current_thread().name
+        came[value].set()
+
+    subscription = source.pipe(rd.throttle_latest(0.001)).subscribe(draw)
+    source.on_next(0)
+    (thread,) = timers()
+    for value in (1, 2):
+        source.on_next(value)
+        assert not came[value].is_set()
+        passes(0.001)
+        assert came[value].wait(10)
+    assert timers() == [thread]
+    assert drawn == {0: threading.current_thread().name, 1: thread.name, 2: thread.name}
+    subscription.dispose()
+    source.on_next(3)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not came[3].is_set()
+
+
+@pytest.mark.parametrize("seconds", [0.001, 3600])
+def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(
+    seconds: float, passes: Callable[[float], None]
+) -> None:
+    source = Subject[int]()
+    subscription = SerialDisposable()
+    left = threading.Event()
+
+    def draw(value: int) -> None:
+        if value == 1 or seconds > 1:
+            subscription.dispose()
+            left.set()
+
+    subscription.disposable = source.pipe(rd.throttle_latest(seconds)).subscribe(draw)
+    source.on_next(0)
+    source.on_next(1)
+    passes(0.001)
+    assert left.wait(10)
+
+
+def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the_end() -> None:
+    source = Subject[tuple[int, int]]()
+    got: list[tuple[int, int] | str] = []
+    inside = threading.Lock()
+
+    def draw(value: tuple[int, int]) -> None:
+        assert inside.acquire(blocking=False)
+        got.append(value)
+        inside.release()
+
+    source.pipe(rd.throttle_latest(0.0001)).subscribe(draw, on_completed=lambda: got.append("|"))
+
+    def emit(name: int) -> None:
+        observer = source.observers[0]  # past the lock of the subject
+        for count in range(2000):
+            observer.on_next((name, count))
+
+    threads = [threading.Thread(target=emit, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    source.on_next((9, 9))
+    source.on_completed()
+    assert got[-2:] == [(9, 9), "|"]
+    for name in range(4):
+        counts = [value[1] for value in got if isinstance(value, tuple) and value[0] == name]
+        assert counts == sorted(set(counts))
+
+
+def test_a_slow_observer_on_the_timer_does_not_hold_the_source_up(passes: Callable[[float], None]) -> None:
+    source = Subject[int]()
+    entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    got: list[int] = []
+
+    def draw(value: int) -> None:
+        if value == 1:
+            entered.set()
+            assert go_on.wait(10)
+        got.append(value)
+
+    source.pipe(rd.throttle_latest(0.001)).subscribe(draw, on_completed=ended.set)
+    source.on_next(0)
+    source.on_next(1)
+    passes(0.001)
+    assert entered.wait(10)
+    source.on_next(2)  # returns while the timer's thread is inside draw
+    source.on_next(3)
+    source.on_completed()
+    assert got == [0]
+    go_on.set()
+    assert ended.wait(10)
+    assert got == [0, 1, 3]
+
+
+def test_what_was_held_is_let_go_when_disposed() -> None:
+    class Value:
+        pass
+
+    source = Subject[Value]()
+    subscription = source.pipe(rd.throttle_latest(4)).subscribe(scheduler=TestScheduler())
+    source.on_next(Value())
+    held = Value()
+    known = weakref.ref(held)
+    source.on_next(held)
+    del held
+    assert known() is not None
+    subscription.dispose()
+    gc.collect()
+    assert known() is None
+
+
+@given(gaps=st.lists(st.integers(0, 12), max_size=60), window=st.integers(1, 9), error=st.booleans())
+def test_gaps_hold_nothing_waits_too_long_and_the_last_value_always_arrives(
+    gaps: list[int], window: int, error: bool
+) -> None:
+    times = [sum(gaps[: count + 1]) for count in range(len(gaps))]
+    end = (times[-1] if times else 0) + 1
+    source = [on_next(time, count) for count, time in enumerate(times)]
+    source.append(ReactiveTest.on_error(end, BOOM) if error else on_completed(end))
+    messages, _ = run(source, rd.throttle_latest(window))
+    emitted = [(message.time - 200, message.value.value) for message in messages if message.value.kind == "N"]
+    assert [message.value.kind for message in messages[len(emitted) :]] == ["E" if error else "C"]
+    assert all(after - before >= window for (before, _), (after, _) in pairwise(emitted) if after != end)
+    assert all(one < other for (_, one), (_, other) in pairwise(emitted))
+    assert [value for _, value in emitted[:1]] == [0][: len(times)]
+    assert [value for _, value in emitted[-1:]] == [len(times) - 1][: len(times)]
+    for count, time in enumerate(times):  # each value is shown, or a newer one, within the window
+        assert any(time <= shown <= time + window and value >= count for shown, value in emitted)

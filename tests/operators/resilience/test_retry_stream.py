@@ -1,0 +1,761 @@
+"""`retry_stream` in virtual time: nothing is said twice, and nothing is lost."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.loops import Stream
+from support.loops import run as run_loop
+from support.marbles import BOOM, marbles
+from support.replies import ANTHROPIC
+
+import rxdelta as rd
+from rxdelta.runtime import clocks
+
+ev = rd.events
+OVERLOADED = rd.ProviderError("Overloaded", type="overloaded_error")
+INVALID = rd.ProviderError("No such model", type="invalid_request_error")
+TEXT = ev.BlockStart(0, {"type": "text"})
+CALL = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "look"})
+MARKS: dict[str, Any] = {
+    "m": ev.MessageStart("m1", usage=rd.TokenUsage(3, 1)),
+    "s": TEXT,
+    **{mark: ev.TextDelta(0, mark) for mark in "abcd"},
+    "f": ev.BlockFinish(0),
+    "M": ev.MessageFinish("stop"),
+    "t": CALL,
+    "g": ev.ToolCallDelta(0, '{"at": "sea"}'),
+    "i": ev.BlockStart(0, {"type": "image", "data": "AA"}),
+}
+
+
+def no_wait(failures: int, error: Exception) -> float:
+    return 0
+
+
+def four(failures: int, error: Exception) -> float:
+    return 4
+
+
+def reset(attempt: int, usage: rd.TokenUsage | None = None, error: Exception = OVERLOADED) -> rd.Event:
+    return ev.AttemptReset(attempt, f"{type(error).__name__}: {error}", usage)
+
+
+def attempts(
+    *diagrams: str, errors: dict[int, Exception] | None = None, **options: Any
+) -> tuple[list[tuple[float, Any]], list[Any]]:
+    """What comes of these attempts, with times from the subscription; when each was subscribed and left."""
+    scheduler = TestScheduler()
+    colds = [
+        scheduler.create_cold_observable(
+            marbles(diagram, MARKS, start=0, error=(errors or {}).get(number, OVERLOADED))
+        )
+        for number, diagram in enumerate(diagrams)
+    ]
+    each = iter(colds)
+    options = {"backoff": four, "attempts": len(colds), **options}
+    if options.get("resume"):
+        events = rd.retry_stream(lambda partial: next(each), **options)
+    else:
+        events = rd.retry_stream(lambda: next(each), **options)
+    results = scheduler.start(lambda: events, disposed=300)
+    told = [
+        (
+            message.time - 200,
+            getattr(message.value, "value", None) or getattr(message.value, "exception", "|"),
+        )
+        for message in results.messages
+    ]
+    return told, [[(s.subscribe - 200, s.unsubscribe - 200) for s in cold.subscriptions] for cold in colds]
+
+
+def at(diagram: str, start: int = 0) -> list[tuple[float, Any]]:
+    return [
+        (message.time, getattr(message.value, "value", None) or getattr(message.value, "exception", "|"))
+        for message in marbles(diagram, MARKS, start=start, error=OVERLOADED)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("diagrams", "expected", "subscriptions"),
+    [
+        pytest.param(["-s-ab-fM|"], at("-s-ab-fM|"), [[(0, 8)]], id="an attempt that succeeds is untouched"),
+        pytest.param(
+            ["-sa#", "-sabfM|"],
+            [*at("-sa"), (7, reset(1)), *at("-sabfM|", 7)],
+            [[(0, 3)], [(7, 13)]],
+            id="after a failure, the wait, a reset",
+        ),
+        pytest.param(
+            ["-(sa#)", "-sabfM|"],
+            [*at("-(sa)"), (5, reset(1)), *at("-sabfM|", 5)],
+            [[(0, 1)], [(5, 11)]],
+            id="a burst and a failure",
+        ),
+        pytest.param(
+            ["#", "-sM|"],
+            [(4, reset(1)), *at("-sM|", 4)],
+            [[(0, 0)], [(4, 7)]],
+            id="before anything was said",
+        ),
+        pytest.param(
+            ["-sa#", "-s#", "-sM|"],
+            [*at("-sa"), (7, reset(1)), *at("-s", 7), (13, reset(2)), *at("-sM|", 13)],
+            [[(0, 3)], [(7, 9)], [(13, 16)]],
+            id="twice",
+        ),
+        pytest.param(
+            ["-sa#", "-s#"],
+            [*at("-sa"), (7, reset(1)), *at("-s#", 7)],
+            [[(0, 3)], [(7, 9)]],
+            id="the last attempt's error",
+        ),
+        pytest.param(["#"], at("#"), [[(0, 0)]], id="one attempt"),
+        pytest.param(
+            ["-msa#", "-sM|"],
+            [*at("-msa"), (8, reset(1, rd.TokenUsage(3, 1))), *at("-sM|", 8)],
+            [[(0, 4)], [(8, 11)]],
+            id="the usage is told",
+        ),
+        pytest.param(["-saM#", "-sM|"], at("-saM#"), [[(0, 4)], []], id="a message that has finished"),
+        pytest.param(["-sa|", "-sM|"], at("-sa|"), [[(0, 3)], []], id="a cut message stays so"),
+        pytest.param(["|", "-sM|"], at("|"), [[(0, 0)], []], id="empty"),
+        pytest.param(["-----", "-sM|"], [], [[(0, 100)], []], id="never"),
+        pytest.param(
+            ["-tg#", "-sM|"],
+            [*at("-tg"), (7, reset(1)), *at("-sM|", 7)],
+            [[(0, 3)], [(7, 10)]],
+            id="an open call",
+        ),
+        pytest.param(["-tgf#", "-sM|"], at("-tgf#"), [[(0, 4)], []], id="a complete call"),
+    ],
+)
+def test_starting_over(diagrams: list[str], expected: list[Any], subscriptions: list[Any]) -> None:
+    assert attempts(*diagrams) == (expected, subscriptions)
+
+
+def snapshots_of(
+    *requests: list[rd.Event | Exception], **options: Any
+) -> tuple[list[rd.MessageDelta], list[Any]]:
+    each = iter(requests)
+    seen: list[Any] = []
+
+    def request(*partial: Any) -> Observable[rd.Event]:
+        seen.extend(partial)
+        *told, end = next(each)
+        return rx.concat(
+            rx.from_iterable(told), rx.throw(end) if isinstance(end, Exception) else rx.just(end)
+        )
+
+    options = {"backoff": no_wait, "attempts": len(requests), **options}
+    snapshots: list[rd.MessageDelta] = []
+    errors: list[Exception] = []
+    rd.retry_stream(request, **options).pipe(rd.scan_deltas()).subscribe(snapshots.append, errors.append)
+    return snapshots, [*seen, *errors]
+
+
+def test_no_text_is_doubled_and_what_the_failed_attempt_cost_is_kept() -> None:
+    first = [
+        ev.MessageStart("m1", usage=rd.TokenUsage(10, 2)),
+        TEXT,
+        ev.TextDelta(0, "Hello wor"),
+        OVERLOADED,
+    ]
+    second = [
+        ev.MessageStart("m2", usage=rd.TokenUsage(10, 1)),
+        TEXT,
+        ev.TextDelta(0, "Hello world!"),
+        ev.BlockFinish(0),
+        ev.MessageFinish("stop", usage=rd.TokenUsage(10, 4)),
+    ]
+    snapshots, _ = snapshots_of(first, second)
+    last = snapshots[-1]
+    assert (last.text, last.id, last.attempt) == ("Hello world!", "m2", 1)
+    assert (last.usage, last.total_usage) == (rd.TokenUsage(10, 4), rd.TokenUsage(20, 6))
+
+
+def test_what_was_said_stays_until_the_next_attempt_begins() -> None:
+    told, _ = attempts("-sa#", "-sM|")
+    assert [type(event) for time, event in told if 3 <= time < 7] == []
+
+
+def test_stopped_while_it_waits_the_message_is_kept() -> None:
+    scheduler = TestScheduler()
+    requests = iter([rx.concat(rx.of(TEXT, ev.TextDelta(0, "Hel")), rx.throw(OVERLOADED)), rx.never()])
+    messages: list[rd.Message] = []
+    stop = Subject[None]()
+    rd.retry_stream(lambda: next(requests), backoff=four).pipe(
+        rd.until_stopped(stop), rd.scan_deltas(), rd.to_message()
+    ).subscribe(messages.append, scheduler=scheduler)
+    scheduler.advance_to(2)
+    stop.on_next(None)
+    assert [message.text for message in messages] == ["Hel"]
+    scheduler.advance_to(100)
+    assert next(requests, None) is not None  # nothing was asked any more
+
+
+def test_calls_that_were_complete_may_be_repeated_when_that_is_said() -> None:
+    told, _ = attempts("-tgf#", "-sM|", repeat_calls=True)
+    assert [type(event) for _, event in told][3:5] == [ev.AttemptReset, ev.BlockStart]
+
+
+@pytest.mark.parametrize("start", ["ready", "message"])
+def test_no_tool_is_run_twice_unasked(start: Any) -> None:
+    call = [CALL, ev.ToolCallDelta(0, "{}"), ev.BlockFinish(0)]
+    requests = iter([[*call, OVERLOADED], [*call, ev.MessageFinish("tool_use")]])
+    runs: list[int] = []
+
+    def request() -> Observable[rd.Event]:
+        *told, end = next(requests)
+        return rx.concat(
+            rx.from_iterable(told), rx.throw(end) if isinstance(end, Exception) else rx.just(end)
+        )  # type: ignore[arg-type]
+
+    events = rd.retry_stream(request, backoff=no_wait, repeat_calls=start == "message")
+    got: list[Any] = []
+    events.pipe(rd.run_tools({"look": lambda: runs.append(1)}, start=start)).subscribe(got.append, got.append)
+    assert runs == [1]
+    assert (got[-1] is OVERLOADED) == (start == "ready")
+
+
+# Going on.
+
+
+def go_on(*requests: list[rd.Event | Exception], **options: Any) -> tuple[rd.MessageDelta, list[Any]]:
+    snapshots, seen = snapshots_of(*requests, resume=True, **options)
+    return snapshots[-1], seen
+
+
+def test_the_text_that_broke_off_is_gone_on_with() -> None:
+    first = [
+        ev.MessageStart("m1", usage=rd.TokenUsage(10, 2)),
+        TEXT,
+        ev.TextDelta(0, "Hello wor"),
+        OVERLOADED,
+    ]
+    second = [
+        ev.MessageStart("m2", usage=rd.TokenUsage(12, 1)),
+        ev.BlockStart(0, {"type": "text", "text": "l"}),
+        ev.TextDelta(0, "d!"),
+        ev.BlockFinish(0, {"type": "text", "text": "ld!"}),
+        ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "look", "args": {}}),
+        ev.BlockFinish(1),
+        ev.UsageUpdate(rd.TokenUsage(12, 5)),
+        ev.MessageFinish("tool_use"),
+    ]
+    last, seen = go_on(first, second)
+    assert [block.key for block in last.blocks] == [0, 1]
+    assert (last.text, last.id, last.attempt, last.status) == ("Hello world!", "m1", 0, "complete")
+    assert last.usage == last.total_usage == rd.TokenUsage(22, 7)
+    assert seen[0] is None
+    assert (seen[1].text, seen[1].blocks[0].open) == ("Hello wor", True)
+
+
+def test_monotone_and_in_order() -> None:
+    first = [TEXT, *(ev.TextDelta(0, mark) for mark in "abc"), OVERLOADED]
+    second = [ev.BlockStart(5, {"type": "text"}), *(ev.TextDelta(5, mark) for mark in "def"), OVERLOADED]
+    third = [ev.BlockStart("x", {"type": "text"}), ev.TextDelta("x", "g"), ev.MessageFinish("stop")]
+    snapshots, _ = snapshots_of(first, second, third, resume=True)
+    texts = [snapshot.text for snapshot in snapshots]
+    assert texts[-1] == "abcdefg"
+    assert all(after.startswith(before) for before, after in pairwise(texts))
+
+
+@pytest.mark.parametrize(
+    ("begun", "rest", "blocks"),
+    [
+        pytest.param(
+            [ev.BlockStart(0, {"type": "reasoning", "reasoning": "Hm"})],
+            [ev.BlockStart(0, {"type": "text", "text": "Yes"})],
+            [("reasoning", "Hm"), ("text", "Yes")],
+            id="behind a reasoning that broke off",
+        ),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes, "})],
+            [
+                ev.BlockStart(0, {"type": "reasoning", "reasoning": "Hm"}),
+                ev.BlockStart(1, {"type": "text", "text": "no"}),
+            ],
+            [("text", "Yes, no"), ("reasoning", "Hm")],
+            id="after a second thought",
+        ),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes"}), ev.BlockFinish(0)],
+            [ev.BlockStart(0, {"type": "text", "text": "No"})],
+            [("text", "Yes"), ("text", "No")],
+            id="behind a text that had ended",
+        ),
+        pytest.param(
+            [ev.BlockStart(7, {"type": "text", "text": "Yes"})],
+            [
+                ev.BlockStart(0, {"type": "image", "data": "AA"}),
+                ev.BlockStart(1, {"type": "text", "text": "No"}),
+            ],
+            [("text", "Yes"), ("image", "AA"), ("text", "No")],
+            id="another block ends the text",
+        ),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes"})],
+            [],
+            [("text", "Yes")],
+            id="nothing more comes",
+        ),
+        pytest.param(
+            [ev.BlockStart("a", {"type": "text", "text": "Yes"}), ev.BlockFinish("a")],
+            [
+                ev.BlockStart("a", {"type": "text", "text": "No"}),
+                ev.BlockStart(-1, {"type": "text", "text": "!"}),
+            ],
+            [("text", "Yes"), ("text", "No"), ("text", "!")],
+            id="indexes that are names, or negative",
+        ),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Yes, "})],
+            [
+                ev.BlockStart(2, {"type": "reasoning", "reasoning": "Hm"}),
+                ev.BlockStart(1, {"type": "text", "text": "no"}),
+                ev.BlockStart(3, {"type": "text", "text": "!"}),
+            ],
+            [("text", "Yes, no"), ("reasoning", "Hm"), ("text", "!")],
+            id="the text comes behind a block of a higher index",
+        ),
+    ],
+)
+def test_blocks_come_behind_those_that_are_there(begun: Any, rest: Any, blocks: Any) -> None:
+    order: list[rd.Event] = []
+    requests = iter(
+        [
+            rx.concat(rx.from_iterable([ev.MessageStart("m1"), *begun]), rx.throw(OVERLOADED)),
+            rx.from_iterable(
+                [
+                    ev.MessageStart("m2"),
+                    *rest,
+                    *(ev.BlockFinish(event.index) for event in rest),
+                    ev.MessageFinish("stop"),
+                ]
+            ),
+        ]
+    )
+    events = rd.retry_stream(lambda _: next(requests), 2, no_wait, True)
+    events.pipe(rd.validate()).subscribe(order.append, order.append)
+    fold = rd.Fold()
+    for event in order:
+        fold.step(event)
+    assert [(block.type, block.text) for block in fold.snapshot.blocks] == blocks  # type: ignore[union-attr]
+    assert fold.snapshot.status == "complete"
+    assert not any(isinstance(event, ev.AttemptReset) for event in order)
+
+
+def test_fields_that_replace_the_text_replace_its_rest() -> None:
+    first = [ev.BlockStart(0, {"type": "text", "text": "Hel"}), OVERLOADED]
+    second = [TEXT, ev.BlockDelta(0, {"text": "lo", "language": "en"}), ev.MessageFinish("stop")]
+    last, _ = go_on(first, second)
+    assert (last.text, last.merged_content[0].options) == ("Hello", {"language": "en"})
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([TEXT], id="no text"),
+        pytest.param(
+            [ev.BlockStart(0, {"type": "text", "text": "Hm"}), ev.BlockStart(1, dict(CALL.content))],
+            id="a call",
+        ),
+        pytest.param([ev.BlockStart(0, {"type": "image", "data": "AA"})], id="an image"),
+        pytest.param(
+            [TEXT, ev.TextDelta(0, "a"), ev.BlockStart(0, {"type": "text", "text": "b"}, choice=1)],
+            id="two choices",
+        ),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_started_over(begun: Any) -> None:
+    last, seen = go_on(
+        [*begun, OVERLOADED], [ev.BlockStart(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
+    )
+    assert (last.text, last.attempt, seen) == ("Hi", 1, [None, None])
+
+
+def test_a_complete_call_is_gone_on_with() -> None:
+    call = [
+        ev.BlockStart(0, {"type": "tool_call", "id": "c1", "name": "look", "args": {}}),
+        ev.BlockFinish(0),
+    ]
+    last, seen = go_on(
+        [*call, OVERLOADED], [ev.BlockStart(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
+    )
+    assert (last.attempt, len(last.tool_calls), last.text, last.finish_reason) == (0, 1, "Hi", "tool_use")
+    assert seen[1].tool_calls[0].call_id == "c1"
+
+
+# Which errors, and when.
+
+
+def test_an_error_that_will_not_pass_is_passed_on_at_once() -> None:
+    told, subscriptions = attempts("-sa#", "-sM|", errors={0: INVALID})
+    assert told[-1] == (3, INVALID)
+    assert subscriptions[1] == []
+
+
+def test_an_error_in_the_stream_is_a_failure() -> None:
+    last, _ = snapshots_of(
+        [TEXT, ev.StreamError("Overloaded", "overloaded_error"), ev.TextDelta(0, "never")],
+        [ev.BlockStart(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")],
+    )
+    assert (last[-1].text, last[-1].attempt) == ("Hi", 1)
+
+
+def test_the_predicate_and_the_backoff_are_asked_and_see_what_came() -> None:
+    asked: list[Any] = []
+
+    def retry_if(error: Exception) -> bool:
+        asked.append((type(error), getattr(error, "snapshot", None) and error.snapshot.text))  # type: ignore[attr-defined]
+        return True
+
+    def backoff(failures: int, error: Exception) -> float:
+        asked.append((failures, error))
+        return 0
+
+    snapshots_of(
+        [ev.BlockStart(0, {"type": "text", "text": "Hel"}), rd.StallTimeoutError("no")],
+        [BOOM],
+        [TEXT, OVERLOADED],
+        retry_if=retry_if,
+        backoff=backoff,
+    )
+    assert asked[0] == (rd.StallTimeoutError, "Hel")
+    assert [type(asked[1][1]), *asked[2:]] == [rd.StallTimeoutError, (ValueError, None), (2, BOOM)]
+
+
+def test_a_cut_message_is_asked_for_again_if_the_predicate_says_so() -> None:
+    told, subscriptions = attempts(
+        "-sa|", "-sa|", retry_if=lambda error: isinstance(error, rd.IncompleteMessageError)
+    )
+    assert [type(event) for _, event in told[2:]] == [ev.AttemptReset, ev.BlockStart, ev.TextDelta, str]
+    assert told[-1] == (10, "|")  # the last one stays incomplete
+    assert subscriptions == [[(0, 3)], [(7, 10)]]
+
+
+@pytest.mark.parametrize("what", ["retry_if", "backoff"])
+def test_what_these_raise_is_the_end(what: str) -> None:
+    def fail(*_: object) -> Any:
+        raise BOOM
+
+    told, subscriptions = attempts("-sa#", "-sM|", **{what: fail})
+    assert told[-1] == (3, BOOM)
+    assert subscriptions[1] == []
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), None, "1", True])
+def test_a_backoff_gives_seconds(seconds: Any) -> None:
+    told, _ = attempts("-sa#", "-sM|", backoff=lambda *_: seconds)
+    assert type(told[-1][1]) is rd.InvalidValueError
+
+
+def test_a_factory_that_raises_has_failed_and_one_that_gives_something_else_is_wrong() -> None:
+    each: Any = iter([TimeoutError("no"), TimeoutError("no"), rx.of(ev.MessageFinish("stop"))])
+
+    def request() -> Any:
+        made = next(each)
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    got: list[Any] = []
+    rd.retry_stream(request, backoff=no_wait).subscribe(got.append, got.append)
+    assert [type(event) for event in got] == [ev.AttemptReset, ev.AttemptReset, ev.MessageFinish]
+    got.clear()
+    rd.retry_stream(lambda: None).subscribe(got.append, got.append)  # type: ignore[arg-type,return-value]
+    assert [type(event) for event in got] == [rd.InvalidValueError]
+
+
+@pytest.mark.parametrize(
+    ("events", "error"),
+    [
+        ([{"type": "ping"}], rd.InvalidValueError),
+        ([ev.MessageStart("1"), ev.MessageFinish("stop"), ev.MessageStart("2")], rd.ProtocolError),
+        ([ev.BlockStart(0, {"type": "text"}), ev.BlockStart(1, {"type": "text"})], rd.LimitExceededError),
+    ],
+)
+def test_what_is_wrong_is_never_tried_again(events: Any, error: type[Exception]) -> None:
+    asked: list[int] = []
+    source = Subject[Any]()
+    got: list[Any] = []
+    made = rd.retry_stream(
+        lambda: (asked.append(1), source)[1],
+        backoff=no_wait,
+        retry_if=lambda _: True,
+        limits=rd.Limits(blocks=1),
+    )
+    made.subscribe(got.append, got.append)
+    for event in events:
+        source.on_next(event)
+    assert (type(got[-1]), asked, source.observers) == (error, [1], [])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"factory": None},
+        {"attempts": 0},
+        {"attempts": True},
+        {"attempts": 1.5},
+        {"backoff": 1},
+        {"retry_if": None},
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_at_once(wrong: dict[str, Any]) -> None:
+    with pytest.raises(rd.InvalidValueError, match=next(iter(wrong))):
+        rd.retry_stream(**{"factory": rx.never, **wrong})
+
+
+# Subscribing, leaving, and whose time it is.
+
+
+def test_disposal_leaves_the_attempt_or_the_wait() -> None:
+    for disposed, left in ((202, 202), (205, 203)):
+        scheduler = TestScheduler()
+        cold = scheduler.create_cold_observable(marbles("-sa#", MARKS, start=0, error=OVERLOADED))
+        scheduler.start(partial(rd.retry_stream, lambda cold=cold: cold, backoff=four), disposed=disposed)
+        assert cold.subscriptions == [ReactiveTest.subscribe(200, left)]
+
+
+def test_each_subscription_makes_its_own_requests() -> None:
+    asked: list[int] = []
+
+    def request() -> Observable[rd.Event]:
+        asked.append(1)
+        return rx.throw(OVERLOADED) if len(asked) % 2 else rx.of(ev.MessageFinish("stop"))
+
+    events = rd.retry_stream(request, backoff=no_wait)
+    for _ in range(2):
+        got: list[Any] = []
+        events.subscribe(got.append, got.append)
+        assert [type(event) for event in got] == [ev.AttemptReset, ev.MessageFinish]
+    assert len(asked) == 4
+
+
+def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
+    seen: list[Any] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None) -> Disposable:
+        seen.append(scheduler)
+        observer.on_error(OVERLOADED)
+        return Disposable()
+
+    mine, theirs = TestScheduler(), TestScheduler()
+    rd.retry_stream(lambda: Observable(subscribe), 2, four, scheduler=mine).subscribe(
+        on_error=lambda _: None, scheduler=theirs
+    )
+    theirs.advance_to(100)
+    assert seen == [theirs]
+    mine.advance_to(100)
+    assert seen == [theirs, theirs]
+
+
+def test_many_attempts_that_fail_at_once_do_not_nest() -> None:
+    asked: list[int] = []
+    errors: list[Exception] = []
+    events = rd.retry_stream(lambda: (asked.append(1), rx.throw(OVERLOADED))[1], 5000, no_wait)
+    events.subscribe(on_error=errors.append)
+    assert (len(asked), errors) == (5000, [OVERLOADED])
+
+
+def test_52_an_observer_may_dispose_inside_on_next_and_at_the_reset() -> None:
+    for leaves in (ev.BlockStart, ev.AttemptReset):
+        asked: list[int] = []
+        subscription = SerialDisposable()
+        got: list[Any] = []
+
+        def request(asked: list[int] = asked) -> Observable[rd.Event]:
+            asked.append(1)
+            return rx.concat(rx.of(TEXT), rx.throw(OVERLOADED))
+
+        def draw(
+            event: rd.Event,
+            got: list[Any] = got,
+            leaves: Any = leaves,
+            subscription: SerialDisposable = subscription,
+        ) -> None:
+            got.append(type(event))
+            if isinstance(event, leaves):
+                subscription.dispose()
+
+        scheduler = TestScheduler()
+        subscription.disposable = rd.retry_stream(request, 3, four).subscribe(draw, scheduler=scheduler)
+        scheduler.advance_to(100)
+        assert got[-1] is leaves
+        assert len(asked) == 1
+
+
+def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription() -> None:
+    scheduler = TestScheduler()
+    left: list[int] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        observer.on_next(TEXT)
+        observer.on_error(OVERLOADED)
+        return Disposable(lambda: left.append(1))
+
+    def draw(event: rd.Event) -> None:
+        if isinstance(event, ev.AttemptReset):
+            raise BOOM
+
+    rd.retry_stream(lambda: Observable(subscribe), 3, four).subscribe(draw, scheduler=scheduler)
+    with pytest.raises(ValueError, match="boom"):
+        scheduler.advance_to(100)
+    scheduler.advance_to(200)
+    assert left == [1]
+
+
+def test_without_a_loop_a_thread_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(clocks, "monotonic", lambda: now[0])
+    requests = iter([rx.throw(OVERLOADED), rx.of(ev.MessageFinish("stop"))])
+    done = threading.Event()
+    rd.retry_stream(lambda: next(requests), backoff=lambda *_: 0.001).subscribe(on_completed=done.set)
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "rxdelta-timer"]
+    assert not done.is_set()
+    now[0] = 1.0
+    assert done.wait(10)
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_on_a_loop_every_stream_is_closed_and_the_readers_context_is_kept() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
+    names: list[str] = []
+
+    async def main() -> rd.Message:
+        streams = [Stream(*ANTHROPIC[:5], end=ConnectionResetError("gone")), Stream(*ANTHROPIC)]
+        each = iter(streams)
+
+        def request() -> Observable[rd.Event]:
+            names.append(name.get())
+            return rd.from_async_iterable(next(each)).pipe(rd.decode("anthropic-messages"))
+
+        name.set("reader")
+        events = rd.retry_stream(request, backoff=lambda *_: 0.001)
+        message = await rd.last_value(events.pipe(rd.scan_deltas(), rd.to_message()))
+        assert [stream.closed for stream in streams] == [1, 1]
+        return message
+
+    message = run_loop(main)
+    assert (message.text, message.attempt, names) == ("Let me look.", 1, ["reader", "reader"])
+    assert message.total_usage == rd.TokenUsage(6, 6, message.total_usage.raw)  # type: ignore[union-attr]
+
+
+def test_every_request_is_made_in_the_readers_context() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="nobody")
+    names: list[str] = []
+
+    def subscribe(observer: abc.ObserverBase[Any], _: abc.SchedulerBase | None = None) -> Disposable:
+        names.append(name.get())
+        observer.on_error(OVERLOADED)
+        return Disposable()
+
+    def request() -> Observable[rd.Event]:
+        names.append(name.get())
+        return Observable(subscribe)
+
+    scheduler = TestScheduler()
+    events = rd.retry_stream(request, 2, four)
+
+    def read() -> None:
+        name.set("reader")
+        events.subscribe(on_error=lambda _: None, scheduler=scheduler)
+
+    contextvars.copy_context().run(read)
+    scheduler.advance_to(100)
+    assert names == ["reader"] * 4
+
+
+def test_a_reader_that_leaves_the_second_attempt_waits_until_it_has_closed() -> None:
+    async def main() -> None:
+        streams = [Stream(end=ConnectionResetError("gone")), Stream(*ANTHROPIC[:5], hold=True)]
+        each = iter(streams)
+        events = rd.retry_stream(
+            lambda: rd.from_async_iterable(next(each)).pipe(rd.decode("anthropic-messages")),
+            backoff=lambda *_: 0.001,
+        )
+        async with rd.to_async_iterable(events, "buffer") as told:
+            async for event in told:
+                if isinstance(event, ev.TextDelta):
+                    break
+        assert [stream.closed for stream in streams] == [1, 1]
+
+    run_loop(main)
+
+
+def test_a_stall_is_tried_again() -> None:
+    scheduler = TestScheduler()
+    requests = iter([rx.concat(rx.of(TEXT), rx.never()), rx.of(TEXT, ev.MessageFinish("stop"))])
+    events = rd.retry_stream(lambda: next(requests).pipe(rd.stall_timeout(idle=4)), backoff=four)
+    got: list[Any] = []
+    events.subscribe(got.append, got.append, lambda: got.append("|"), scheduler=scheduler)
+    scheduler.advance_to(100)
+    assert [type(event) for event in got] == [
+        ev.BlockStart,
+        ev.AttemptReset,
+        ev.BlockStart,
+        ev.MessageFinish,
+        str,
+    ]
+
+
+@given(
+    cuts=st.lists(st.integers(0, 12), max_size=4),
+    resume=st.booleans(),
+    limit=st.integers(1, 6),
+)
+def test_the_text_is_whole_whatever_breaks_off_where(cuts: list[int], resume: bool, limit: int) -> None:
+    words = "abcdefghijkl"
+    asked = 0
+
+    def request(partial: rd.MessageDelta | None = None) -> Observable[rd.Event]:
+        nonlocal asked
+        said = len(partial.text) if partial is not None else 0
+        rest = [ev.TextDelta(0, letter) for letter in words[said:]]
+        asked += 1
+        begin = [ev.MessageStart(f"m{asked}", usage=rd.TokenUsage(1, 0)), TEXT]
+        if asked > len(cuts):
+            return rx.from_iterable([*begin, *rest, ev.BlockFinish(0), ev.MessageFinish("stop")])
+        told = [*begin, *rest][: cuts[asked - 1]]
+        return rx.concat(rx.from_iterable(told), rx.throw(OVERLOADED))
+
+    events: Any = rd.retry_stream(request, limit, no_wait, resume)  # type: ignore[call-overload]
+    got: list[Any] = []
+    checked: list[Any] = []
+    events.subscribe(checked.append, checked.append, lambda: checked.append("|"))
+    asked = 0
+    events.pipe(rd.scan_deltas()).subscribe(got.append, got.append, lambda: got.append("|"))
+    assert asked == min(limit, len(cuts) + 1)
+    if asked > len(cuts):
+        *_, last, end = got
+        assert (end, last.text, last.status) == ("|", words, "complete")
+        began = sum(cut > 0 for cut in cuts) + 1
+        assert last.total_usage.input_tokens == began
+        lifecycle = rd.Lifecycle()
+        assert [lifecycle.check(event) for event in checked[:-1]] == [None] * len(checked[:-1])
+    else:
+        assert got[-1] is OVERLOADED or type(got[-1]) is rd.ProviderError
+        assert checked[-1] is OVERLOADED
+
+
+def test_the_number_of_choices_is_limited() -> None:
+    ends: list[Any] = []
+    events = rx.from_iterable([rd.events.MessageStart(choice=choice) for choice in range(3)])
+    rd.retry_stream(lambda: events, limits=rd.Limits(choices=2)).subscribe(on_error=ends.append)
+    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]

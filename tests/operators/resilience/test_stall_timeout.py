@@ -1,0 +1,533 @@
+"""`stall_timeout` in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
+from reactivex.subject import Subject
+from reactivex.testing import ReactiveTest, TestScheduler
+from support.loops import Stream, turns
+from support.loops import run as run_loop
+from support.marbles import BOOM, marbles, run
+from support.virtual_loop import block, run_virtually
+
+import rxdelta as rd
+from rxdelta.operators.resilience import stall_timeout as _stall_timeout
+from rxdelta.runtime import clocks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from reactivex.testing.recorded import Recorded
+
+ev = rd.events
+PING = {"type": "ping"}
+MARKS: dict[str, Any] = {**{mark: {"type": mark} for mark in "abcd"}, "p": PING}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "rxdelta-timer":
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def split(messages: list[Recorded[Any]]) -> tuple[list[Recorded[Any]], Any]:
+    """The messages but for a stall's error; its time and limit."""
+    *told, last = messages
+    error = getattr(last.value, "exception", None)
+    if isinstance(error, rd.StallTimeoutError):
+        return told, (last.time - 200, error.limit)
+    return messages, None
+
+
+def test_the_edges_of_one_virtual_second() -> None:
+    scheduler = TestScheduler()
+    hot = scheduler.create_hot_observable(marbles("-a---b-----|", MARKS))
+    results = scheduler.start(lambda: hot.pipe(rd.stall_timeout(idle=4)))
+    assert split(results.messages) == (marbles("-a---b", MARKS), (9, "idle"))
+    assert hot.subscriptions == [ReactiveTest.subscribe(200, 209)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "source", "expected", "stall"),
+    [
+        pytest.param({"idle": 4}, "-a-b--c-|", "-a-b--c-|", None, id="a lively source is untouched"),
+        pytest.param({"idle": 4}, "-a-b-------c|", "-a-b", (7, "idle"), id="silence"),
+        pytest.param({"idle": 4}, "-a---b---c|", "-a---b---c|", None, id="just in time"),
+        pytest.param({"idle": 4}, "-a---|", "-a---|", None, id="completion just in time"),
+        pytest.param({"idle": 4}, "-a---#", "-a---#", None, id="an error just in time"),
+        pytest.param({"idle": 4}, "-a----|", "-a", (5, "idle"), id="completion too late"),
+        pytest.param({"idle": 4}, "-------", "", (4, "idle"), id="without first, idle counts from the start"),
+        pytest.param({"first": 6, "idle": 2}, "----a-b|", "----a-b|", None, id="the first may take longer"),
+        pytest.param({"first": 2, "idle": 6}, "-a-----b|", "-a-----b|", None, id="the first may take less"),
+        pytest.param({"first": 6, "idle": 2}, "----a----|", "----a", (6, "idle"), id="but not the second"),
+        pytest.param({"first": 2, "idle": 6}, "----a-b|", "", (2, "first"), id="a late first"),
+        pytest.param({"first": 2}, "-a---------b-|", "-a---------b-|", None, id="first only"),
+        pytest.param({"first": 2}, "-p---------b-|", "-p", (2, "first"), id="a ping is not the first"),
+        pytest.param({"idle": 4}, "-ap-p-p-p--", "-ap-p", (5, "idle"), id="32 pings for ever"),
+        pytest.param({"idle": 4}, "-ap-b-|", "-ap-b-|", None, id="pings pass"),
+        pytest.param({"total": 5}, "-a-b-c-d|", "-a-b-c", (5, "total"), id="total"),
+        pytest.param({"total": 5}, "-a-b|", "-a-b|", None, id="done within total"),
+        pytest.param(
+            {"idle": 2, "total": 5}, "a-bcdabcd|", "a-bcda", (5, "total"), id="total of a lively one"
+        ),
+        pytest.param({"idle": 2, "total": 9}, "a-b-----c|", "a-b", (4, "idle"), id="idle before total"),
+        pytest.param({"idle": 9}, "(abcd)---|", "(abcd)---|", None, id="a burst"),
+        pytest.param({"idle": 4}, "|", "|", None, id="empty"),
+        pytest.param({"idle": 4}, "#", "#", None, id="only an error"),
+    ],
+)
+def test_limits(limits: dict[str, float], source: str, expected: str, stall: Any) -> None:
+    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.stall_timeout(**limits))
+    assert split(messages) == (marbles(expected, MARKS), stall)
+    ended = stall[0] if stall else next(m.time for m in marbles(source, start=0) if m.value.kind != "N")
+    assert subscriptions == [ReactiveTest.subscribe(200, 200 + ended)]
+
+
+@pytest.mark.parametrize(
+    ("value", "ping"),
+    [
+        (PING, True),
+        ({"type": "keepalive", "sequence_number": 3}, True),
+        (SimpleNamespace(type="ping"), True),
+        ({"type": "content_block_delta"}, False),
+        ({"type": None}, False),
+        ({}, False),
+        (None, False),
+        (b": ping\n\n", True),
+        (b": OPENROUTER PROCESSING\r\n\r\n", True),
+        (b"\n", True),
+        (b": ping\n\ndata: {}\n\n", False),
+        (b"data: :\n\n", False),
+        (":)", False),
+        ("\n", False),
+        (ev.ProviderEvent("anthropic", "ping"), True),
+        (ev.ProviderEvent("anthropic", "news"), False),
+        (ev.TextDelta(0, ""), True),
+        (ev.ToolCallDelta(0, ""), True),
+        (ev.TextDelta(0, " "), False),
+        (ev.BlockFinish(0), False),
+        (rd.MessageDelta(), False),
+    ],
+)
+def test_what_is_no_sign_of_life(value: Any, ping: bool) -> None:
+    source = marbles("-v-v---", {"v": value}, start=0)
+    messages, _ = run(source, rd.stall_timeout(first=2, idle=9))
+    assert split(messages)[1] == ((2, "first") if ping else (12, "idle"))
+
+
+def test_what_is_no_sign_of_life_may_be_said() -> None:
+    messages, _ = run(
+        marbles("-abbbbb|", start=0), rd.stall_timeout(idle=2, is_ping=lambda mark: mark == "b")
+    )
+    assert split(messages) == (marbles("-abb"), (3, "idle"))
+
+
+def test_what_is_ping_raises_is_the_end() -> None:
+    def is_ping(_: object) -> bool:
+        raise BOOM
+
+    messages, subscriptions = run(marbles("-a-b|", start=0), rd.stall_timeout(idle=4, is_ping=is_ping))
+    assert messages == marbles("-#")
+    assert subscriptions == [ReactiveTest.subscribe(200, 201)]
+
+
+def test_32_a_block_that_never_ends_is_a_stall_with_what_came() -> None:
+    start, delta = ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hel")
+    source = marbles("-sd", {"s": start, "d": delta}, start=0)
+    for pipeline in (
+        (rd.stall_timeout(idle=4), rd.scan_deltas()),
+        (rd.scan_deltas(), rd.stall_timeout(idle=4)),
+        (rd.stall_timeout(idle=4), rd.scan_deltas(), rd.throttle_latest(1)),
+    ):
+        messages, _ = run(source, lambda events, stages=pipeline: events.pipe(*stages))
+        error = messages[-1].value.exception
+        assert type(error) is rd.StallTimeoutError
+        assert (error.limit, error.seconds, error.snapshot.text) == ("idle", 4, "Hel")
+        assert "4 seconds" in str(error)
+
+
+def test_one_timer_at_a_time_and_none_per_value() -> None:
+    class Counting(TestScheduler):
+        count = 0
+
+        def schedule_relative(self, duetime: Any, action: Any, state: Any = None) -> abc.DisposableBase:
+            self.count += 1
+            return super().schedule_relative(duetime, action, state)
+
+    scheduler = Counting()
+    source = Subject[int]()
+    source.pipe(rd.stall_timeout(idle=4)).subscribe(scheduler=scheduler)
+    for value in range(1000):
+        source.on_next(value)
+    assert scheduler.count == 2  # one for the first value, one from then on
+
+
+def test_disposal_stops_the_source_and_the_timers() -> None:
+    scheduler = TestScheduler()
+    hot = scheduler.create_hot_observable(marbles("-a---------"))
+    results = scheduler.start(lambda: hot.pipe(rd.stall_timeout(idle=4, total=6)), disposed=203)
+    assert results.messages == marbles("-a")
+    assert hot.subscriptions == [ReactiveTest.subscribe(200, 203)]
+
+
+def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -> None:
+    seen: list[Any] = []
+
+    def subscribe(_: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
+        seen.append(scheduler)
+        return Disposable()
+
+    mine, theirs = TestScheduler(), TestScheduler()
+    errors: list[Exception] = []
+    stalling = Observable(subscribe).pipe(rd.stall_timeout(idle=4, scheduler=mine))
+    stalling.subscribe(on_error=errors.append, scheduler=theirs)
+    theirs.advance_to(100)
+    assert (seen, errors) == ([theirs], [])
+    mine.advance_to(100)
+    assert [type(error) for error in errors] == [rd.StallTimeoutError]
+
+
+def test_two_subscriptions_know_nothing_of_each_other() -> None:
+    scheduler = TestScheduler()
+    cold = scheduler.create_cold_observable(marbles("-a-------b|", start=0))
+    stalling = cold.pipe(rd.stall_timeout(idle=4))
+    first, second = scheduler.create_observer(), scheduler.create_observer()
+    stalling.subscribe(first, scheduler=scheduler)
+    scheduler.schedule_absolute(2, lambda *_: stalling.subscribe(second, scheduler=scheduler))
+    scheduler.start()
+    assert [message.time for message in first.messages] == [1, 5]
+    assert [message.time for message in second.messages] == [3, 7]
+
+
+def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler, source = TestScheduler(), Subject[str]()
+    made = 0
+
+    def make() -> SingleAssignmentDisposable:
+        nonlocal made
+        made += 1
+        if made == 2:  # the first is the source's
+            thread = threading.Thread(target=source.on_next, args=("a",))
+            thread.start()
+            thread.join(10)
+        return SingleAssignmentDisposable()
+
+    monkeypatch.setattr(_stall_timeout, "SingleAssignmentDisposable", make)
+    ended: list[float] = []
+    source.pipe(rd.stall_timeout(first=100, idle=10, scheduler=scheduler)).subscribe(
+        on_error=lambda _: ended.append(scheduler.clock)
+    )
+    scheduler.advance_to(1000)
+    assert ended == [10]
+
+
+def test_a_synchronous_source_ends_before_any_timer() -> None:
+    got: list[Any] = []
+    rx.from_iterable(range(1000)).pipe(rd.stall_timeout(idle=1000, total=1000)).subscribe(got.append)
+    assert got == list(range(1000))
+
+
+def test_52_an_observer_may_dispose_and_emit_inside_on_next() -> None:
+    scheduler = TestScheduler()
+    source = Subject[str]()
+    got: list[str] = []
+    subscription = SerialDisposable()
+
+    def draw(value: str) -> None:
+        got.append(value)
+        if value == "a":
+            source.on_next("b")
+            assert got == ["a"]  # it waits its turn
+            source.on_next("c")
+        if value == "b":
+            subscription.dispose()
+
+    subscription.disposable = source.pipe(rd.stall_timeout(idle=4)).subscribe(draw, scheduler=scheduler)
+    source.on_next("a")
+    scheduler.advance_to(100)
+    assert got == ["a", "b"]
+    assert source.observers == []
+
+
+def test_a_stall_is_noticed_by_a_thread_while_nobody_else_does_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(clocks, "monotonic", lambda: now[0])
+    source = Subject[int]()
+    heard = threading.Event()
+    errors: list[Exception] = []
+    source.pipe(rd.stall_timeout(idle=0.001)).subscribe(
+        on_error=lambda error: (errors.append(error), heard.set())
+    )
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "rxdelta-timer"]
+    assert not heard.is_set()
+    now[0] = 1.0
+    assert heard.wait(10)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert [type(error) for error in errors] == [rd.StallTimeoutError]
+    assert source.observers == []
+
+
+def test_the_source_is_left_before_anybody_hears_of_it() -> None:
+    scheduler, source = TestScheduler(), Subject[int]()
+    seen: list[int] = []
+    source.pipe(rd.stall_timeout(idle=4)).subscribe(
+        on_error=lambda _: seen.append(len(source.observers)), scheduler=scheduler
+    )
+    scheduler.advance_to(100)
+    assert seen == [0]
+
+
+def test_on_a_loop_a_stalled_stream_is_closed() -> None:
+    stream = Stream({"n": 1}, hold=True)
+
+    async def main() -> None:
+        with pytest.raises(rd.StallTimeoutError):
+            await rd.last_value(rd.from_async_iterable(stream).pipe(rd.stall_timeout(idle=0.001)))
+        assert stream.closed == 1
+
+    run_loop(main)
+
+
+def test_58_a_loop_that_is_closed_leaves_no_timer_behind() -> None:
+    source = Subject[int]()
+
+    async def main() -> abc.DisposableBase:
+        return source.pipe(rd.stall_timeout(idle=1000)).subscribe()
+
+    subscription = asyncio.run(main())
+    source.on_next(1)
+    subscription.dispose()
+    assert source.observers == []
+
+
+# A reader that takes its time.
+
+
+class Requests:
+    """A provider that answers at once, and how often it was asked."""
+
+    def __init__(self, chunks: int, gap: float = 0.0) -> None:
+        self.made = 0
+        self.chunks, self.gap = chunks, gap
+
+    def __call__(self) -> Observable[rd.Event]:
+        self.made += 1
+        return rd.from_async_iterable(self.answer).pipe(rd.stall_timeout(idle=10), rd.decode("openai-chat"))
+
+    async def answer(self) -> AsyncIterator[dict[str, Any]]:
+        for number in range(self.chunks):
+            reason = "stop" if number == self.chunks - 1 else None
+            yield {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": reason}]}
+            await asyncio.sleep(self.gap)
+
+    def events(self) -> Observable[rd.Event]:
+        return rd.retry_stream(self, backoff=lambda failures, error: 0)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("maxsize", [1, 7])
+def test_a_slow_reader_pays_once_and_loses_nothing(maxsize: int, shared: bool) -> None:
+    requests = Requests(100)
+
+    async def main() -> rd.Message:
+        events = requests.events().pipe(*[rd.share_events()] * shared)
+        said: list[rd.Event] = []
+        async for event in rd.iterate(events, maxsize=maxsize):
+            said.append(event)
+            if len(said) in (5, 40, 41, 80):
+                await asyncio.sleep(25)
+        assert not any(isinstance(event, ev.AttemptReset) for event in said)
+        return rx.from_iterable(said).pipe(rd.scan_deltas(), rd.to_message()).run()
+
+    assert run_virtually(main).text == "x" * 100
+    assert requests.made == 1
+
+
+@pytest.mark.parametrize("blocked", [25.0, 9.5, 10.0, 10.0001])
+@pytest.mark.parametrize("of", ["the door", "the pipeline"])
+def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(blocked: float, of: str) -> None:
+    requests = Requests(100, gap=1)
+    drawn: list[rd.Event] = []
+
+    def draw(event: rd.Event) -> None:
+        drawn.append(event)
+        if len(drawn) in (5, 6, 40):
+            block(blocked)
+
+    async def main() -> None:
+        if of == "the door":
+            await rd.for_each(requests.events(), draw)
+        else:
+            await rd.last_value(requests.events().pipe(ops.do_action(draw)))
+
+    run_virtually(main)
+    assert len(drawn) > 100
+    assert requests.made == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "at", "limit"),
+    [
+        pytest.param({"idle": 10}, 50 + 10, "idle", id="idle begins anew"),
+        pytest.param({"total": 40}, 50 + 40, "total", id="total stands still"),
+        pytest.param({"first": 40}, None, None, id="a first that came"),
+    ],
+)
+def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: Any, limit: Any) -> None:
+    async def answer() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+        await asyncio.sleep(200)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        source = rd.from_async_iterable(answer).pipe(rd.stall_timeout(**limits))
+        async with rd.to_async_iterable(source, maxsize=1) as values:
+            await asyncio.sleep(50)
+            assert await anext(values) == 1
+            if at is None:
+                assert [value async for value in values] == [2]
+                return
+            assert await anext(values) == 2
+            await asyncio.sleep(5)
+            with pytest.raises(rd.StallTimeoutError) as raised:
+                await anext(values)
+            assert (loop.time(), raised.value.limit) == (pytest.approx(at, abs=0.05), limit)
+
+    run_virtually(main)
+
+
+@pytest.mark.parametrize("limit", ["first", "idle", "total"])
+@pytest.mark.parametrize("blocked", [0.02, 0.5, 20.0])
+def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: float, limit: str) -> None:
+    async def answer() -> AsyncIterator[int]:
+        if limit != "first":
+            yield 1
+        await asyncio.sleep(1_000_000)
+
+    async def others() -> None:
+        while True:
+            block(blocked)
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        busy = asyncio.create_task(others())
+        async with asyncio.timeout(1_000):
+            with pytest.raises(rd.StallTimeoutError):
+                await rd.last_value(rd.from_async_iterable(answer).pipe(rd.stall_timeout(**{limit: 10})))
+        busy.cancel()
+
+    run_virtually(main)
+
+
+def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
+    async def late() -> AsyncIterator[int]:
+        await asyncio.sleep(3)
+        yield 2
+        await asyncio.sleep(3)
+        yield 3
+
+    async def main() -> None:
+        second = rd.from_async_iterable(late).pipe(rd.stall_timeout(first=5, total=6))
+        async with rd.to_async_iterable(rx.concat(rx.of(1), second), maxsize=1) as values:
+            await asyncio.sleep(17)
+            assert [value async for value in values] == [1, 2, 3]
+
+    run_virtually(main)
+
+
+def test_a_pause_is_measured_by_the_operators_own_clock() -> None:
+    scheduler = TestScheduler()
+
+    async def main() -> None:
+        stream = Stream({"n": 1}, {"n": 2}, hold=True)
+        watched = rd.from_async_iterable(stream).pipe(rd.stall_timeout(idle=4, scheduler=scheduler))
+        async with rd.to_async_iterable(watched, maxsize=1) as values:
+            await turns()
+            scheduler.advance_to(100)  # and the reader has no room
+            assert await anext(values) == {"n": 1}
+            await turns()
+            scheduler.advance_to(200)
+            assert await anext(values) == {"n": 2}
+            await turns()
+            scheduler.advance_to(204)
+            with pytest.raises(rd.StallTimeoutError):
+                await anext(values)
+
+    run_loop(main)
+
+
+def test_an_observer_that_works_on_the_sources_thread_is_no_silence() -> None:
+    scheduler = TestScheduler()
+    source = Subject[str]()
+    got: list[Any] = []
+
+    def draw(value: str) -> None:
+        got.append(value)
+        scheduler.advance_by(50)
+
+    source.pipe(rd.stall_timeout(idle=4)).subscribe(draw, got.append, scheduler=scheduler)
+    source.on_next("a")
+    scheduler.advance_by(3)
+    source.on_next("b")
+    scheduler.advance_by(3)
+    assert got == ["a", "b"]
+    scheduler.advance_by(2)
+    assert isinstance(got[2], rd.StallTimeoutError)
+
+
+@pytest.mark.parametrize("limits", [{}, {"idle": 0}, {"first": -1}, {"total": float("nan")}, {"idle": True}])
+def test_57_limits_that_are_no_positive_times_are_refused_at_once(limits: Any) -> None:
+    with pytest.raises(rd.InvalidValueError):
+        rd.stall_timeout(**limits)
+
+
+@given(
+    gaps=st.lists(st.integers(0, 9), max_size=30),
+    first=st.integers(1, 9),
+    idle=st.integers(1, 9),
+    error=st.booleans(),
+)
+def test_all_that_came_in_time_arrives_before_the_end(
+    gaps: list[int], first: int, idle: int, error: bool
+) -> None:
+    times = [sum(gaps[: count + 1]) for count in range(len(gaps))]
+    end = (times[-1] if times else 0) + 1
+    source = [ReactiveTest.on_next(time, count) for count, time in enumerate(times)]
+    source.append(ReactiveTest.on_error(end, BOOM) if error else ReactiveTest.on_completed(end))
+    messages, _ = run(source, rd.stall_timeout(first, idle))
+    told, stall = split(messages)
+    late = [
+        (before + (idle if count else first), "idle" if count else "first")
+        for count, (before, after) in enumerate(pairwise([0, *times, end]))
+        if after - before > (idle if count else first)
+    ]
+    assert stall == (late[0] if late else None)
+    if not late:
+        assert (
+            told
+            == [ReactiveTest.on_next(message.time, message.value.value) for message in told[:-1]] + told[-1:]
+        )
+        assert [message.time - 200 for message in told] == [*times, end]
+    else:
+        assert [message.time - 200 for message in told] == [time for time in times if time < late[0][0]]
