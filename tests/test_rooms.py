@@ -79,6 +79,15 @@ def test_a_file_keeps_to_its_room(path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "operators").glob("*/*.py")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_a_family_of_operators_knows_no_other(path: Path) -> None:
+    for module, _ in imports(path):
+        if module.startswith("rxdelta.operators"):
+            assert module.startswith(f"rxdelta.operators.{path.parent.name}."), module
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_third_parties_are_those_of_the_room(path: Path) -> None:
     import sys

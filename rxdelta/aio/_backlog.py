@@ -6,6 +6,7 @@ from collections import deque
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from rxdelta.core import JOINABLE, Joined
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -14,7 +15,6 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.operators import JOINABLE, Joined
 
 __all__ = ["Backlog"]
 

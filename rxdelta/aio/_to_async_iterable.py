@@ -15,7 +15,7 @@ from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._session import Session, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.operators import dropped
+from rxdelta.runtime import dropped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

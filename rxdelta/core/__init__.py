@@ -26,12 +26,14 @@ from rxdelta.core._errors import (
 from rxdelta.core._events_so_far import EventsSoFar, is_over
 from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
+from rxdelta.core._joined import JOINABLE, Joined
 from rxdelta.core._lifecycle import Lifecycle
-from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._redact import redact
+from rxdelta.core._refusal import refusal
 from rxdelta.core._snapshot import Message, MessageDelta
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._to_events import to_events
@@ -40,6 +42,7 @@ from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_de
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "JOINABLE",
     "Block",
     "BlockFold",
     "BufferOverflowError",
@@ -57,6 +60,7 @@ __all__ = [
     "InvalidJson",
     "InvalidToolCallError",
     "InvalidValueError",
+    "Joined",
     "Lifecycle",
     "LimitExceededError",
     "Limits",
@@ -83,6 +87,7 @@ __all__ = [
     "block_from_wire",
     "block_to_wire",
     "call_id_of",
+    "check_place",
     "clean_text",
     "described",
     "events",
@@ -97,6 +102,7 @@ __all__ = [
     "real_id",
     "reasoning_delta",
     "redact",
+    "refusal",
     "text_delta",
     "thaw",
     "to_events",

@@ -8,7 +8,7 @@ import attrs
 
 from rxdelta.core._errors import LimitExceededError
 
-__all__ = ["DEFAULT_LIMITS", "ByChoice", "Limits"]
+__all__ = ["DEFAULT_LIMITS", "ByChoice", "Limits", "check_place"]
 
 T = TypeVar("T")
 
@@ -57,3 +57,15 @@ class ByChoice(dict[int, T]):
         if len(self) >= self._most and choice not in self:
             raise LimitExceededError.of("choices", self._most, "the number of choices")
         super().__setitem__(choice, value)
+
+
+def check_place(index: object, known: int, limits: Limits) -> None:
+    """Whether a message that has `known` blocks may have one more, with this index.
+
+    Raises:
+        LimitExceededError: It may not.
+    """
+    if isinstance(index, int) and abs(index) >= limits.index:
+        raise LimitExceededError.of("index", limits.index, "the block index")
+    if known >= limits.blocks:
+        raise LimitExceededError.of("blocks", limits.blocks, "the number of blocks in one message")

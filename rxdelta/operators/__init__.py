@@ -14,12 +14,9 @@ from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_bloc
 from rxdelta.operators.grouping.group_by_choice import ChoiceStream, group_by_choice
 from rxdelta.operators.grouping.group_by_message import MessageStream, group_by_message
 from rxdelta.operators.grouping.per_block import per_block
-from rxdelta.operators.pacing.compact_deltas import JOINABLE as JOINABLE
-from rxdelta.operators.pacing.compact_deltas import Joined as Joined
 from rxdelta.operators.pacing.compact_deltas import compact_deltas
 from rxdelta.operators.pacing.conflate import conflate
 from rxdelta.operators.pacing.debounce_latest import debounce_latest
-from rxdelta.operators.pacing.paced import dropped as dropped
 from rxdelta.operators.pacing.smooth import smooth
 from rxdelta.operators.pacing.throttle_latest import throttle_latest
 from rxdelta.operators.projections.completed_tool_calls import completed_tool_calls

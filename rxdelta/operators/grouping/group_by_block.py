@@ -22,6 +22,7 @@ from rxdelta.core import (
     begins_another,
     block_from_wire,
     call_id_of,
+    refusal,
     with_news,
 )
 from rxdelta.core.events import (
@@ -40,7 +41,7 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.operators.grouping.streams import Branch, Split, refusal
+from rxdelta.operators.grouping.streams import Branch, Split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -25,18 +25,16 @@ from rxdelta.core import (
     DEFAULT_LIMITS,
     Event,
     EventsSoFar,
-    InvalidValueError,
     Limits,
-    ProviderError,
     StreamInterrupted,
+    refusal,
 )
-from rxdelta.core.events import EVENT_TYPES, StreamError
 from rxdelta.runtime import current_session, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "refusal"]
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Branch[Any]")
@@ -283,12 +281,3 @@ class EventSplit(Split[B]):
             self._finish(error)
             return
         stream._emit(event)
-
-
-def refusal(event: object) -> Exception | None:
-    """The error that ends the stream in place of this event, if it is one."""
-    if isinstance(event, StreamError):
-        return ProviderError(event.message, type=event.type, code=event.code)
-    if type(event) in EVENT_TYPES:
-        return None
-    return InvalidValueError.of([("event", event, "must be an event; chunks go through decode() first")])

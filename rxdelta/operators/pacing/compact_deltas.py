@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import Event
-from rxdelta.core.events import (
-    DataDelta,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    reasoning_delta,
-    text_delta,
-    tool_call_delta,
-)
+from rxdelta.core import JOINABLE, Event, Joined
 from rxdelta.operators.pacing.paced import Paced, no_event
 from rxdelta.runtime import check_seconds, clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-__all__ = ["JOINABLE", "Joined", "compact_deltas"]
+__all__ = ["compact_deltas"]
 
 
 def compact_deltas(
@@ -79,36 +70,6 @@ def compact_deltas(
         return Observable(subscribe)
 
     return apply
-
-
-class Joined:
-    """Neighbouring deltas of one block."""
-
-    __slots__ = ("first", "pieces")
-
-    def __init__(self, first: Any, piece: str) -> None:
-        self.first = first
-        self.pieces = [piece]
-
-    def takes(self, delta: Any) -> bool:
-        first = self.first
-        return type(first) is type(delta) and first.index == delta.index and first.choice == delta.choice
-
-    def event(self) -> Event:
-        first: Event = self.first
-        if len(self.pieces) == 1:
-            return first
-        _, make = JOINABLE[type(first)]
-        return make(self.first.index, "".join(self.pieces), choice=self.first.choice)
-
-
-JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
-    TextDelta: ("text", text_delta),
-    ReasoningDelta: ("reasoning", reasoning_delta),
-    ToolCallDelta: ("args", tool_call_delta),
-    DataDelta: ("data", DataDelta),
-}
-"""The deltas that can be joined: the field with the piece, and what makes one of them."""
 
 
 class _Compaction(Paced[Event]):

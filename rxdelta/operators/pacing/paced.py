@@ -15,14 +15,14 @@ from reactivex.disposable import (
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import current_session, unattended
+from rxdelta.runtime import current_session, dropped, unattended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-__all__ = ["Paced", "PacedLatest", "dropped", "no_event"]
+__all__ = ["Paced", "PacedLatest", "no_event"]
 
 T = TypeVar("T")
 
@@ -162,20 +162,6 @@ class PacedLatest(Paced[T]):
 
     def _let_go(self) -> None:
         self._held = ()
-
-
-def dropped(
-    by: str, value: object, instead: str = "pace the events with compact_deltas()"
-) -> InvalidValueError | None:
-    """What is wrong with letting go of the value in favour of a newer one."""
-    if type(value) not in EVENT_TYPES:
-        return None
-    return InvalidValueError(
-        f"{by} would drop a {type(value).__name__}, which the next event does not contain; "
-        f"put scan_deltas() in front of it, or {instead}",
-        field="value",
-        value=value,
-    )
 
 
 def no_event(value: object) -> InvalidValueError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from rxdelta.core import Block, CallIndex, Event, Fold, FrozenDict, Limits, ToolCall
+from rxdelta.core import Block, CallIndex, Event, Fold, FrozenDict, Limits, ToolCall, check_place
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -16,7 +16,7 @@ from rxdelta.core.events import (
     ToolCallDelta,
     ToolUpdate,
 )
-from rxdelta.operators.projections.projection import How, check_place, names_any
+from rxdelta.operators.projections.projection import How, names_any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

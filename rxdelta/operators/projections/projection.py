@@ -9,8 +9,6 @@ from reactivex import Observable, abc
 from rxdelta.core import (
     Event,
     InvalidValueError,
-    LimitExceededError,
-    Limits,
     ProviderError,
     begins_another,
 )
@@ -19,7 +17,6 @@ from rxdelta.core.events import (
     AttemptReset,
     BlockFinish,
     BlockStart,
-    Index,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
@@ -29,7 +26,7 @@ from rxdelta.core.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["How", "Projection", "check_place", "project"]
+__all__ = ["How", "Projection", "project"]
 
 T = TypeVar("T")
 
@@ -126,18 +123,6 @@ class Projection(Generic[T]):
 def _is_block(event: Event) -> bool:
     """Whether the message has a block from here on, if it had none."""
     return isinstance(event, BlockStart) or (isinstance(event, BlockFinish) and event.content is not None)
-
-
-def check_place(index: Index, known: int, limits: Limits) -> None:
-    """Whether a message that has `known` blocks may have one more, with this index.
-
-    Raises:
-        LimitExceededError: It may not.
-    """
-    if isinstance(index, int) and abs(index) >= limits.index:
-        raise LimitExceededError.of("index", limits.index, "the block index")
-    if known >= limits.blocks:
-        raise LimitExceededError.of("blocks", limits.blocks, "the number of blocks in one message")
 
 
 def names_any(fields: Any, names: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rxdelta.core import BlockFold, ContentPart, Event, Limits, freeze
+from rxdelta.core import BlockFold, ContentPart, Event, Limits, check_place, freeze
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -15,7 +15,7 @@ from rxdelta.core.events import (
     ReasoningDelta,
     TextDelta,
 )
-from rxdelta.operators.projections.projection import How, check_place, names_any
+from rxdelta.operators.projections.projection import How, names_any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -27,9 +27,9 @@ from rxdelta.core import (
     RxDeltaError,
     described,
     is_over,
+    refusal,
 )
 from rxdelta.core.events import AttemptReset, StreamError
-from rxdelta.operators.grouping.streams import refusal
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
 from rxdelta.runtime import Outlet, clock, current_session, unattended

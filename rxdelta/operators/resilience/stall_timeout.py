@@ -16,15 +16,8 @@ from reactivex.disposable import (
 )
 
 from rxdelta.core import InvalidValueError, MessageDelta, StallTimeoutError
-from rxdelta.core.events import (
-    EVENT_TYPES,
-    DataDelta,
-    ProviderEvent,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-)
 from rxdelta.runtime import Outlet, check_seconds, clock, current_session, unattended
+from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +30,6 @@ T = TypeVar("T")
 _ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
 _MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
 _LOOKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
-_PINGS = ("ping", "keepalive")
-_PIECES: Mapping[type[Any], str] = {
-    TextDelta: "text",
-    ReasoningDelta: "reasoning",
-    DataDelta: "data",
-    ToolCallDelta: "args",
-}
 
 
 def stall_timeout(
@@ -111,7 +97,7 @@ def stall_timeout(
             observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
             time, owned = clock(scheduler, inherited)
-            watch = _Watch(observer, limits, is_ping or _is_ping, time)
+            watch = _Watch(observer, limits, is_ping or looks_like_ping, time)
             everything = CompositeDisposable(
                 Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, watch.room(), owned
             )
@@ -241,19 +227,3 @@ _SAID = {
     "idle": "nothing came for {:g} seconds (idle)",
     "total": "the stream did not end within {:g} seconds (total)",
 }
-
-
-def _is_ping(value: Any) -> bool:
-    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
-    if kind in EVENT_TYPES:
-        if isinstance(value, ProviderEvent):
-            return value.name in _PINGS
-        field = _PIECES.get(kind)
-        return field is not None and not getattr(value, field)
-    if isinstance(value, (bytes, bytearray)):
-        return all(not line.strip() or line.startswith(b":") for line in value.splitlines())
-    if isinstance(value, Mapping):
-        named: Any = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    else:
-        named = getattr(value, "type", None)
-    return isinstance(named, str) and named in _PINGS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rxdelta.core import DEFAULT_LIMITS, Event, EventsSoFar, Limits
-from rxdelta.operators.grouping.streams import refusal
+from rxdelta.core import DEFAULT_LIMITS, Event, EventsSoFar, Limits, refusal
 from rxdelta.operators.sharing.share import share
 
 if TYPE_CHECKING:

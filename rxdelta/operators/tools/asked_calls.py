@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
-from rxdelta.core import BlockFold, Event, Limits, ToolCall, begins_another, is_mapping
+from rxdelta.core import BlockFold, Event, Limits, ToolCall, begins_another, check_place, is_mapping
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -18,7 +18,6 @@ from rxdelta.core.events import (
     MessageStart,
     ToolCallDelta,
 )
-from rxdelta.operators.projections.projection import check_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ import attrs
 
 from rxdelta.core import MessageDelta
 from rxdelta.core.events import EVENT_TYPES, BlockStart
-from rxdelta.operators.resilience.stall_timeout import _PIECES, _is_ping
+from rxdelta.runtime import PIECES, is_ping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ class Meter:
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
         """The time to the first chunk, if this is it; and since the last one, if there was one."""
-        if _is_ping(value):
+        if is_ping(value):
             return None, None
         event = type(value) in EVENT_TYPES
         letters = _letters(value) if event else 0
@@ -195,7 +195,7 @@ def _letters(event: Any) -> int:
     if kind is BlockStart:
         text = event.content.get("text") or event.content.get("reasoning")
     else:
-        field = _PIECES.get(kind)
+        field = PIECES.get(kind)
         text = None if field is None else getattr(event, field)
     return len(text) if isinstance(text, str) else 0
 

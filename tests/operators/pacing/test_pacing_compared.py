@@ -15,7 +15,7 @@ from support.marbles import BOOM
 
 import rxdelta as rd
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "pacing.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "pacing.md"
 STEADY = range(1, 21)  # a value each tick, then silence, then two values and the end
 LAST, END = 62, 63
 

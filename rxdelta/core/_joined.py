@@ -1,0 +1,48 @@
+"""Neighbouring deltas of one block as one delta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rxdelta.core.events import (
+    DataDelta,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+)
+
+__all__ = ["JOINABLE", "Joined"]
+
+JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
+    TextDelta: ("text", text_delta),
+    ReasoningDelta: ("reasoning", reasoning_delta),
+    ToolCallDelta: ("args", tool_call_delta),
+    DataDelta: ("data", DataDelta),
+}
+"""The deltas that can be joined: the field with the piece, and what makes one of them."""
+
+
+class Joined:
+    """Neighbouring deltas of one block."""
+
+    __slots__ = ("first", "pieces")
+
+    def __init__(self, first: Any, piece: str) -> None:
+        self.first = first
+        self.pieces = [piece]
+
+    def takes(self, delta: Any) -> bool:
+        first = self.first
+        return type(first) is type(delta) and first.index == delta.index and first.choice == delta.choice
+
+    def event(self) -> Event:
+        first: Event = self.first
+        if len(self.pieces) == 1:
+            return first
+        _, make = JOINABLE[type(first)]
+        return make(self.first.index, "".join(self.pieces), choice=self.first.choice)

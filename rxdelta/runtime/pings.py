@@ -1,0 +1,43 @@
+"""Which values bring nothing but that the connection lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rxdelta.core.events import (
+    EVENT_TYPES,
+    DataDelta,
+    ProviderEvent,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+
+__all__ = ["PIECES", "is_ping"]
+
+_PINGS = ("ping", "keepalive")
+
+
+PIECES: Mapping[type[Any], str] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    DataDelta: "data",
+    ToolCallDelta: "args",
+}
+
+
+def is_ping(value: Any) -> bool:
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind in EVENT_TYPES:
+        if isinstance(value, ProviderEvent):
+            return value.name in _PINGS
+        field = PIECES.get(kind)
+        return field is not None and not getattr(value, field)
+    if isinstance(value, (bytes, bytearray)):
+        return all(not line.strip() or line.startswith(b":") for line in value.splitlines())
+    if isinstance(value, Mapping):
+        named: Any = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    else:
+        named = getattr(value, "type", None)
+    return isinstance(named, str) and named in _PINGS
