@@ -20,7 +20,7 @@ OTHER_PYTHONS = [
     for version in nox.project.python_versions(PROJECT)
     if version != f"{sys.version_info.major}.{sys.version_info.minor}"
 ]
-CLIENTS = Path("tests/wire/clients")
+CLIENTS = Path("tests/clients")
 
 
 def group(name: str) -> list[str]:

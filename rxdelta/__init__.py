@@ -1,6 +1,8 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from rxdelta import operators, providers, wire
+from typing import Any
+
+from rxdelta import operators, providers, requests, wire
 from rxdelta.aio import (
     first_value,
     for_each,
@@ -28,7 +30,6 @@ from rxdelta.core import (
     LimitExceededError,
     Limits,
     MalformedChunkError,
-    MarkdownSplitter,
     MergeError,
     Message,
     MessageDelta,
@@ -36,7 +37,6 @@ from rxdelta.core import (
     ProtocolError,
     ProviderError,
     RxDeltaError,
-    StableMarkdown,
     StallTimeoutError,
     StreamInterrupted,
     TokenUsage,
@@ -59,6 +59,7 @@ from rxdelta.operators import (
     MessageStream,
     Outcome,
     Partial,
+    StableMarkdown,
     StreamMetrics,
     ToolProgress,
     compact_deltas,
@@ -101,8 +102,7 @@ from rxdelta.operators import (
     usage_updates,
     validate,
 )
-from rxdelta.providers import from_ag_ui, from_ai_sdk
-from rxdelta.requests import REQUEST_FORMATS, to_request
+from rxdelta.requests import from_ag_ui, from_ai_sdk, to_request
 
 __all__ = [
     "BlockFold",
@@ -123,7 +123,6 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
-    "MarkdownSplitter",
     "MergeError",
     "Message",
     "MessageDelta",
@@ -179,6 +178,7 @@ __all__ = [
     "per_block",
     "providers",
     "reasoning_deltas",
+    "requests",
     "retry_stream",
     "run_tools",
     "scan_deltas",
@@ -207,3 +207,13 @@ __all__ = [
     "validate",
     "wire",
 ]
+
+REQUEST_FORMATS: tuple[str, ...]
+"""The names that `to_request` takes."""
+
+
+def __getattr__(name: str) -> Any:
+    """`REQUEST_FORMATS` when it is first asked for, see `rxdelta.requests`."""
+    if name == "REQUEST_FORMATS":
+        return requests.REQUEST_FORMATS
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,13 +29,13 @@ from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, tha
 from rxdelta.core._joined import JOINABLE, Joined
 from rxdelta.core._lifecycle import Lifecycle
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
-from rxdelta.core._markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.core._merge import merge_delta, merge_deltas
 from rxdelta.core._partial_json import PartialJson
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import refusal
 from rxdelta.core._snapshot import Message, MessageDelta
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
+from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
@@ -56,6 +56,7 @@ __all__ = [
     "Fold",
     "FrozenDict",
     "FrozenList",
+    "GrowingText",
     "IncompleteMessageError",
     "InvalidJson",
     "InvalidToolCallError",
@@ -65,7 +66,6 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
-    "MarkdownSplitter",
     "MergeError",
     "Message",
     "MessageDelta",
@@ -73,7 +73,6 @@ __all__ = [
     "ProtocolError",
     "ProviderError",
     "RxDeltaError",
-    "StableMarkdown",
     "StallTimeoutError",
     "StreamInterrupted",
     "TokenUsage",
@@ -91,14 +90,17 @@ __all__ = [
     "clean_text",
     "described",
     "events",
+    "extend",
     "freeze",
     "is_mapping",
     "is_over",
+    "join_when_read",
     "merge_delta",
     "merge_deltas",
     "parse_json",
     "parse_object",
     "quote",
+    "read_text",
     "real_id",
     "reasoning_delta",
     "redact",

@@ -21,6 +21,7 @@ from rxdelta.operators.pacing.smooth import smooth
 from rxdelta.operators.pacing.throttle_latest import throttle_latest
 from rxdelta.operators.projections.completed_tool_calls import completed_tool_calls
 from rxdelta.operators.projections.json_items import json_items
+from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.operators.projections.partial import Partial
 from rxdelta.operators.projections.partial_arguments import partial_arguments
 from rxdelta.operators.projections.partial_json import partial_json
@@ -44,9 +45,11 @@ from rxdelta.operators.watching.tap_otel import tap_otel
 __all__ = [
     "BlockStream",
     "ChoiceStream",
+    "MarkdownSplitter",
     "MessageStream",
     "Outcome",
     "Partial",
+    "StableMarkdown",
     "StreamMetrics",
     "ToolProgress",
     "compact_deltas",

@@ -1,22 +1,33 @@
-"""Provider chunks → events: one file a wire format, and the framing of bytes into chunks. No I/O."""
+"""Provider chunks → events: a decoder for each wire format, and the framing of bytes into chunks. No I/O."""
 
-from rxdelta.providers._cumulative import Cumulative
-from rxdelta.providers._decoder import Decoder
-from rxdelta.providers._from_ag_ui import from_ag_ui
-from rxdelta.providers._from_ai_sdk import from_ai_sdk
-from rxdelta.providers._ndjson import NdjsonParser
-from rxdelta.providers._registry import FORMATS, decoder, decoder_factory, detect
-from rxdelta.providers._sse import SseParser
+from typing import Any
+
+from rxdelta.formats import registry
+from rxdelta.formats.cumulative import Cumulative
+from rxdelta.formats.decoding import Decoder
+from rxdelta.formats.format import Format
+from rxdelta.framing import NdjsonParser, SseParser
+from rxdelta.providers._registry import decoder, decoder_factory, detect
 
 __all__ = [
     "FORMATS",
     "Cumulative",
     "Decoder",
+    "Format",
     "NdjsonParser",
     "SseParser",
     "decoder",
     "decoder_factory",
     "detect",
-    "from_ag_ui",
-    "from_ai_sdk",
 ]
+
+FORMATS: tuple[str, ...]
+"""The names that `decode` takes."""
+
+
+def __getattr__(name: str) -> Any:
+    """`FORMATS` when it is first asked for: installed formats are looked up then, not at every import."""
+    if name == "FORMATS":
+        globals()[name] = registry.names()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

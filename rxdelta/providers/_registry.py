@@ -1,53 +1,17 @@
-"""Which wire formats there are: one line each. The formats themselves don't know one another."""
+"""A decoder by its format's name, and the format of a stream by its first chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
-from rxdelta.providers import (
-    _ag_ui,
-    _ai_sdk,
-    _anthropic_messages,
-    _bedrock_converse,
-    _cohere,
-    _gemini,
-    _gemini_interactions,
-    _langchain,
-    _mistral,
-    _ollama,
-    _openai_chat,
-    _openai_completions,
-    _openai_responses,
-)
-from rxdelta.providers._cumulative import Cumulative, CumulativeDecoder, check_cumulative
-from rxdelta.providers._decoder import Decoder, as_mapping
-from rxdelta.providers._reasoning_tags import ReasoningTagsDecoder, tag_names
+from rxdelta.formats import registry
+from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
+from rxdelta.formats.decoding import Decoder, as_mapping
+from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 
-__all__ = ["FORMATS", "decoder", "decoder_factory", "detect"]
-
-_FORMATS: Mapping[str, tuple[Callable[..., Decoder], Callable[[Mapping[str, Any]], bool]]] = {
-    "anthropic-messages": (_anthropic_messages.AnthropicMessagesDecoder, _anthropic_messages.recognises),
-    "ag-ui": (_ag_ui.AgUiDecoder, _ag_ui.recognises),
-    "ai-sdk": (_ai_sdk.AiSdkDecoder, _ai_sdk.recognises),
-    "bedrock-converse": (_bedrock_converse.BedrockConverseDecoder, _bedrock_converse.recognises),
-    "gemini": (_gemini.GeminiDecoder, _gemini.recognises),
-    "gemini-interactions": (
-        _gemini_interactions.GeminiInteractionsDecoder,
-        _gemini_interactions.recognises,
-    ),
-    "cohere": (_cohere.CohereDecoder, _cohere.recognises),
-    "langchain": (_langchain.LangChainDecoder, _langchain.recognises),
-    "openai-responses": (_openai_responses.OpenAIResponsesDecoder, _openai_responses.recognises),
-    "ollama": (_ollama.OllamaDecoder, _ollama.recognises),
-    "mistral": (_mistral.MistralDecoder, _mistral.recognises),  # before openai-chat, of which it is a dialect
-    "openai-completions": (_openai_completions.OpenAICompletionsDecoder, _openai_completions.recognises),
-    "openai-chat": (_openai_chat.OpenAIChatDecoder, _openai_chat.recognises),
-}
-
-FORMATS: tuple[str, ...] = tuple(_FORMATS)
-"""The names that `decode` takes."""
+__all__ = ["decoder", "decoder_factory", "detect"]
 
 
 def decoder(
@@ -114,12 +78,12 @@ def decoder_factory(
 
 def _maker(wire_format: str | Callable[..., Decoder]) -> Callable[..., Decoder]:
     if isinstance(wire_format, str):
-        known = _FORMATS.get(wire_format)
+        known = registry.find(wire_format)
         if known is None:
             raise UnknownWireFormatError(
-                f"no wire format is called {wire_format!r}; there are {', '.join(FORMATS)}"
+                f"no wire format is called {wire_format!r}; there are {', '.join(registry.names())}"
             )
-        return known[0]
+        return known.decoder
     if callable(wire_format):
         return wire_format
     raise InvalidValueError.of(
@@ -142,14 +106,14 @@ def detect(chunk: object) -> str:
         fields = as_mapping(chunk, "unknown")
     except MalformedChunkError as error:
         raise UnknownWireFormatError(
-            f"no known wire format begins so (known: {', '.join(FORMATS)}): a chunk is an object, this is {error.found}"
+            f"no known wire format begins so (known: {', '.join(registry.names())}): a chunk is an object, this is {error.found}"
         ) from None
-    for name, (_, recognises) in _FORMATS.items():
-        if recognises(fields):
-            return name
+    for wire_format in registry.formats():
+        if wire_format.recognises(fields):
+            return wire_format.name
     seen = ", ".join(_seen(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or "no fields"
     raise UnknownWireFormatError(
-        f"no known wire format begins so (known: {', '.join(FORMATS)}; seen: {seen})"
+        f"no known wire format begins so (known: {', '.join(registry.names())}; seen: {seen})"
     )
 
 

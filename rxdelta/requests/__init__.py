@@ -1,5 +1,21 @@
-"""Finished messages → what a provider's next request takes: one file a wire format. No I/O."""
+"""A conversation → what a provider's next request takes; a browser's messages → a conversation. No I/O."""
 
-from rxdelta.requests._registry import REQUEST_FORMATS, to_request
+from typing import Any
 
-__all__ = ["REQUEST_FORMATS", "to_request"]
+from rxdelta.formats.ag_ui.messages import from_ag_ui
+from rxdelta.formats.ai_sdk.messages import from_ai_sdk
+from rxdelta.formats.conversation import Native, Turn
+from rxdelta.requests._to_request import request_formats, to_request
+
+__all__ = ["REQUEST_FORMATS", "Native", "Turn", "from_ag_ui", "from_ai_sdk", "to_request"]
+
+REQUEST_FORMATS: tuple[str, ...]
+"""The names that `to_request` takes."""
+
+
+def __getattr__(name: str) -> Any:
+    """`REQUEST_FORMATS` when it is first asked for: installed formats are looked up then, not at every import."""
+    if name == "REQUEST_FORMATS":
+        globals()[name] = request_formats()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

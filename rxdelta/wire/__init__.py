@@ -1,11 +1,16 @@
 """Events → what a front end understands. Encoders without I/O; their operators are `rxdelta.to_…`."""
 
-from rxdelta.wire._ag_ui import AG_UI_HEADERS, AgUiEncoder
-from rxdelta.wire._ai_sdk import AI_SDK_HEADERS, AiSdkEncoder
-from rxdelta.wire._ai_sdk_chunks import AiSdkFrame
-from rxdelta.wire._encoder import MASKED, Encoder, Masked, masked
-from rxdelta.wire._langchain import LANGCHAIN_HEADERS, LangChainEncoder, LangChainFrame, LangChainParams
-from rxdelta.wire._sse import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
+from rxdelta.formats.ag_ui.encoder import AG_UI_HEADERS, AgUiEncoder
+from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
+from rxdelta.formats.ai_sdk.encoder import AI_SDK_HEADERS, AiSdkEncoder
+from rxdelta.formats.encoding import MASKED, Encoder, Masked, masked
+from rxdelta.formats.langchain.encoder import (
+    LANGCHAIN_HEADERS,
+    LangChainEncoder,
+    LangChainFrame,
+    LangChainParams,
+)
+from rxdelta.framing import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
 
 __all__ = [
     "AG_UI_HEADERS",

@@ -1,6 +1,6 @@
 """The rules of AG-UI as its own clients hold them, and what these clients end up with.
 
-Written from the client's `verifyEvents` and `defaultApplyEvents`; `tests/wire/clients/ag_ui.mjs` is the client itself.
+Written from the client's `verifyEvents` and `defaultApplyEvents`; `tests/clients/ag_ui.mjs` is the client itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rules of the AI SDK's UI message stream, and the message that a client makes of one.
 
-Written from the schema and the reading code of `ai` 7; `tests/wire/clients/ai_sdk.mjs` is the client itself.
+Written from the schema and the reading code of `ai` 7; `tests/clients/ai_sdk.mjs` is the client itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The front ends' own clients, in Node: `npm ci` in tests/wire/clients installs them.
+"""The front ends' own clients, in Node: `npm ci` in tests/clients installs them.
 
 Where they are missing their tests are skipped, but in CI that is a failure.
 """
@@ -17,7 +17,7 @@ import pytest
 
 __all__ = ["ask"]
 
-FOLDER = Path(__file__).resolve().parents[1] / "wire" / "clients"
+FOLDER = Path(__file__).resolve().parents[1] / "clients"
 
 
 def ask(script: str, lines: Iterable[Any], *, timeout: float = 120) -> list[Any]:

@@ -34,8 +34,8 @@ def blocks_and_tail(events: Observable[rd.Event], markdown: rd.StableMarkdown) -
     assert_type(events.pipe(rd.stable_blocks(), ops.map(sealed)), Observable[tuple[str, ...]])
     assert_type(markdown.tail, str)
     assert_type(markdown.text, str)
-    assert_type(rd.MarkdownSplitter().feed("a"), rd.StableMarkdown)
-    assert_type(rd.MarkdownSplitter().finish(), rd.StableMarkdown)
+    assert_type(rd.operators.MarkdownSplitter().feed("a"), rd.StableMarkdown)
+    assert_type(rd.operators.MarkdownSplitter().finish(), rd.StableMarkdown)
 
 
 def sealed(markdown: rd.StableMarkdown) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.framing import SseParser
 from rxdelta.operators.edges.records import parse_records
-from rxdelta.providers import SseParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable

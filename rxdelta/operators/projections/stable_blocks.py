@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits, MarkdownSplitter, StableMarkdown
+from rxdelta.core import DEFAULT_LIMITS, Event, Limits
 from rxdelta.core.events import AttemptReset, Index
+from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.operators.projections.projection import Projection
 from rxdelta.operators.projections.prose import Prose
 

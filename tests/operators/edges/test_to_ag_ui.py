@@ -124,7 +124,7 @@ def test_each_subscription_is_a_run_of_its_own() -> None:
 
 
 def test_a_limit_that_is_passed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rxdelta.wire import _ag_ui
+    from rxdelta.formats.ag_ui import encoder as _ag_ui
 
     monkeypatch.setattr(_ag_ui, "DEFAULT_LIMITS", rd.Limits(blocks=1))
     kinds = [kind for _, kind in told("sbxc-e|")]

@@ -1,4 +1,4 @@
-"""`to_langchain_events` as an operator; what it writes is held in tests/wire/test_langchain.py."""
+"""`to_langchain_events` as an operator; what it writes is held in tests/formats/langchain/test_encoder.py."""
 
 from __future__ import annotations
 

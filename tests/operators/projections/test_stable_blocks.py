@@ -23,14 +23,14 @@ from support.replies import REPLIES
 
 import rxdelta as rd
 from rxdelta import events as ev
-from rxdelta.core import _markdown
+from rxdelta.operators.projections import markdown as _markdown
 
 # Where markdown is cut.
 
 
 def cut(text: str, size: int | None = None) -> tuple[str, ...]:
     """The blocks of a text that came in pieces of this size."""
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     size = size or len(text) or 1
     for at in range(0, len(text), size):
         value = splitter.feed(text[at : at + size])
@@ -148,11 +148,11 @@ def test_markdown_is_cut_where_a_block_ends(marked: str, size: int | None) -> No
 def test_a_block_is_sealed_as_soon_as_nothing_to_come_can_change_it(
     text: str, sealed: list[str], tail: str
 ) -> None:
-    assert rd.MarkdownSplitter().feed(text) == rd.StableMarkdown(tuple(sealed), tail)
+    assert rd.operators.MarkdownSplitter().feed(text) == rd.StableMarkdown(tuple(sealed), tail)
 
 
 def test_what_is_fed_after_the_finish_is_a_text_of_its_own() -> None:
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     splitter.feed("```\na")
     assert splitter.finish().sealed == ("```\na",)
     splitter.feed("b\n\nc")
@@ -161,7 +161,7 @@ def test_what_is_fed_after_the_finish_is_a_text_of_its_own() -> None:
 
 
 def test_values_do_not_change_and_behave_like_values() -> None:
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     values = [splitter.feed(piece) for piece in ("a", "\n", "\nb", "c")]
     assert [(value.sealed, value.tail) for value in values] == [
         ((), "a"),
@@ -178,7 +178,7 @@ def test_values_do_not_change_and_behave_like_values() -> None:
 
 
 def test_half_a_surrogate_pair_can_be_encoded() -> None:
-    sealed = rd.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n# a\n").sealed
+    sealed = rd.operators.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n# a\n").sealed
     assert sealed == ("😀 \ufffd\n\n", "# a\n")
 
 
@@ -257,7 +257,7 @@ def test_blank_lines_after_deep_nesting_cost_no_more_than_others() -> None:
 
 
 def test_a_tail_is_joined_only_when_it_is_read() -> None:
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     values = [splitter.feed(piece) for piece in ["```\n", *["x" * 1000] * 100]]
     held = rd.StableMarkdown.__dict__["tail"].fset.__self__  # the slot under the attribute
     assert all(isinstance(held.__get__(value), tuple) for value in values)
@@ -335,7 +335,7 @@ ANY = documents(lines(INDENTS, MARKERS, CONTENTS + BARS)) | st.text("ab \t\n\r>-
 @given(text=ANY, data=st.data())
 def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(0, len(text)), max_size=12).map(sorted))
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     known: tuple[str, ...] = ()
     for start, end in zip([0, *places], [*places, len(text)]):
         value = splitter.feed(text[start:end])
@@ -349,7 +349,7 @@ def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: 
 @steady
 @given(text=ANY, more=ANY)
 def test_what_is_sealed_stays_whatever_comes(text: str, more: str) -> None:
-    splitter = rd.MarkdownSplitter()
+    splitter = rd.operators.MarkdownSplitter()
     sealed = splitter.feed(text).sealed
     splitter.feed(more)
     assert splitter.finish().sealed[: len(sealed)] == sealed

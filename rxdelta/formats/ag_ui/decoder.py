@@ -1,0 +1,594 @@
+"""AG-UI: the runs of an agent, as a front end is sent them.
+
+    run       = RUN_STARTED (text | reasoning | call | TOOL_CALL_RESULT | …)* (RUN_FINISHED | RUN_ERROR)
+    text      = TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT* TEXT_MESSAGE_END
+    reasoning = REASONING_START (REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT* REASONING_MESSAGE_END
+                REASONING_ENCRYPTED_VALUE?)* REASONING_END
+    call      = TOOL_CALL_START TOOL_CALL_ARGS* TOOL_CALL_END REASONING_ENCRYPTED_VALUE?
+
+A run is a message, however many model calls it took: its texts, reasoning and calls are the message's blocks, in
+the order in which they begin, and what its tools gave back is told as their calls' news. Its id is that of the
+first message in it. A text that was closed and goes on is a block of its own.
+
+A `…_CHUNK` stands for start, content and end: one with an id, or the first, begins; the next event of another
+kind or id ends it. THINKING_… is how 0.x called reasoning.
+
+An encrypted value comes behind what it belongs to; therefore an ended block is finished with the event that follows
+and isn't one.
+
+A MESSAGES_SNAPSHOT replaces what was said: it is a reset, followed by those of its messages that are of this run.
+One at the beginning is the history, and passes as it is. Where `to_ag_ui` discards a message because all that holds
+is told again, that is a reset too.
+
+What `to_ag_ui` writes beside the protocol stands as `rxdelta` in the metadata, and is read back.
+"""
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from rxdelta.core import (
+    Event,
+    InvalidJson,
+    InvalidValueError,
+    TokenUsage,
+    ToolResult,
+    events,
+    freeze,
+    is_mapping,
+    parse_json,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+)
+from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, kept, usage_of, word
+
+__all__ = ["AgUiDecoder", "base_of", "facts_of", "fields_of", "recognises"]
+
+Json: TypeAlias = Mapping[str, Any]
+Out: TypeAlias = list[Event]
+
+_FORMAT = "ag-ui"
+_OURS = "rxdelta"
+_READ = Fields(_FORMAT)
+_numbered = re.compile(r"~\d+\Z")
+
+
+class AgUiDecoder:
+    """Events of an agent's runs in, events of the chat stream protocol out.
+
+    Example:
+        >>> decoder = AgUiDecoder()
+        >>> chunks = [
+        ...     {"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"},
+        ...     {"type": "TEXT_MESSAGE_START", "messageId": "m1", "role": "assistant"},
+        ...     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m1", "delta": "Hi"},
+        ... ]
+        >>> [event.event for chunk in chunks for event in decoder.decode(chunk)]
+        ['message-start', 'content-block-start', 'content-block-delta']
+    """
+
+    def __init__(self) -> None:
+        self._run = _Run()
+        self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
+        self._over = False
+
+    def decode(self, chunk: object, /) -> Sequence[Event]:
+        """The events of one chunk: a mapping, or an event of the package `ag-ui-protocol`.
+
+        Raises:
+            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+
+        Example:
+            >>> AgUiDecoder().decode({"type": "RUN_ERROR", "message": "Oops"})
+            [StreamError(message='Oops', type=None, code=None, choice=0)]
+        """
+        if self._over:
+            return ()
+        fields = as_mapping(chunk, _FORMAT)
+        kind = fields.get("type")
+        if not isinstance(kind, str):
+            raise _READ.fail("type", "the type of an event", kind)
+        out, run = self._out, self._run
+        read = _EVENTS.get(kind)
+        if kind == "RUN_STARTED" and run.finished:
+            run = self._run = _Run()
+        elif run.finished and kind != "RUN_ERROR":
+            read = None
+        if read not in _BEHIND:
+            run.release(out)
+        if kind not in _CHUNKS:
+            run.end_chunks(out, None)
+        if read is None:
+            run.pass_on(out, fields, kind)
+        else:
+            read(run, out, fields)
+        self._over = run.broken
+        self._out = []
+        return out
+
+    def close(self) -> Sequence[Event]:
+        """End of input. A run that wasn't finished was cut off; what had ended by then is finished."""
+        out, self._out = self._out, []
+        if not self._over:
+            self._run.end_chunks(out, None)
+            self._run.release(out)
+        self._over = True
+        return out
+
+
+class _Run:
+    """One run."""
+
+    def __init__(self) -> None:
+        self.finished = self.broken = False
+        self._started = False
+        self._metadata: dict[str, Any] = {}
+        self._attempt = 0
+        self._next = 0
+        self._open: dict[tuple[str, str], _Block] = {}
+        self._ended: dict[tuple[str, str], _Block] = {}  # whose encrypted value may follow
+        self._foreign: set[str] = set()  # messages that aren't the agent's
+        self._known: set[str] = set()  # ids of this run's messages
+        self._unanswered: dict[str, None] = {}
+        self._chunk: tuple[str, str] | None = None  # what the chunks are of
+
+    # The run.
+
+    def run_started(self, _out: Out, event: Json) -> None:
+        for name, own in (("threadId", "thread_id"), ("runId", "run_id")):
+            if said := _READ.text_of(event, name, ""):
+                self._metadata[own] = said
+
+    def run_finished(self, out: Out, event: Json) -> None:
+        self._begin(out, "")
+        usage = self._usage(event)
+        outcome = _READ.mapping(event.get("outcome"), "outcome")
+        for block in [*self._open.values()]:
+            self._finish(out, block)
+        self.finished = True
+        facts = facts_of(event)
+        if outcome.get("type") == "cancelled" or facts.get("interrupted") is True:
+            if usage is not None:
+                out.append(events.UsageUpdate(usage))
+            out.append(events.MessageInterrupted())
+            return
+        reason, said = word(facts.get("finish_reason")), word(facts.get("provider_finish_reason"))
+        if reason is None:
+            pending = outcome.get("pendingToolCallIds") or self._unanswered
+            reason = "tool_use" if pending else "stop"
+            said = "interrupt" if outcome.get("type") == "interrupt" else said
+        metadata = kept(
+            {
+                name: value
+                for name, value in (
+                    ("result", event.get("result")),
+                    ("interrupts", outcome.get("interrupts")),
+                    ("model", _model(event)),
+                )
+                if value not in NOTHING
+            }
+        )
+        out.append(events.MessageFinish(reason, said, usage, metadata))
+
+    def run_error(self, out: Out, event: Json) -> None:
+        usage = self._usage(event)
+        if usage is not None and self._started and not self.finished:
+            out.append(events.UsageUpdate(usage))
+        said = _READ.text_of(event, "message", "") or "unknown error"
+        out.append(events.StreamError(said, None, word(event.get("code"))))
+        self.finished = self.broken = True
+
+    def _usage(self, event: Json) -> TokenUsage | None:
+        """The run's usage. A single entry is as its provider's, several are added up."""
+        entries = [
+            _READ.mapping(one, f"usage[{place}]")
+            for place, one in enumerate(_READ.items(event.get("usage"), "usage"))
+        ]
+        if not entries:
+            return None
+        counts = [_sum(one.get(name) for one in entries) for name in ("inputTokens", "outputTokens")]
+        return usage_of(entries[0] if len(entries) == 1 else {"usage": entries}, *counts)
+
+    def _begin(self, out: Out, own_id: str) -> None:
+        self._known.add(own_id)
+        if not self._started:
+            self._started = True
+            out.append(events.MessageStart(base_of(own_id) or None, metadata=kept(self._metadata)))
+
+    def pass_on(self, out: Out, event: Json, kind: str) -> None:
+        name = kind if type(kind) is str else str.__str__(kind)
+        out.append(events.ProviderEvent(_FORMAT, name, kept(event)))
+
+    # Texts and reasoning.
+
+    def text_start(self, out: Out, event: Json) -> None:
+        own_id = _READ.text_of(event, "messageId", "")
+        if _READ.text_of(event, "role", "") not in ("", "assistant"):
+            self._foreign.add(own_id)
+            self.pass_on(out, event, "TEXT_MESSAGE_START")
+            return
+        kind = "refusal" if facts_of(event).get("type") == "refusal" else "text"
+        self._prose(out, "text", own_id, kind)
+
+    def text_content(self, out: Out, event: Json) -> None:
+        own_id, piece = _READ.text_of(event, "messageId", ""), _READ.text_of(event, "delta", "")
+        if own_id in self._foreign:
+            self.pass_on(out, event, "TEXT_MESSAGE_CONTENT")
+        elif piece:
+            out.append(text_delta(self._prose(out, "text", own_id, "text").index, piece))
+
+    def text_end(self, out: Out, event: Json) -> None:
+        own_id = _READ.text_of(event, "messageId", "")
+        if own_id in self._foreign:
+            self._foreign.discard(own_id)
+            self.pass_on(out, event, "TEXT_MESSAGE_END")
+        else:
+            self._end(out, ("text", own_id), facts_of(event))
+
+    def span(self, _out: Out, _event: Json) -> None:
+        """Its messages say all that there is."""
+
+    def reasoning_start(self, out: Out, event: Json) -> None:
+        self._prose(out, "reasoning", self._thought_id(event), "reasoning")
+
+    def reasoning_content(self, out: Out, event: Json) -> None:
+        piece = _READ.text_of(event, "delta", "")
+        if piece:
+            block = self._prose(out, "reasoning", self._thought_id(event), "reasoning")
+            out.append(reasoning_delta(block.index, piece))
+
+    def reasoning_end(self, out: Out, event: Json) -> None:
+        self._end(out, ("reasoning", self._thought_id(event)), facts_of(event))
+
+    @staticmethod
+    def _thought_id(event: Json) -> str:
+        return _READ.text_of(event, "messageId", "")
+
+    def _prose(self, out: Out, space: str, own_id: str, kind: str) -> _Block:
+        block = self._open.get((space, own_id))
+        if block is None:
+            block = self._start(out, (space, own_id), own_id, {"type": kind, kind: ""})
+        return block
+
+    # Calls.
+
+    def call_start(self, out: Out, event: Json) -> None:
+        own_id, name = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "toolCallName", "")
+        if ("call", own_id) in self._open:
+            return
+        parent = _READ.text_of(event, "parentMessageId", "")
+        kind = "server_tool_call" if facts_of(event).get("type") == "server_tool_call" else "tool_call"
+        if kind == "tool_call":
+            self._unanswered[own_id] = None
+        content = {"type": f"{kind}_chunk", "id": own_id, "name": name, "args": ""}
+        self._start(out, ("call", own_id), parent or own_id, content)
+
+    def call_args(self, out: Out, event: Json) -> None:
+        own_id, piece = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "delta", "")
+        block = self._open.get(("call", own_id))
+        if block is None:
+            self.pass_on(out, event, "TOOL_CALL_ARGS")
+        elif piece:
+            out.append(tool_call_delta(block.index, piece))
+
+    def call_end(self, out: Out, event: Json) -> None:
+        self._end(out, ("call", _READ.text_of(event, "toolCallId", "")), facts_of(event))
+
+    def call_result(self, out: Out, event: Json) -> None:
+        own_id = _READ.text_of(event, "toolCallId", "")
+        self._result(out, own_id, event.get("content"), facts_of(event))
+        self._known.add(_READ.text_of(event, "messageId", ""))
+
+    def _result(self, out: Out, own_id: str, content: Any, facts: Json) -> None:
+        self._unanswered.pop(own_id, None)
+        if facts.get("unrun"):
+            return  # said for clients only, lest they run it
+        if facts.get("json") and isinstance(content, str):
+            with suppress(InvalidJson):
+                content = parse_json(content)
+        own = facts.get("block")
+        if is_mapping(own):
+            output = {} if content in (None, "") else {"output": content}
+            self._whole(out, "", {**own, "type": "server_tool_result", "tool_call_id": own_id, **output})
+            return
+        failed = facts.get("is_error") is True
+        result = ToolResult(own_id or None, freeze(content, lenient=True), failed)
+        self._begin(out, "")
+        out.append(events.ToolUpdate(own_id, "failed" if failed else "completed", None, result))
+
+    def encrypted(self, out: Out, event: Json) -> None:
+        own_id, value = _READ.text_of(event, "entityId", ""), _READ.text_of(event, "encryptedValue", "")
+        spaces = ("call",) if event.get("subtype") == "tool-call" else ("reasoning", "text")
+        for space in spaces:
+            block = self._ended.get((space, own_id)) or self._open.get((space, own_id))
+            if block is not None and value:
+                out.append(events.BlockDelta(block.index, {block.hidden: value}))
+                return
+        self.pass_on(out, event, "REASONING_ENCRYPTED_VALUE")
+
+    # All else.
+
+    def custom(self, out: Out, event: Json) -> None:
+        value = event.get("value")
+        if event.get("name") == f"{_OURS}.tool-update" and is_mapping(value):
+            try:
+                out.append(events.from_dict({**value, "event": "tool-update"}))
+                return
+            except InvalidValueError:
+                pass
+        self.pass_on(out, event, "CUSTOM")
+
+    def activity(self, out: Out, event: Json) -> None:
+        kind, content = event.get("activityType"), event.get("content")
+        if kind == f"{_OURS}.discarded":
+            again = is_mapping(content) and content.get("again") is True
+            if again and _READ.text_of(event, "messageId", "") in self._known:
+                self._reset(out)
+            return
+        if isinstance(kind, str) and kind.startswith(f"{_OURS}.") and is_mapping(content):
+            self._whole(out, _READ.text_of(event, "messageId", ""), content)
+        else:
+            self.pass_on(out, event, "ACTIVITY_SNAPSHOT")
+
+    def raw(self, out: Out, event: Json) -> None:
+        whole, source = event.get("event"), event.get("source")
+        ours = is_mapping(whole) and whole.keys() == {"name", "payload"} and isinstance(whole["name"], str)
+        if ours and is_mapping(whole) and is_mapping(whole["payload"]):
+            out.append(events.ProviderEvent(word(source) or "", whole["name"], kept(whole["payload"])))
+        else:
+            self.pass_on(out, event, "RAW")
+
+    def snapshot(self, out: Out, event: Json) -> None:
+        messages = [
+            _READ.mapping(one, f"messages[{place}]")
+            for place, one in enumerate(_READ.items(event.get("messages"), "messages"))
+        ]
+        if not self._started:
+            self.pass_on(out, event, "MESSAGES_SNAPSHOT")
+            return
+        still_open, known = set(self._open), self._known
+        self._reset(out)
+        for place, message in enumerate(messages):
+            own_id = _READ.text_of(message, "id", f"messages[{place}]")
+            if own_id in known:
+                self._message(out, own_id, message, still_open, f"messages[{place}]")
+
+    def _reset(self, out: Out) -> None:
+        self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
+        self._started, self._next = False, 0
+        self._attempt += 1
+        out.append(events.AttemptReset(self._attempt))
+
+    def _message(
+        self, out: Out, own_id: str, message: Json, still_open: set[tuple[str, str]], path: str
+    ) -> None:
+        role, content, facts = message.get("role"), message.get("content"), facts_of(message)
+        secret = word(message.get("encryptedValue"))
+        if role == "tool":
+            self._result(out, _READ.text_of(message, "toolCallId", path), content, facts)
+            self._known.add(own_id)
+        elif role == "activity":
+            self.activity(out, {**message, "messageId": own_id})
+        elif role in ("assistant", "reasoning"):
+            text = content if isinstance(content, str) else ""
+            space = "text" if role == "assistant" else "reasoning"
+            if text or secret or (facts and not message.get("toolCalls")):
+                block = self._start(out, (space, own_id), own_id, {"type": space, space: text})
+                if (space, own_id) not in still_open:
+                    self._end(out, (space, own_id), facts)
+                    if secret:
+                        out.append(events.BlockDelta(block.index, {block.hidden: secret}))
+                    self.release(out)
+            for n, found in enumerate(_READ.items(message.get("toolCalls"), f"{path}.toolCalls")):
+                self._call(out, own_id, _READ.mapping(found, f"{path}.toolCalls[{n}]"), still_open, path)
+
+    def _call(self, out: Out, parent: str, call: Json, still_open: set[tuple[str, str]], path: str) -> None:
+        function = _READ.mapping(call.get("function"), f"{path}.toolCalls.function")
+        own_id, facts = _READ.text_of(call, "id", f"{path}.toolCalls"), facts_of(call)
+        start = {"toolCallId": own_id, "toolCallName": function.get("name"), "parentMessageId": parent}
+        self.call_start(out, {**start, "metadata": call.get("metadata")})
+        self.call_args(out, {"toolCallId": own_id, "delta": function.get("arguments")})
+        if ("call", own_id) not in still_open:
+            self._end(out, ("call", own_id), facts)
+            secret, block = word(call.get("encryptedValue")), self._ended.get(("call", own_id))
+            if secret and block is not None:
+                out.append(events.BlockDelta(block.index, {block.hidden: secret}))
+            self.release(out)
+
+    # Chunks.
+
+    def text_chunk(self, out: Out, event: Json) -> None:
+        self._of_chunks(out, "text", event, "messageId", self.text_start, self.text_content)
+
+    def reasoning_chunk(self, out: Out, event: Json) -> None:
+        self._of_chunks(out, "reasoning", event, "messageId", self.reasoning_start, self.reasoning_content)
+
+    def call_chunk(self, out: Out, event: Json) -> None:
+        self._of_chunks(out, "call", event, "toolCallId", self.call_start, self.call_args)
+
+    def _of_chunks(
+        self,
+        out: Out,
+        space: str,
+        event: Json,
+        name: str,
+        start: Callable[[Out, Json], None],
+        grow: Callable[[Out, Json], None],
+    ) -> None:
+        own_id = _READ.text_of(event, name, "")
+        if not own_id and self._chunk is not None and self._chunk[0] == space:
+            own_id = self._chunk[1]
+        if self._chunk != (space, own_id):
+            self.end_chunks(out, None)
+            start(out, {**event, name: own_id})
+            self._chunk = (space, own_id)
+        grow(out, {**event, name: own_id})
+
+    def end_chunks(self, out: Out, _event: Json | None) -> None:
+        chunk, self._chunk = self._chunk, None
+        if chunk is not None:
+            self._foreign.discard(chunk[1])
+            self._end(out, chunk, {})
+            self.release(out)
+
+    # Blocks.
+
+    def _start(self, out: Out, key: tuple[str, str], message_id: str, content: Json) -> _Block:
+        self._begin(out, message_id)
+        block = self._open[key] = _Block(key, self._next)
+        self._next += 1
+        out.append(events.BlockStart(block.index, content))
+        return block
+
+    def _whole(self, out: Out, own_id: str, content: Json) -> None:
+        self._begin(out, own_id)
+        out.append(events.BlockStart(self._next, content))
+        out.append(events.BlockFinish(self._next))
+        self._next += 1
+
+    def _end(self, out: Out, key: tuple[str, str], facts: Json) -> None:
+        block = self._open.get(key)
+        if block is None:
+            return
+        self._ended[key] = block
+        fields = fields_of(key[0], facts)
+        if key[0] == "reasoning":
+            block.hidden = word(facts.get("encrypted")) or block.hidden
+        if key[0] == "call" and facts.get("type") == "invalid_tool_call":
+            block.error = word(facts.get("error")) or "marked invalid by its source"
+        if fields:
+            out.append(events.BlockDelta(block.index, fields))
+
+    def release(self, out: Out) -> None:
+        """Finish what has ended."""
+        ended, self._ended = self._ended, {}
+        for block in ended.values():
+            self._finish(out, block)
+
+    def _finish(self, out: Out, block: _Block) -> None:
+        self._open.pop(block.key, None)
+        content = None if block.error is None else {"type": "invalid_tool_call", "error": block.error}
+        if content is not None:
+            self._unanswered.pop(block.key[1], None)
+        out.append(events.BlockFinish(block.index, content))
+
+
+class _Block:
+    """A block that has started."""
+
+    __slots__ = ("error", "hidden", "index", "key")
+
+    def __init__(self, key: tuple[str, str], index: int) -> None:
+        self.key, self.index = key, index
+        self.error: str | None = None  # what is wrong with a call
+        self.hidden = "signature"  # the name of what is encrypted
+
+
+def recognises(chunk: Json) -> bool:
+    """Whether a stream of this format begins with this chunk.
+
+    Example:
+        >>> recognises({"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"})
+        True
+        >>> recognises({"type": "response.created"})
+        False
+    """
+    kind = chunk.get("type")
+    return isinstance(kind, str) and (kind in _EVENTS or kind in _OTHERS)
+
+
+def base_of(id: str) -> str:
+    """The id of the reply that a message is of: `to_ag_ui` numbers those that one reply becomes."""
+    return _numbered.sub("", id)
+
+
+def facts_of(source: Json) -> Json:
+    """What `to_ag_ui` adds to the protocol."""
+    metadata = source.get("metadata")
+    facts = metadata.get(_OURS) if is_mapping(metadata) else None
+    return facts if is_mapping(facts) else {}
+
+
+def fields_of(space: str, facts: Json) -> dict[str, Any]:
+    """The fields of a block that are beside its text. Of several parts, all of them together."""
+    if space != "text":
+        found = facts.get("metadata" if space == "call" else "options")
+        return kept(found) if is_mapping(found) else {}
+    fields: dict[str, Any] = {}
+    citations: list[Any] = []
+    parts = facts.get("parts")
+    for part in parts if isinstance(parts, (list, tuple)) else ():
+        if not is_mapping(part):
+            continue
+        if is_mapping(options := part.get("options")):
+            fields |= kept(options)
+        if isinstance(more := part.get("citations"), (list, tuple)):
+            citations += [kept(one) for one in more if is_mapping(one)]
+    return fields | ({"citations": citations} if citations else {})
+
+
+def _sum(counts: Any) -> int | None:
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
+    return sum(known) if known else None
+
+
+def _model(event: Json) -> str | None:
+    """The model, where it was one."""
+    usage = event.get("usage")
+    names = {word(one.get("model")) for one in usage if is_mapping(one)} if isinstance(usage, list) else set()
+    return names.pop() if len(names) == 1 else None
+
+
+# The format, as on the protocol's page.
+
+_EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
+    "RUN_STARTED": _Run.run_started,
+    "RUN_FINISHED": _Run.run_finished,
+    "RUN_ERROR": _Run.run_error,
+    "TEXT_MESSAGE_START": _Run.text_start,
+    "TEXT_MESSAGE_CONTENT": _Run.text_content,
+    "TEXT_MESSAGE_END": _Run.text_end,
+    "TEXT_MESSAGE_CHUNK": _Run.text_chunk,
+    "REASONING_START": _Run.span,
+    "REASONING_END": _Run.span,
+    "REASONING_MESSAGE_START": _Run.reasoning_start,
+    "REASONING_MESSAGE_CONTENT": _Run.reasoning_content,
+    "REASONING_MESSAGE_END": _Run.reasoning_end,
+    "REASONING_MESSAGE_CHUNK": _Run.reasoning_chunk,
+    "REASONING_ENCRYPTED_VALUE": _Run.encrypted,
+    "THINKING_START": _Run.span,
+    "THINKING_END": _Run.span,
+    "THINKING_TEXT_MESSAGE_START": _Run.reasoning_start,
+    "THINKING_TEXT_MESSAGE_CONTENT": _Run.reasoning_content,
+    "THINKING_TEXT_MESSAGE_END": _Run.reasoning_end,
+    "TOOL_CALL_START": _Run.call_start,
+    "TOOL_CALL_ARGS": _Run.call_args,
+    "TOOL_CALL_END": _Run.call_end,
+    "TOOL_CALL_CHUNK": _Run.call_chunk,
+    "TOOL_CALL_RESULT": _Run.call_result,
+    "MESSAGES_SNAPSHOT": _Run.snapshot,
+    "ACTIVITY_SNAPSHOT": _Run.activity,
+    "CUSTOM": _Run.custom,
+    "RAW": _Run.raw,
+}
+_OTHERS = frozenset(
+    [
+        "ACTIVITY_DELTA",
+        "STATE_DELTA",
+        "STATE_SNAPSHOT",
+        "STEP_FINISHED",
+        "STEP_STARTED",
+        "SUBAGENT_ERROR",
+        "SUBAGENT_FINISHED",
+        "SUBAGENT_STARTED",
+    ]
+)
+_CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
+_BEHIND = (_Run.encrypted,)

@@ -1,0 +1,11 @@
+"""Anthropic's Messages API."""
+
+from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder, recognises
+from rxdelta.formats.anthropic_messages.request import request
+from rxdelta.formats.format import Format
+
+__all__ = ["FORMAT"]
+
+FORMAT = Format(
+    name="anthropic-messages", decoder=AnthropicMessagesDecoder, recognises=recognises, request=request
+)

@@ -1,0 +1,160 @@
+"""A conversation as `system` and `messages` of the Anthropic Messages API.
+
+    message   = user | assistant, whose content is a list of blocks
+    assistant = text | thinking | redacted_thinking | tool_use | the provider's own calls and their results | …
+    user      = tool_result* (text | image | document)*
+
+Blocks keep their order: the API checks that signed thinking stands where it stood. Reasoning without a signature
+isn't Anthropic's, and an empty text is refused, so both are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.media import medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "anthropic-messages"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    system: list[Json] = []
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+        elif turn.role == "system":
+            system += [_asked(part, turn.role) for part in turn.parts]
+        elif turn.role == "user":
+            messages.append({"role": "user", "content": [_asked(part, turn.role) for part in turn.parts]})
+        elif said := [written for block in turn.blocks if (written := _said(block)) is not None]:
+            messages.append({"role": "assistant", "content": said})
+        if not isinstance(turn, Mapping) and turn.results:
+            messages.append({"role": "user", "content": [_result(result) for result in turn.results]})
+    return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def _asked(part: ContentPart, role: str) -> Json:
+    options: Json = thaw(part.options)
+    if part.type == "text":
+        return {"type": "text", "text": part.text or "", **_also(options, "cache_control")}
+    medium = medium_of(part)
+    if medium is None and part.type == "unsupported":
+        return options
+    if medium is None or medium.kind not in ("image", "file"):
+        raise refuse(_FORMAT, part, role)
+    if medium.url is not None:
+        source: Json = {"type": "url", "url": medium.url}
+    elif medium.file_id is not None:
+        source = {"type": "file", "file_id": medium.file_id}
+    else:
+        source = {"type": "base64", "media_type": medium.mime_type, "data": medium.data or ""}
+    kind = "image" if medium.kind == "image" else "document"
+    return {
+        "type": kind,
+        "source": source,
+        **_also(options, "cache_control", "title", "context", "citations"),
+    }
+
+
+def _said(block: ContentPart | ToolCall) -> Json | None:
+    if isinstance(block, ToolCall):
+        return _call(block)
+    options: Json = thaw(block.options)
+    if block.type == "text" and block.text:
+        citations = [
+            thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _CITATIONS
+        ]
+        return {"type": "text", "text": block.text, **({"citations": citations} if citations else {})}
+    if block.type == "refusal" and block.text:
+        return {"type": "text", "text": block.text}
+    if block.type == "reasoning" and options.get("redacted") and "data" in options:
+        return {"type": "redacted_thinking", "data": options["data"]}
+    if block.type == "reasoning" and options.get("signature"):
+        return {"type": "thinking", "thinking": block.text or "", "signature": options["signature"]}
+    kind = options.get("provider_type")
+    if block.type == "server_tool_result" and isinstance(kind, str) and kind.endswith("_tool_result"):
+        return {
+            "type": kind,
+            "tool_use_id": options.get("tool_call_id"),
+            "content": options.get("output"),
+            **{name: value for name, value in options.items() if name not in _OF_A_RESULT},
+        }
+    return options if block.type == "unsupported" and options.get("type") in _BLOCKS else None
+
+
+def _call(call: ToolCall) -> Json | None:
+    metadata = thaw(call.metadata)
+    kind = metadata.get("provider_type", "tool_use")
+    if call.type == "server_tool_call" and not _is_its_own(call, kind):
+        return None
+    own = {name: value for name, value in metadata.items() if name in _OF_A_CALL}
+    caller = own.get("caller")
+    if not isinstance(caller, dict) or not str(caller.get("type")).startswith(("direct", "code_execution")):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        own.pop("caller", None)  # OpenAI calls something else so
+    kind = kind if kind in _ITS_OWN else "tool_use"
+    return {
+        "type": kind,
+        "id": _id(call.call_id),
+        "name": call.name or "invalid",
+        "input": arguments_of(call),
+        **own,
+    }
+
+
+def _is_its_own(call: ToolCall, kind: object) -> bool:
+    """Bedrock has the same name for its models' tools, but no such ids."""
+    return kind == "mcp_tool_use" or (
+        kind == "server_tool_use" and (call.call_id or "").startswith("srvtoolu_")
+    )
+
+
+def _result(result: ToolResult) -> Json:
+    failed = {"is_error": True} if result.is_error else {}
+    return {
+        "type": "tool_result",
+        "tool_use_id": _id(result.call_id),
+        "content": result_text(result),
+        **failed,
+    }
+
+
+def _id(call_id: str | None) -> str:
+    """An id of another provider's may hold what this one refuses."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
+
+
+def _also(options: Json, *names: str) -> Json:
+    return {name: options[name] for name in names if name in options}
+
+
+_ITS_OWN = ("server_tool_use", "mcp_tool_use")
+_OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
+_OF_A_RESULT = frozenset(["provider_type", "tool_call_id", "output", "status"])
+
+# What the API takes back, so that nothing of another provider's is sent.
+_CITATIONS = (
+    "char_location",
+    "page_location",
+    "content_block_location",
+    "web_search_result_location",
+    "search_result_location",
+)
+_BLOCKS = (
+    "compaction",
+    "container_upload",
+    "document",
+    "fallback",
+    "image",
+    "mcp_tool_listing",
+    "search_result",
+    "tool_addition",
+    "tool_removal",
+)

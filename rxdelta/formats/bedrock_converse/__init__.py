@@ -1,0 +1,11 @@
+"""Amazon Bedrock's Converse API."""
+
+from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder, recognises
+from rxdelta.formats.bedrock_converse.request import request
+from rxdelta.formats.format import Format
+
+__all__ = ["FORMAT"]
+
+FORMAT = Format(
+    name="bedrock-converse", decoder=BedrockConverseDecoder, recognises=recognises, request=request
+)

@@ -1,0 +1,309 @@
+"""A conversation as `system` and `messages` of Amazon Bedrock's Converse and ConverseStream.
+
+    message   = user | assistant, by turns, whose content is a list of blocks
+    assistant = text | citationsContent | reasoningContent | toolUse | toolResult, of the provider's own tools
+    user      = toolResult* (text | image | document | video | audio)*
+
+Bytes are bytes, as boto3 takes them: of media and of encrypted reasoning. All else is JSON.
+
+Blocks keep their order. Two messages of one role in a row are refused, so they are written as one, and so is a text
+of nothing but space: it is put to the text beside it, or left out. Reasoning without a signature is refused even by
+the models that gave it, and a message that is nothing but reasoning too; they are left out. What a model drew or
+spoke has no place, since media may only be a person's. A call of the provider's own tool goes back with its result.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.media import Medium, medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "bedrock-converse"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    system: list[Json] = []
+    messages: list[Json] = []
+    ours: Json | None = None  # the last message, if it may go on
+
+    def say(role: str, blocks: list[Json]) -> None:
+        nonlocal ours
+        if blocks and ours is not None and ours["role"] == role:
+            ours["content"] += blocks
+        elif blocks:
+            ours = {"role": role, "content": blocks}
+            messages.append(ours)
+
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            ours = None
+            continue
+        if turn.role == "system":
+            system += _without_blanks([_instruction(part) for part in turn.parts])
+        elif turn.role == "user":
+            say("user", _without_blanks([_asked(part) for part in turn.parts]))
+        elif turn.role == "assistant":
+            say("assistant", _said(turn))
+        say("user", [{"toolResult": _result(result)} for result in turn.results])
+    return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+# What people say.
+
+
+def _instruction(part: ContentPart) -> Json:
+    if part.type == "text":
+        return {"text": part.text or ""}
+    if part.type == "unsupported":
+        return thaw(part.options)  # type: ignore[no-any-return]
+    raise refuse(_FORMAT, part, "system")
+
+
+def _asked(part: ContentPart) -> Json:
+    if part.type == "text":
+        return {"text": part.text or ""}
+    if part.type == "unsupported":
+        return thaw(part.options)  # type: ignore[no-any-return]
+    medium = medium_of(part)
+    name = "document" if medium is not None and medium.kind == "file" else part.type.removesuffix("_url")
+    formatted = None if medium is None else _format(medium)
+    source = None if medium is None else _source(medium)
+    if medium is None or formatted is None or source is None:
+        raise refuse(_FORMAT, part, "user")
+    if name != "document":
+        return {name: {"format": formatted, "source": source}}
+    more = {key: medium.options[key] for key in ("context", "citations") if key in medium.options}
+    return {name: {"format": formatted, "name": _document_name(medium), "source": source, **more}}
+
+
+def _format(medium: Medium) -> str | None:
+    said = medium.options.get("format")
+    return said if isinstance(said, str) else _FORMATS[medium.kind].get(medium.mime_type.partition(";")[0])
+
+
+def _source(medium: Medium) -> Json | None:
+    """Where it is: here or in S3, the only addresses that Bedrock fetches from."""
+    found = medium.options.get("source")
+    if isinstance(found, dict):
+        return found  # pyright: ignore[reportUnknownVariableType]
+    if medium.url is not None and medium.url.startswith("s3://"):
+        owner = medium.options.get("bucket_owner")
+        return {"s3Location": {"uri": medium.url, **({"bucketOwner": owner} if owner else {})}}
+    data = None if medium.data is None else _bytes(medium.data)
+    return {"bytes": data} if data else None
+
+
+def _document_name(medium: Medium) -> str:
+    """A document must have a name, in which not even a full stop is allowed."""
+    said = medium.options.get("name") or medium.options.get("filename") or medium.options.get("title")
+    name = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s()\[\]-]", "-", said)) if isinstance(said, str) else ""
+    return name.strip()[:200] or "document"
+
+
+# What the model said.
+
+
+def _said(turn: Turn) -> list[Json]:
+    own = _own_tools(turn)
+    blocks: list[Json] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolCall):
+            if block.type != "server_tool_call":
+                blocks.append({"toolUse": _call(block)})
+            elif block.call_id in own:
+                kind = block.metadata.get("provider_type")
+                blocks.append({"toolUse": {**_call(block), "type": kind}})
+        elif block.type == "server_tool_result":
+            if block.options.get("tool_call_id") in own:
+                blocks.append({"toolResult": _own_result(block)})
+        elif (written := _part(block)) is not None:
+            blocks.append(written)
+    blocks = _without_blanks(blocks)
+    return [] if all("reasoningContent" in block for block in blocks) else blocks
+
+
+def _part(part: ContentPart) -> Json | None:
+    if part.type == "text":
+        citations = [cited for one in part.citations if (cited := _citation(one.raw)) is not None]
+        if citations:
+            content = {"content": [{"text": part.text}]} if (part.text or "").strip() else {}
+            return {"citationsContent": {**content, "citations": citations}}
+        return {"text": part.text or ""}
+    if part.type == "refusal":
+        return {"text": part.text or ""}
+    if part.type == "reasoning":
+        return _reasoning(part)
+    if part.type == "unsupported" and len(part.options) == 1 and not _GOES_BACK.isdisjoint(part.options):
+        return thaw(part.options)  # type: ignore[no-any-return]
+    return None
+
+
+def _reasoning(part: ContentPart) -> Json | None:
+    signature, data = part.options.get("signature"), part.options.get("data")
+    if part.options.get("redacted"):
+        redacted = _bytes(data) if isinstance(data, str) else None
+        return {"reasoningContent": {"redactedContent": redacted}} if redacted else None
+    if not isinstance(signature, str) or not signature:
+        return None
+    return {"reasoningContent": {"reasoningText": {"text": part.text or "", "signature": signature}}}
+
+
+def _citation(raw: Mapping[str, Any]) -> Json | None:
+    """A citation as it came, if it came from here."""
+    found: Json = {name: thaw(raw[name]) for name in _OF_A_CITATION if name in raw}
+    location, content = found.get("location"), found.get("sourceContent")
+    if location is not None and not (
+        is_mapping(location) and len(location) == 1 and _LOCATIONS.issuperset(location)
+    ):
+        return None
+    if content is not None and not (isinstance(content, list) and all(map(is_mapping, content))):  # pyright: ignore[reportUnknownArgumentType]
+        return None
+    return found if location or content else None
+
+
+def _call(call: ToolCall) -> Json:
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name or "")[:64] or "invalid"
+    return {"toolUseId": _id(call.call_id), "name": name, "input": arguments_of(call)}
+
+
+# What tools gave back.
+
+
+def _result(result: ToolResult) -> Json:
+    """An object goes as JSON; a list or a number isn't taken as such, and goes as text."""
+    content = {"json": thaw(result.content)} if is_mapping(result.content) else {"text": result_text(result)}
+    failed = {"status": "error"} if result.is_error else {}
+    return {"toolUseId": _id(result.call_id), "content": [content], **failed}
+
+
+def _own_tools(turn: Turn) -> set[Any]:
+    """The ids of those calls of a provider's own tool that were made and answered here.
+
+    Other providers have such calls too, and name them alike; their results are of another make.
+    """
+    asked = {
+        block.call_id
+        for block in turn.blocks
+        if isinstance(block, ToolCall)
+        and block.type == "server_tool_call"
+        and block.metadata.get("provider_type") == "server_tool_use"
+    }
+    return {
+        part.options["tool_call_id"]
+        for part in turn.parts
+        if part.type == "server_tool_result"
+        and part.options.get("tool_call_id") in asked
+        and _is_ours(thaw(part.options.get("output")))
+    }
+
+
+def _is_ours(output: Any) -> bool:
+    return isinstance(output, list) and all(
+        isinstance(item, dict) and len(item) == 1 and not _OF_A_RESULT.isdisjoint(item)  # pyright: ignore[reportUnknownArgumentType]
+        for item in output  # pyright: ignore[reportUnknownVariableType]
+    )
+
+
+def _own_result(part: ContentPart) -> Json:
+    options: Json = thaw(part.options)
+    kind = {"type": options["provider_type"]} if "provider_type" in options else {}
+    status = {"status": options["status"]} if options.get("status") in ("success", "error") else {}
+    content = [_with_bytes(item) for item in options["output"]]
+    return {"toolUseId": _id(options["tool_call_id"]), "content": content, **status, **kind}
+
+
+def _with_bytes(item: Json) -> Json:
+    """What the decoder wrote as base64 is bytes again."""
+    for found in item.values():
+        source = found.get("source") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
+        if isinstance(source, dict) and isinstance(source.get("bytes"), str):  # pyright: ignore[reportUnknownMemberType]
+            source["bytes"] = _bytes(source["bytes"]) or b""  # pyright: ignore[reportUnknownArgumentType]
+    return item
+
+
+# What is refused otherwise.
+
+
+def _without_blanks(blocks: Sequence[Json]) -> list[Json]:
+    """A text of nothing but space goes with the text before or behind it, so that none of it is lost."""
+    kept: list[Json] = []
+    for block in blocks:
+        before = kept[-1].get("text") if kept else None
+        text = block.get("text")
+        if isinstance(before, str) and isinstance(text, str) and not (before.strip() and text.strip()):
+            kept[-1] = {"text": before + text}
+        else:
+            kept.append(block)
+    return [block for block in kept if not isinstance(text := block.get("text"), str) or text.strip()]
+
+
+def _id(call_id: str | None) -> str:
+    """An id of another provider's may be longer than Bedrock allows, or hold what it, or the model, refuses."""
+    found = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
+    return found if len(found) <= _LONGEST_ID else hashlib.sha256(found.encode()).hexdigest()[:_LONGEST_ID]
+
+
+def _bytes(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+_LONGEST_ID = 64
+_GOES_BACK = frozenset(["cachePoint", "guardContent", "searchResult"])
+_OF_A_CITATION = ("title", "source", "sourceContent", "location")
+_LOCATIONS = frozenset(["web", "documentChar", "documentPage", "documentChunk", "searchResultLocation"])
+_OF_A_RESULT = frozenset(["text", "json", "image", "document", "video", "searchResult"])
+
+_FORMATS: Mapping[str, Mapping[str, str]] = {
+    "image": {f"image/{name}": name for name in ("png", "jpeg", "gif", "webp")} | {"image/jpg": "jpeg"},
+    "file": {
+        "application/pdf": "pdf",
+        "text/csv": "csv",
+        "application/msword": "doc",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+        "application/vnd.ms-excel": "xls",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+        "text/html": "html",
+        "text/plain": "txt",
+        "text/markdown": "md",
+    },
+    "video": {
+        "video/x-matroska": "mkv",
+        "video/quicktime": "mov",
+        "video/mp4": "mp4",
+        "video/webm": "webm",
+        "video/x-flv": "flv",
+        "video/mpeg": "mpeg",
+        "video/x-ms-wmv": "wmv",
+        "video/3gpp": "three_gp",
+    },
+    "audio": {
+        "audio/mpeg": "mp3",
+        "audio/mp3": "mp3",
+        "audio/opus": "opus",
+        "audio/wav": "wav",
+        "audio/x-wav": "wav",
+        "audio/aac": "aac",
+        "audio/flac": "flac",
+        "audio/mp4": "mp4",
+        "audio/ogg": "ogg",
+        "audio/x-matroska": "mka",
+        "audio/x-aac": "x-aac",
+        "audio/m4a": "m4a",
+        "audio/webm": "webm",
+    },
+}
+"""Media types by their names here."""

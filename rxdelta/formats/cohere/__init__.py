@@ -1,0 +1,9 @@
+"""Cohere's Chat API (v2)."""
+
+from rxdelta.formats.cohere.decoder import CohereDecoder, recognises
+from rxdelta.formats.cohere.request import request
+from rxdelta.formats.format import Format
+
+__all__ = ["FORMAT"]
+
+FORMAT = Format(name="cohere", decoder=CohereDecoder, recognises=recognises, request=request)

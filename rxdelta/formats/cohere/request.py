@@ -1,0 +1,109 @@
+"""A conversation as `messages` of Cohere's chat API, version 2.
+
+    message   = system | user | assistant | tool
+    user      = content: text | [text | image_url]*
+    assistant = tool_plan? content: [text | thinking]* citations? tool_calls?
+    tool      = tool_call_id content
+
+The contents keep their order among one another; the plan and the calls have fields of their own. Citations go back
+as they came, if they are Cohere's. A message without content, plan and calls is refused, so it is left out. Documents
+are a field of the request and not of a message, and errors of tools have none: their text says what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.media import data_url, medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "cohere"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            said = _said(turn)
+            messages += [{"role": "assistant", **said}] if said else []
+        elif turn.role != "tool":
+            messages.append({"role": turn.role, "content": _content(turn)})
+        messages += [
+            {"role": "tool", "tool_call_id": result.call_id or "call", "content": result_text(result)}
+            for result in turn.results
+        ]
+    return {"messages": messages}
+
+
+def _content(turn: Turn) -> str | list[Json]:
+    if all(part.type == "text" for part in turn.parts):
+        return turn.text
+    return [_part(part, turn.role) for part in turn.parts]
+
+
+def _part(part: ContentPart, role: str) -> Json:
+    medium = medium_of(part)
+    if part.type == "text":
+        return {"type": "text", "text": part.text or ""}
+    if part.type == "unsupported":
+        return thaw(part.options)  # type: ignore[no-any-return]
+    url = data_url(medium) if medium is not None and medium.kind == "image" and role == "user" else None
+    if medium is None or url is None:
+        raise refuse(_FORMAT, part, role)
+    detail = {"detail": medium.options["detail"]} if "detail" in medium.options else {}
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
+
+
+def _said(turn: Turn) -> Json:
+    plan: list[str] = []
+    content: list[Json] = []
+    citations: list[Json] = []
+    for part in turn.parts:
+        text = part.text
+        if not text or part.type not in ("text", "refusal", "reasoning"):
+            continue
+        if part.options.get("provider_type") == "tool_plan":
+            plan.append(text)
+        else:
+            kind = "thinking" if part.type == "reasoning" else "text"
+            content.append({"type": kind, kind: text})
+        citations += [_citation(one.raw, len(content) - 1) for one in part.citations if _is_ours(one.raw)]
+    metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
+    late: Any = metadata.get("citations")  # those that came when their block had ended
+    citations += filter(_is_ours, late if isinstance(late, list) else ())  # pyright: ignore[reportUnknownArgumentType]
+    calls = [_call(call) for call in turn.calls]
+    found: Json = {
+        "tool_plan": "".join(plan),
+        "content": content,
+        "citations": citations if content or plan else [],
+        "tool_calls": calls,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _is_ours(raw: Any) -> bool:
+    sources: Any = thaw(raw.get("sources")) if is_mapping(raw) else None
+    return isinstance(sources, list) and all(map(is_mapping, sources))  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _citation(raw: Mapping[str, Any], place: int) -> Json:
+    """As it came. Where it names its content, by its place, that is where it stands now."""
+    found: Json = thaw(raw)
+    return (
+        {**found, "content_index": place} if found.get("content_index") is not None and place >= 0 else found
+    )
+
+
+def _call(call: ToolCall) -> Json:
+    arguments = json.dumps(arguments_of(call), ensure_ascii=False)
+    function = {"name": call.name or "invalid", "arguments": arguments}
+    return {"id": call.call_id or "call", "type": "function", "function": function}

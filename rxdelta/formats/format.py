@@ -1,0 +1,35 @@
+"""What a wire format is to the rest of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from rxdelta.formats.conversation import Native, Turn
+from rxdelta.formats.decoding import Decoder
+
+__all__ = ["Format"]
+
+
+@attrs.frozen(kw_only=True)
+class Format:
+    """A wire format: how its streams are read, and how a request is written in it.
+
+    Another distribution adds a format by an entry point of the group `rxdelta.formats`, whose name is the
+    format's and whose object is one of these (docs/formats.md).
+
+    Attributes:
+        name: The name that `rd.decode` and `rd.to_request` take.
+        decoder: Makes a decoder for one stream; takes the format's own options as keywords.
+        recognises: Whether a stream of this format can begin with this chunk, for `detect`.
+        request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
+        why_no_request: The reason, for the error of `to_request`.
+    """
+
+    name: str
+    decoder: Callable[..., Decoder]
+    recognises: Callable[[Mapping[str, Any]], bool]
+    request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
+    why_no_request: str = ""

@@ -1,0 +1,278 @@
+"""A conversation as `contents` and `systemInstruction` of Gemini's generateContent.
+
+    contents  = content*           content = {role: user | model, parts: part*}
+    model     = (text | thought | functionCall | executableCode | codeExecutionResult | toolCall | toolResponse
+                | inlineData | fileData)*           each with the thoughtSignature that hung on it
+    user      = functionResponse+ | (text | inlineData | fileData)*
+
+Parts keep their order, since the API checks that a signature comes back on the part that it came on. Roles take
+turns: what one side says in a row is one content. Only results are one of their own, for the API counts the parts
+behind the calls. A result names its function; it has an id only if the provider gave the call one.
+
+Names are those of the wire, which the SDK reads too: `contents=…, config={"system_instruction": …}`. Reasoning of
+which its block says that another provider gave it is left out, and so is that provider's own tools' work.
+"""
+
+# What items of the provider's own hold is JSON that nobody has typed.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, text_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "gemini"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    calls = _calls_in(turns)
+    system: list[Json] = []
+    contents = _Contents()
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            contents.add_native(thaw(turn))
+            continue
+        if turn.role == "system":
+            system += [_instruction(part) for part in turn.parts]
+        elif turn.role == "user":
+            contents.add("user", [_asked(part) for part in turn.parts])
+        elif turn.role == "assistant":
+            contents.add("model", _said(turn))
+        responses = [_response(result, calls) for result in turn.results]
+        contents.add("user", responses, apart=True)
+    written: Json = {"contents": contents.written}
+    return {"systemInstruction": {"parts": system}, **written} if system else written
+
+
+class _Contents:
+    """The contents so far, the newest of which goes on while the same side speaks."""
+
+    def __init__(self) -> None:
+        self.written: list[Json] = []
+        self._goes_on: tuple[str, bool] | None = None
+
+    def add_native(self, content: Json) -> None:
+        self.written.append(content)
+        self._goes_on = None
+
+    def add(self, role: str, parts: list[Json], *, apart: bool = False) -> None:
+        if not parts:
+            return
+        if self._goes_on == (role, apart):
+            self.written[-1]["parts"] += parts
+        else:
+            self.written.append({"role": role, "parts": parts})
+            self._goes_on = role, apart
+
+
+# What a person says.
+
+
+def _instruction(part: ContentPart) -> Json:
+    if part.type != "text":
+        raise refuse(_FORMAT, part, "system")
+    return {"text": part.text or ""}
+
+
+def _asked(part: ContentPart) -> Json:
+    if part.type == "text":
+        return {"text": part.text or "", **_of_the_part(part.options)}
+    if part.type == "unsupported":
+        whole: Json = thaw(part.options)
+        return whole
+    written = _medium(part)
+    if written is None:
+        raise refuse(_FORMAT, part, "user")
+    return written
+
+
+def _medium(part: ContentPart) -> Json | None:
+    """A picture and the like: its data, or where it lies. `None` if the part has neither."""
+    kind, is_url = part.type.removesuffix("_url"), part.type.endswith("_url")
+    if kind not in _USUAL:
+        return None
+    options: Json = thaw(part.options)
+    url, mime_type = options.get("url"), options.get("mime_type")
+    named = {"displayName": options["displayName"]} if "displayName" in options else {}
+    if part.text and not is_url:
+        written: Json = {"inlineData": {"mimeType": mime_type or _USUAL[kind], "data": part.text, **named}}
+    elif url or (is_url and part.text):
+        address = str(url or part.text)
+        head, comma, data = address.partition(";base64,")
+        if comma and head.startswith("data:"):
+            written = {"inlineData": {"mimeType": head[5:] or _USUAL[kind], "data": data}}
+        else:
+            known = {"mimeType": mime_type} if mime_type else {}
+            written = {"fileData": {**known, "fileUri": address, **named}}
+    else:
+        return None
+    return {**written, **_of_the_part(options)}
+
+
+# What a model said.
+
+
+def _said(turn: Turn) -> list[Json]:
+    made_up = [call.call_id for call in turn.blocks if isinstance(call, ToolCall) and _is_made_up(call)]
+    parts: list[Json] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolCall):
+            part = _server_call(block) if block.type == "server_tool_call" else _call(block)
+        elif block.type == "server_tool_result":
+            part = _server_result(block, made_up)
+        else:
+            part = _SAID.get(block.type, _medium)(block)
+        if part is not None:
+            parts.append({**part, **_signature(block)})
+    return parts
+
+
+def _text(block: ContentPart) -> Json | None:
+    """An empty text is sent only to carry a signature, as the provider does."""
+    if not block.text and "signature" not in block.options:
+        return None
+    return {"text": block.text or "", **_of_the_part(block.options)}
+
+
+def _thought(block: ContentPart) -> Json | None:
+    if _ANOTHERS & block.options.keys():
+        return None
+    part = _text(block)
+    return None if part is None else {**part, "thought": True}
+
+
+def _unknown(block: ContentPart) -> Json | None:
+    """A part of a kind that isn't known. Of other providers such a thing has a type."""
+    part: Json = thaw(block.options)
+    return part if part and "type" not in part else None
+
+
+_SAID: Mapping[str, Callable[[ContentPart], Json | None]] = {
+    "text": _text,
+    "refusal": _text,
+    "reasoning": _thought,
+    "unsupported": _unknown,
+    # all else is a medium
+}
+
+
+def _signature(block: ContentPart | ToolCall) -> Json:
+    """What hung on the part."""
+    found = block.metadata if isinstance(block, ToolCall) else block.options
+    thought = {"thought": True} if found.get("thought") is True else {}
+    return thought | ({"thoughtSignature": found["signature"]} if "signature" in found else {})
+
+
+def _of_the_part(options: Mapping[str, Any]) -> Json:
+    return {name: thaw(options[name]) for name in _PART if name in options}
+
+
+# Calls.
+
+
+def _is_made_up(call: ToolCall) -> bool:
+    """Whether the provider gave the call no id."""
+    return call.call_id is None or call.metadata.get("synthetic_id") is True
+
+
+def _named(call: ToolCall) -> Json:
+    return {} if _is_made_up(call) else {"id": call.call_id}
+
+
+def _call(call: ToolCall) -> Json:
+    function = {**_named(call), "name": call.name or "invalid", "args": arguments_of(call)}
+    return {"functionCall": function, **_of_the_part(call.metadata)}
+
+
+def _server_call(call: ToolCall) -> Json | None:
+    """A call of a tool that the provider runs itself."""
+    kind = call.metadata.get("provider_type")
+    arguments = arguments_of(call)
+    own = _of_the_part(call.metadata)
+    if kind == "executableCode":
+        return {kind: {"language": "LANGUAGE_UNSPECIFIED", "code": "", **arguments, **_named(call)}, **own}
+    if kind != "toolCall":
+        return None
+    more = {
+        name: value for name, value in thaw(call.metadata).items() if name not in _OURS and name not in _PART
+    }
+    return {kind: {"toolType": call.name, "args": arguments, **more, **_named(call)}, **own}
+
+
+def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None:
+    options: Json = thaw(block.options)
+    kind, call_id, output = options.get("provider_type"), options.get("tool_call_id"), options.get("output")
+    named = {} if call_id is None or call_id in made_up else {"id": call_id}
+    own = _of_the_part(options)
+    if kind == "codeExecutionResult":
+        said = output if isinstance(output, dict) else {"output": text_of(output)}
+        return {kind: {"outcome": "OUTCOME_UNSPECIFIED", **said, **named}, **own}
+    if kind != "toolResponse":
+        return None
+    more = {name: value for name, value in options.items() if name not in _OURS and name not in _PART}
+    given = {} if output is None else {"response": output}
+    return {kind: {**more, **given, **named}, **own}
+
+
+# Results.
+
+
+def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
+    """The calls' names and ids by the id that results name, also of replies in the provider's own form."""
+    found: dict[str, Json] = {}
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            parts: Any = turn.get("parts")
+            for part in parts if isinstance(parts, Sequence) else ():
+                call: Any = part.get("functionCall") if isinstance(part, Mapping) else None
+                if isinstance(call, Mapping) and "id" in call:
+                    found[str(call["id"])] = {"id": call["id"], "name": call.get("name")}
+            continue
+        for made in turn.calls:
+            found[made.call_id or ""] = {**_named(made), "name": made.name or "invalid"}
+    return found
+
+
+def _response(result: ToolResult, calls: Mapping[str, Json]) -> Json:
+    call_id = result.call_id or ""
+    named = calls.get(call_id, {"id": call_id, "name": call_id})
+    content: Any = thaw(result.content)
+    if result.is_error:
+        content = {"error": content}
+    elif not isinstance(content, dict):
+        content = {"output": "" if content is None else content}
+    return {"functionResponse": {**named, "response": content}}
+
+
+_USUAL: Mapping[str, str] = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/pdf",
+}
+"""The media, and what each is taken for where nobody says."""
+
+_PART = (
+    "partMetadata",
+    "mediaResolution",
+    "mediaProcessing",
+    "videoMetadata",
+    "audioMetadata",
+    "documentMetadata",
+    "spreadsheetMetadata",
+    "speechMetadata",
+)
+"""What a request's part may have beside its content."""
+
+_OURS = frozenset([
+    "provider_type", "synthetic_id", "execution_status", "signature", "thought", "tool_call_id", "output",
+    "status",
+])  # fmt: skip
+_ANOTHERS = frozenset(["item_id", "sent_as", "redacted", "data"])
+"""What tells that a reasoning is another provider's."""

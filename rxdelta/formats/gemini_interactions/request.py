@@ -1,0 +1,226 @@
+"""A conversation as `input`, a list of steps, and `system_instruction` of Google's Interactions API.
+
+    input     = step*
+    user      = user_input: (text | image | audio | video | document)*
+    assistant = (thought | model_output | function_call | <a tool>_call | <a tool>_result)*
+    result    = function_result             by call_id
+
+What a model shows in a row is one step, and so are a thought's words and images. Steps keep their order, and all
+go back, thoughts above all: their signatures tell the model what it was at. All calls have an id here, so one that
+was made up goes back with its result. This is for requests that hold the whole conversation (`store=False`); with
+`previous_interaction_id` the provider has it already.
+
+A step or content of a kind that isn't known is left out: nothing tells which of the two it was. Reasoning of which
+its block says that another provider gave it is left out too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "gemini-interactions"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    names = {call.call_id: call.name for turn in turns if isinstance(turn, Turn) for call in turn.calls}
+    system: list[str] = []
+    steps: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            steps.append(thaw(turn))
+            continue
+        if turn.role == "system":
+            system += [_instruction(part) for part in turn.parts]
+        elif turn.role == "user":
+            steps.append({"type": "user_input", "content": [_asked(part) for part in turn.parts]})
+        elif turn.role == "assistant":
+            steps += _Reply().steps(turn)
+        steps += [_result(result, names) for result in turn.results]
+    written: Json = {"input": steps}
+    return {"system_instruction": "\n\n".join(system), **written} if system else written
+
+
+# What a person says.
+
+
+def _instruction(part: ContentPart) -> str:
+    if part.type != "text":
+        raise refuse(_FORMAT, part, "system")
+    return part.text or ""
+
+
+def _asked(part: ContentPart) -> Json:
+    if part.type == "text":
+        return {"type": "text", "text": part.text or ""}
+    if part.type == "unsupported":
+        whole: Json = thaw(part.options)
+        return whole
+    written = _medium(part)
+    if written is None:
+        raise refuse(_FORMAT, part, "user")
+    return written
+
+
+def _medium(part: ContentPart) -> Json | None:
+    """A picture and the like: its data, or where it lies. `None` if the part has neither."""
+    kind, is_url = part.type.removesuffix("_url"), part.type.endswith("_url")
+    if kind not in _MEDIA:
+        return None
+    options: Json = thaw(part.options)
+    mime_type, address = options.get("mime_type"), options.get("url") or (part.text if is_url else None)
+    written: Json = {"type": "document" if kind == "file" else kind}
+    if part.text and not is_url:
+        written |= {"data": part.text, "mime_type": mime_type or _MEDIA[kind]}
+    elif address:
+        head, comma, data = str(address).partition(";base64,")
+        if comma and head.startswith("data:"):
+            written |= {"data": data, "mime_type": head[5:] or _MEDIA[kind]}
+        else:
+            written |= {"uri": address, **({"mime_type": mime_type} if mime_type else {})}
+    else:
+        return None
+    return {**written, **{name: options[name] for name in _OF_A_MEDIUM if name in options}}
+
+
+# What a model said.
+
+
+class _Reply:
+    """The steps of one reply. The newest may go on: an output with more contents, a thought behind an image."""
+
+    def __init__(self) -> None:
+        self._steps: list[Json] = []
+        self._calls: set[str | None] = set()  # of the provider's own tools
+        self._drew = False  # a thought, with its newest content
+
+    def steps(self, turn: Turn) -> list[Json]:
+        for block in turn.blocks:
+            if isinstance(block, ToolCall):
+                self._call(block)
+            elif block.type == "reasoning":
+                self._think(block)
+            elif block.type == "server_tool_result":
+                self._give_back(block)
+            elif block.type in ("text", "refusal"):
+                if block.text:
+                    self._show(_text(block))
+            elif block.type != "unsupported":
+                self._show_medium(block)
+            elif block.options.get("type") == "model_output":  # the error that ended one
+                self._steps.append(thaw(block.options))
+        return self._steps
+
+    def _show(self, content: Json) -> None:
+        if not self._steps or self._steps[-1].keys() != {"type", "content"}:
+            self._steps.append({"type": "model_output", "content": []})
+        self._steps[-1]["content"].append(content)
+
+    def _show_medium(self, block: ContentPart) -> None:
+        content = _medium(block)
+        if content is None:
+            return
+        if block.options.get("thought") is not True:
+            self._show(content)
+        elif self._steps and self._steps[-1]["type"] == "thought":
+            self._steps[-1].setdefault("summary", []).append(content)
+            self._drew = True
+
+    def _think(self, block: ContentPart) -> None:
+        if _ANOTHERS & block.options.keys():
+            return
+        if not (self._drew and self._steps[-1]["type"] == "thought"):
+            self._steps.append({"type": "thought"})
+        self._drew = False
+        step = self._steps[-1]
+        if block.text:
+            step.setdefault("summary", []).append({"type": "text", "text": block.text})
+        if "signature" in block.options:
+            step["signature"] = block.options["signature"]
+
+    def _call(self, call: ToolCall) -> None:
+        metadata: Json = thaw(call.metadata)
+        signed = {"signature": metadata["signature"]} if "signature" in metadata else {}
+        step: Json = {"type": "function_call", "id": call.call_id or "call", "name": call.name or "invalid"}
+        if call.type != "server_tool_call":
+            self._steps.append({**step, "arguments": arguments_of(call), **signed})
+            return
+        kind = metadata.get("provider_type")
+        if not isinstance(kind, str) or not kind.endswith("_call") or "item_id" in metadata:
+            return
+        step["type"] = kind
+        if call.name == kind.removesuffix("_call"):
+            del step["name"]  # which was not said
+        arguments = arguments_of(call)
+        if arguments or kind != "processing_call":
+            step["arguments"] = arguments
+        self._steps.append(step | {name: value for name, value in metadata.items() if name not in _OURS})
+        self._calls.add(call.call_id)
+
+    def _give_back(self, block: ContentPart) -> None:
+        """What the provider's own tool gave back. Without its call it would be refused."""
+        options: Json = thaw(block.options)
+        call_id, status = options.get("tool_call_id"), options.get("status")
+        if not isinstance(call_id, str) or call_id not in self._calls:
+            return
+        step: Json = {"type": options.get("provider_type"), "call_id": call_id}
+        if options.get("output") is not None:
+            step["result"] = options["output"]
+        if status in ("error", "success"):
+            step["is_error"] = status == "error"
+        self._steps.append(step | {name: value for name, value in options.items() if name not in _OURS})
+
+
+def _text(block: ContentPart) -> Json:
+    written: Json = {"type": "text", "text": block.text}
+    found = [thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _ANNOTATIONS]
+    return {**written, "annotations": found} if found and "item_id" not in block.options else written
+
+
+# Results.
+
+
+def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
+    content: Any = thaw(result.content)
+    if not isinstance(content, dict) and not _is_content(content):
+        content = result_text(result)
+    name = names.get(result.call_id)
+    return {
+        "type": "function_result",
+        "call_id": result.call_id or "call",
+        **({"name": name} if name else {}),
+        "result": content,
+        **({"is_error": True} if result.is_error else {}),
+    }
+
+
+def _is_content(found: Any) -> bool:
+    """Whether a tool gave texts, images and so on in the provider's words."""
+    kinds = ("text", "document", "image", "audio", "video")
+    return isinstance(found, list) and all(
+        isinstance(one, dict) and one.get("type") in kinds  # pyright: ignore[reportUnknownMemberType]
+        for one in found  # pyright: ignore[reportUnknownVariableType]
+    )
+
+
+_MEDIA: Mapping[str, str] = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/pdf",
+}
+"""The media, and what each is taken for where nobody says."""
+
+_OF_A_MEDIUM = ("resolution", "processing", "channels", "sample_rate", "name")
+_ANNOTATIONS = ("url_citation", "file_citation", "place_citation")
+_OURS = frozenset([
+    "provider_type", "synthetic_id", "execution_status", "tool_call_id", "output", "status",
+])  # fmt: skip
+_ANOTHERS = frozenset(["item_id", "sent_as", "redacted", "data"])
+"""What tells that a reasoning is another provider's."""

@@ -1,0 +1,213 @@
+"""Mistral: a dialect of OpenAI's chat completions, whose grammar stands in `_openai_chat`.
+
+    content   = text | [part*]               both within one stream
+    part      = text | thinking | reference | image_url | document_url | file | input_audio | …
+    thinking  = thinking: [text | reference | tool_reference]* signature? closed?
+    reference = reference_ids: [id*]         to what a tool or the request gave; in the text where it stands
+
+A thinking goes on until another part begins: `closed` is said of every piece of it, and means nothing. A
+reference is a citation of what is being written, text or thinking; where nothing is, it is a block of its own.
+The deltas of several messages in one choice are told apart by an `index` of their own; each begins a new block.
+
+Calls come whole, all in the chunk of the finish reason; those of models that are hosted for others come in
+fragments, which repeat neither id nor name. The usage comes with the finish reason. `p` is padding. The SDK
+hands out events that hold the chunk as `data`.
+
+What the service refuses is one of its own errors, `{"object": "error", …}`, or its framework's, `{"detail": …}`.
+"""
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rxdelta.core import Event, MalformedChunkError, events, thaw
+from rxdelta.formats.decoding import Fields, as_mapping, due, kept, others, word
+from rxdelta.formats.openai_chat.decoder import Choice, OpenAIChatDecoder
+
+__all__ = ["MistralDecoder", "recognises"]
+
+Json: TypeAlias = Mapping[str, Any]
+Out: TypeAlias = list[Event]
+
+_READ = Fields("mistral")
+
+
+class MistralDecoder(OpenAIChatDecoder):
+    """Chunks of Mistral's chat completions in, events out. A block's `index` is its place in its choice.
+
+    Example:
+        >>> decoder = MistralDecoder()
+        >>> thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+        >>> choice = {"index": 0, "delta": {"content": [thinking]}, "finish_reason": None}
+        >>> [event.event for event in decoder.decode({"id": "c1", "model": "m", "choices": [choice]})]
+        ['message-start', 'content-block-start', 'content-block-delta']
+    """
+
+    @property
+    def _choice_type(self) -> type[Choice]:
+        return _MistralChoice
+
+    def decode(self, chunk: object, /) -> Sequence[Event]:
+        """The events of one chunk: a mapping, or the SDK's `CompletionEvent`, `CompletionChunk` or response.
+
+        Raises:
+            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+            LimitExceededError: The index of a choice or a call is absurd.
+        """
+        found = as_mapping(chunk, "mistral")
+        if "choices" not in found:
+            found = _error_in(_data_of(found))
+        try:
+            told = super().decode(found)
+        except MalformedChunkError as error:
+            raise _ours(error) from None
+        return [_renamed(event) if isinstance(event, events.ProviderEvent) else event for event in told]
+
+
+class _MistralChoice(Choice):
+    """A choice that has references, and may hold several messages."""
+
+    _message: int | None = None
+
+    def read(self, out: Out, choice: Json, path: str) -> None:
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping) and delta.get("index") is not None:
+            message = _READ.index(delta["index"], f"{path}.delta.index")
+            if self._message not in (None, message):
+                self._end_prose(out)
+            self._message = message
+            delta = {name: value for name, value in delta.items() if name != "index"}
+            choice = {**choice, "delta": delta}
+        super().read(out, choice, path)
+
+    def read_part(self, out: Out, found: object, path: str) -> None:
+        part = found if isinstance(found, Mapping) else {}
+        read = _PARTS.get(str(part.get("type")))
+        if read is None or not read(self, out, part, path):
+            super().read_part(out, found, path)
+
+    def read_thinking(self, out: Out, said: object, path: str) -> None:
+        for place, found in enumerate([said] if isinstance(said, str) else _READ.items(said, path)):
+            reference = isinstance(found, Mapping) and found.get("type") in ("reference", "tool_reference")
+            if not (reference and self.read_reference(out, found, path)):
+                super().read_thinking(out, [found], f"{path}[{place}]")
+
+    def read_reference(self, out: Out, part: Json, _: str) -> bool:
+        """Whether there was something that it can be a reference of."""
+        if self.writes is None:
+            return False
+        known = {name: part[name] for name in ("title", "url") if word(part.get(name))}
+        self._citations.append({**known, "raw": kept(part)})
+        if due(len(self._citations), self._cited):
+            self._tell_citations(out)
+        return True
+
+    def read_document(self, out: Out, part: Json, path: str) -> bool:
+        url = _READ.text_of(part, "document_url", path)
+        return self._read_media(
+            out, part, {"type": "file", "url": url, "filename": part.get("document_name")}
+        )
+
+    def read_file(self, out: Out, part: Json, path: str) -> bool:
+        return self._read_media(out, part, {"type": "file", "file_id": _READ.text_of(part, "file_id", path)})
+
+    def read_input_audio(self, out: Out, part: Json, path: str) -> bool:
+        found = part.get("input_audio")
+        inner: Json = found if isinstance(found, Mapping) else {"data": found}
+        data = _READ.text_of(inner, "data", f"{path}.input_audio")
+        more = others(inner, frozenset(["data"]))
+        if data.startswith(("https://", "http://")):
+            return self._read_media(out, part, {"type": "audio", "url": data, **more})
+        return self._read_media(out, part, {"type": "audio", **more}, data)
+
+    def _read_media(self, out: Out, part: Json, content: Json, data: str = "") -> bool:
+        self._end_prose(out)
+        said = {name: value for name, value in content.items() if value}
+        self._whole(out, {**others(part, _MEDIA), **said}, data)
+        return True
+
+
+def _data_of(found: Json) -> Json:
+    """The chunk that an event of the SDK holds."""
+    data = found.get("data")
+    if data is None or isinstance(data, (str, bytes)):
+        return found
+    return as_mapping(data, "mistral")
+
+
+def _error_in(found: Json) -> Json:
+    """An error in the words of `_openai_chat`. What the message is made of may be a list of faults."""
+    detail = found.get("detail")
+    if "error" not in found and found.get("object") != "error" and detail:
+        found = {**found, "error": {"message": detail, "type": "invalid_request_error"}}
+    error = found.get("error", found)
+    if isinstance(error, Mapping) and error.get("message") and not isinstance(error["message"], str):
+        said = {**error, "message": json.dumps(thaw(kept(error)["message"]), ensure_ascii=False)}
+        return said if error is found else {**found, "error": said}
+    return found
+
+
+def _ours(error: MalformedChunkError) -> MalformedChunkError:
+    said = str(error).replace("malformed openai-chat chunk", "malformed mistral chunk", 1)
+    return MalformedChunkError(said, wire_format="mistral", path=error.path, found=error.found)
+
+
+def _renamed(event: events.ProviderEvent) -> events.ProviderEvent:
+    return events.ProviderEvent("mistral", event.name, event.payload)
+
+
+def recognises(chunk: Mapping[str, Any]) -> bool:
+    """Whether a stream of this format, or a body of it that was not streamed, begins with this chunk.
+
+    Nothing says so: it is told by what Mistral never sends where others do, and by its ids and models.
+
+    Example:
+        >>> chunk = {"id": "6dc321029f5d4aa5899c1b38c9657a61", "object": "chat.completion.chunk", "model": "mistral-tiny"}
+        >>> recognises({**chunk, "choices": [{"index": 0, "delta": {"content": "Hi"}}]})
+        True
+        >>> recognises({**chunk, "choices": [{"index": 0, "delta": {"content": "Hi"}}], "system_fingerprint": "fp"})
+        False
+    """
+    if "choices" not in chunk and isinstance(chunk.get("data"), Mapping):
+        chunk = chunk["data"]
+        return isinstance(chunk.get("choices"), (list, tuple)) and "model" in chunk
+    choices = chunk.get("choices")
+    if not _CHUNK.issuperset(chunk) or not isinstance(choices, (list, tuple)) or not choices:
+        return False
+    if "usage" in chunk and not isinstance(chunk["usage"], Mapping):
+        return False
+    first: Any = choices[0]
+    if not isinstance(first, Mapping) or not _CHOICE.issuperset(first):
+        return False
+    delta = first.get("delta", first.get("message"))
+    if not isinstance(delta, Mapping) or not _DELTA.issuperset(delta):
+        return False
+    found, model = str(chunk.get("id")), str(chunk.get("model"))
+    return bool(_ID.fullmatch(found) or (_MODEL.match(model) and (_OLD_ID.fullmatch(found) or "p" in chunk)))
+
+
+_PARTS: Mapping[str, Callable[[_MistralChoice, Out, Json, str], bool]] = {
+    "reference": _MistralChoice.read_reference,
+    "tool_reference": _MistralChoice.read_reference,
+    "document_url": _MistralChoice.read_document,
+    "file": _MistralChoice.read_file,
+    "input_audio": _MistralChoice.read_input_audio,
+}
+"""The parts that other vendors don't send."""
+
+_MEDIA = frozenset(["type", "document_url", "document_name", "file_id", "input_audio"])
+
+_CHUNK = frozenset(["id", "object", "created", "model", "choices", "usage", "p", "_event"])
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "logprobs", "prompt_logprobs"])
+_DELTA = frozenset(["role", "content", "tool_calls", "index", "tool_call_id", "metadata", "prefix"])
+_ID = re.compile("[0-9a-f]{32}")
+_OLD_ID = re.compile("(cmpl|chatcmpl)-[0-9a-f]{32}")
+_MODEL = re.compile(
+    "(open-)?(mistral|mixtral|magistral|ministral|codestral|devstral|pixtral|voxtral)(-[^/]*)?$"
+)

@@ -1,0 +1,148 @@
+"""A conversation as `messages` of Mistral's chat completions.
+
+    message   = system | user | assistant | tool
+    user      = content: text | [text | image_url | document_url | file | input_audio]*
+    assistant = content: text | [thinking | text | reference]* tool_calls?
+    tool      = tool_call_id name? content
+
+A thinking stands in the content, where it came; so does a reference, behind the text or in the thinking that it was
+made in. The calls have a field of their own. Unlike the dialects of `_openai_chat`, this one refuses fields that it
+doesn't know.
+
+An id of a call that isn't nine letters or digits is refused, whoever gave it, so such a one is replaced by one made
+from it. A message without content and calls is refused and left out. A person may not speak right behind a tool: the
+model has to have spoken in between, and where it didn't, it says "OK".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.media import data_url, medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "mistral"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            message = _said(turn)
+            messages += [message] if message["content"] or "tool_calls" in message else []
+        elif turn.role != "tool":
+            messages.append({"role": turn.role, "content": _content(turn)})
+        names = {call.call_id: call.name for call in turn.calls}
+        messages += [_result(result, names.get(result.call_id)) for result in turn.results]
+    return {"messages": _in_order(messages)}
+
+
+def _in_order(messages: Sequence[Json]) -> list[Json]:
+    ordered: list[Json] = []
+    for message in messages:
+        if message.get("role") == "user" and ordered and ordered[-1].get("role") == "tool":
+            ordered.append({"role": "assistant", "content": "OK"})
+        ordered.append(message)
+    return ordered
+
+
+# What people say.
+
+
+def _content(turn: Turn) -> str | list[Json]:
+    if all(part.type == "text" for part in turn.parts):
+        return turn.text
+    return [_part(part, turn.role) for part in turn.parts]
+
+
+def _part(part: ContentPart, role: str) -> Json:
+    if part.type == "text":
+        return {"type": "text", "text": part.text or ""}
+    if part.type == "unsupported":
+        return thaw(part.options)  # type: ignore[no-any-return]
+    medium = medium_of(part)
+    if medium is None or role != "user":
+        raise refuse(_FORMAT, part, role)
+    url = data_url(medium)
+    if medium.kind == "image" and url is not None:
+        detail = {"detail": medium.options["detail"]} if "detail" in medium.options else {}
+        return {"type": "image_url", "image_url": {"url": url, **detail}}
+    if medium.kind == "audio" and (medium.url or medium.data):
+        return {"type": "input_audio", "input_audio": medium.url or medium.data}
+    if medium.kind == "file" and medium.file_id is not None:
+        return {"type": "file", "file_id": medium.file_id}
+    if medium.kind == "file" and url is not None:
+        name = medium.options.get("filename")
+        return {"type": "document_url", "document_url": url, **({"document_name": name} if name else {})}
+    raise refuse(_FORMAT, part, role)
+
+
+# What the model said.
+
+
+def _said(turn: Turn) -> Json:
+    content: list[Json] = []
+    for part in turn.parts:
+        content += _written(part)
+    calls = [_call(call) for call in turn.calls]
+    plain = all(part["type"] == "text" for part in content)
+    said: str | list[Json] = "".join(part["text"] for part in content) if plain else content
+    return {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+
+
+def _written(part: ContentPart) -> list[Json]:
+    references = [found for one in part.citations if (found := _reference(one.raw)) is not None]
+    if part.type in ("text", "refusal"):
+        text = [{"type": "text", "text": part.text}] if part.text else []
+        return [*text, *(one for one in references if one["type"] == "reference")]
+    if part.type == "reasoning" and part.text:
+        signature = part.options.get("signature") if part.options.get("sent_as") == "thinking" else None
+        signed = {"signature": signature} if signature else {}
+        said = [{"type": "text", "text": part.text}, *references]
+        return [{"type": "thinking", "thinking": said, "closed": True, **signed}]
+    if part.type == "unsupported":
+        found = _reference(part.options)
+        return [found] if found is not None and found["type"] == "reference" else []
+    return []
+
+
+def _reference(raw: Mapping[str, Any]) -> Json | None:
+    """A reference as it came, if it is one of Mistral's."""
+    for kind, required, fields in _REFERENCES:
+        if raw.get("type") == kind and raw.get(required) is not None:
+            return {name: thaw(raw[name]) for name in ("type", *fields) if raw.get(name) is not None}
+    return None
+
+
+def _call(call: ToolCall) -> Json:
+    arguments = json.dumps(arguments_of(call), ensure_ascii=False)
+    function = {"name": call.name or "invalid", "arguments": arguments}
+    return {"id": _id(call.call_id), "type": "function", "function": function}
+
+
+def _result(result: ToolResult, name: str | None) -> Json:
+    named = {"name": name} if name else {}
+    return {"role": "tool", "tool_call_id": _id(result.call_id), **named, "content": result_text(result)}
+
+
+def _id(call_id: str | None) -> str:
+    found = call_id or "call"
+    return found if _AN_ID.fullmatch(found) else hashlib.sha256(found.encode()).hexdigest()[:9]
+
+
+_AN_ID = re.compile("[a-zA-Z0-9]{9}")
+_REFERENCES = (
+    ("reference", "reference_ids", ("reference_ids",)),
+    ("tool_reference", "tool", ("tool", "title", "url", "favicon", "description")),
+)

@@ -1,0 +1,9 @@
+"""Ollama's chat API."""
+
+from rxdelta.formats.format import Format
+from rxdelta.formats.ollama.decoder import OllamaDecoder, recognises
+from rxdelta.formats.ollama.request import request
+
+__all__ = ["FORMAT"]
+
+FORMAT = Format(name="ollama", decoder=OllamaDecoder, recognises=recognises, request=request)

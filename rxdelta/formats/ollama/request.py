@@ -1,0 +1,87 @@
+"""A conversation as `messages` of Ollama's `/api/chat`.
+
+    message   = system | user | assistant | tool
+    user      = content images?                  a text, and images as base64
+    assistant = thinking? content images? tool_calls?
+    tool      = content tool_name? tool_call_id?
+
+A message has one text, one thinking and lists of images and calls, so their order among one another isn't kept; the
+server doesn't tell it either. A call's arguments are the object. An id that was made up here, because older servers
+give none, stays here: results are in the order of their calls and name the tool. Nothing is fetched from an address.
+
+Ollama's Python package sends the content of a file in place of an image whose text is the file's name, as
+`//etc/passwd` is, though it is base64. So an image ends with a line end, which base64 allows and no such name has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.media import medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "ollama"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            messages.append(_said(turn))
+        elif turn.role != "tool":
+            messages.append(_asked(turn))
+        calls = {call.call_id: call for call in turn.calls}
+        messages += [_result(result, calls.get(result.call_id)) for result in turn.results]
+    return {"messages": messages}
+
+
+def _asked(turn: Turn) -> Json:
+    images: list[str] = []
+    for part in turn.parts:
+        medium = medium_of(part)
+        if medium is not None and medium.kind == "image" and medium.data:
+            images.append(_image(medium.data))
+        elif part.type != "text":
+            raise refuse(_FORMAT, part, turn.role)
+    return {"role": turn.role, "content": turn.text, **({"images": images} if images else {})}
+
+
+def _image(data: str) -> str:
+    return f"{data}\n"
+
+
+def _said(turn: Turn) -> Json:
+    texts = [part.text or "" for part in turn.parts if part.type in ("text", "refusal")]
+    found: Json = {
+        "thinking": "".join(part.text or "" for part in turn.parts if part.type == "reasoning"),
+        "images": [_image(part.text) for part in turn.parts if part.type == "image" and part.text],
+        "tool_calls": [_call(call) for call in turn.calls],
+    }
+    more = {name: value for name, value in found.items() if value}
+    return {"role": "assistant", "content": "".join(texts), **more}
+
+
+def _call(call: ToolCall) -> Json:
+    function = {"name": call.name or "invalid", "arguments": arguments_of(call)}
+    return {**({"id": call.call_id} if _has_id(call) else {}), "function": function}
+
+
+def _result(result: ToolResult, call: ToolCall | None) -> Json:
+    found: Json = {"role": "tool", "content": result_text(result)}
+    if call is not None and call.name:
+        found["tool_name"] = call.name
+    if result.call_id and (call is None or _has_id(call)):
+        found["tool_call_id"] = result.call_id
+    return found
+
+
+def _has_id(call: ToolCall) -> bool:
+    return bool(call.call_id) and not call.metadata.get("synthetic_id")

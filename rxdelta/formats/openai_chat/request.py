@@ -1,0 +1,152 @@
+"""A conversation as `messages` of OpenAI chat completions, and of the vendors that speak it.
+
+    message   = system | user | assistant | tool
+    assistant = content? refusal? tool_calls? audio? reasoning?
+
+An assistant's message has one content and one list of calls, so their order among one another isn't kept; the
+provider doesn't tell it either. Reasoning goes back under the name that it came by: `reasoning_details`, whose entries
+are signed or encrypted, so are LiteLLM's `thinking_blocks`; `reasoning` or `reasoning_content`. OpenAI itself gives none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import ContentPart, ToolCall, thaw
+from rxdelta.formats.conversation import Native, Turn, refuse, result_text, text_of
+from rxdelta.formats.media import data_url, medium_of
+
+__all__ = ["request"]
+
+Json = dict[str, Any]
+_FORMAT = "openai-chat"
+
+
+def request(turns: Sequence[Turn | Native]) -> Json:
+    messages: list[Json] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            messages.append(_assistant(turn))
+        elif turn.role != "tool":
+            messages.append({"role": turn.role, "content": _content(turn)})
+        messages += [
+            {"role": "tool", "tool_call_id": result.call_id, "content": result_text(result)}
+            for result in turn.results
+        ]
+    return {"messages": messages}
+
+
+def _content(turn: Turn) -> str | list[Json]:
+    """What a person says. A text alone is a string, which every vendor takes."""
+    if all(part.type == "text" for part in turn.parts):
+        return turn.text
+    return [_part(part, turn.role) for part in turn.parts]
+
+
+def _part(part: ContentPart, role: str) -> Json:
+    if part.type == "text":
+        return {"type": "text", "text": part.text or ""}
+    if part.type == "unsupported":
+        return {**thaw(part.options)}
+    medium = medium_of(part)
+    address = None if medium is None else data_url(medium)
+    if medium is not None and medium.kind == "image" and address is not None:
+        detail = {"detail": medium.options["detail"]} if "detail" in medium.options else {}
+        return {"type": "image_url", "image_url": {"url": address, **detail}}
+    if medium is not None and medium.kind == "audio" and medium.data is not None:
+        name = {"audio/mpeg": "mp3", "audio/x-wav": "wav"}.get(
+            medium.mime_type, medium.mime_type.partition("/")[2]
+        )
+        return {"type": "input_audio", "input_audio": {"data": medium.data, "format": name}}
+    if medium is not None and medium.kind == "file" and medium.file_id is not None:
+        return {"type": "file", "file": {"file_id": medium.file_id}}
+    if medium is not None and medium.kind == "file" and medium.data is not None:
+        name = medium.options.get("filename") or "file"
+        return {"type": "file", "file": {"filename": name, "file_data": address}}
+    raise refuse(_FORMAT, part, role)
+
+
+def _assistant(turn: Turn) -> Json:
+    thoughts = [part for part in turn.parts if part.type == "reasoning"]
+    content: str | list[Json] | None = turn.text or None
+    message: Json = {"role": "assistant", "content": content}
+    if any(part.options.get("sent_as") == "thinking" for part in thoughts):
+        message["content"] = [_thinking(part) for part in turn.parts if part.type in ("reasoning", "text")]
+    else:
+        message |= _reasoning(thoughts)
+    refusal = "".join(part.text or "" for part in turn.parts if part.type == "refusal")
+    if refusal:
+        message["refusal"] = refusal
+    for part in turn.parts:
+        if part.type == "audio" and "id" in part.options:  # by which the provider still has it
+            message["audio"] = {"id": part.options["id"]}
+    calls = [_call(call) for call in turn.calls]
+    if calls:
+        message["tool_calls"] = calls
+    elif not message["content"] and not refusal and "audio" not in message:
+        message["content"] = ""  # one of the four has to be there
+    return message
+
+
+def _thinking(part: ContentPart) -> Json:
+    """Mistral's way."""
+    said = {"type": "text", "text": part.text or ""}
+    signed = {name: part.options[name] for name in ("signature",) if name in part.options}
+    return said if part.type == "text" else {"type": "thinking", "thinking": [said], **signed}
+
+
+def _reasoning(parts: Sequence[ContentPart]) -> Json:
+    if any(part.options.get("sent_as") == "thinking_blocks" for part in parts):
+        return {"thinking_blocks": [_block(part) for part in parts]}
+    if any([*part.options] != ["sent_as"] or part.options["sent_as"] not in _NAMES for part in parts):
+        return {"reasoning_details": [_detail(part) for part in parts]}
+    found: Json = {}
+    for part in parts:
+        name = part.options["sent_as"]
+        found[name] = found.get(name, "") + (part.text or "")
+    return found
+
+
+def _block(part: ContentPart) -> Json:
+    """LiteLLM's way, which is Anthropic's."""
+    if part.options.get("redacted"):
+        return {"type": "redacted_thinking", "data": part.options.get("data")}
+    signed = {name: part.options[name] for name in ("signature",) if name in part.options}
+    return {"type": "thinking", "thinking": part.text or "", **signed}
+
+
+def _detail(part: ContentPart) -> Json:
+    options = thaw(part.options)
+    kind = options.pop("provider_type", None)
+    options.pop("sent_as", None)
+    if options.pop("redacted", False):
+        return {"type": kind or "reasoning.encrypted", **options}
+    if kind == "reasoning.summary":
+        return {"type": kind, "summary": part.text or "", **options}
+    return {"type": kind or "reasoning.text", "text": part.text or "", **options}
+
+
+def _call(call: ToolCall) -> Json:
+    metadata = thaw(call.metadata)
+    arguments = "{}" if call.arguments is None else text_of(call.arguments)
+    if call.metadata.get("provider_type") == "custom":
+        given = call.arguments
+        text = given.get("input", "") if isinstance(given, Mapping) else given or ""
+        return {"type": "custom", "id": call.call_id, "custom": {"name": call.name, "input": text}}
+    if call.type == "invalid_tool_call":
+        arguments = json.dumps({"invalid_arguments": call.arguments or ""})
+    extra = {name: metadata[name] for name in _BACK if name in metadata}
+    function = {"name": call.name or "invalid", "arguments": arguments}
+    return {"id": call.call_id, "type": "function", "function": function, **extra}
+
+
+_NAMES = ("reasoning", "reasoning_content")
+"""By which reasoning comes and goes back as one text."""
+
+_BACK = ("extra_content",)
+"""What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""

@@ -1,0 +1,17 @@
+"""OpenAI's legacy Completions."""
+
+from rxdelta.formats.format import Format
+from rxdelta.formats.openai_completions.decoder import OpenAICompletionsDecoder, recognises
+
+__all__ = ["FORMAT"]
+
+FORMAT = Format(
+    name="openai-completions",
+    decoder=OpenAICompletionsDecoder,
+    recognises=recognises,
+    why_no_request=(
+        # How a prompt would tell the turns of a conversation apart is a matter of each model's own template, so any
+        # transcript made here would be wrong for most of them.
+        "its prompt is one text without turns"
+    ),
+)

@@ -1,0 +1,208 @@
+"""Reasoning that a model writes into its text between tags, as in `<think>…</think>`, made a block of its own.
+
+This stands behind a decoder and looks at its text blocks, so that it serves every format. A tag may be split
+over any number of deltas. What might be the beginning of one is held back, never more than that, and comes out as text
+when it turns out to be none. All text but the tags is kept as it is, white space too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rxdelta.core import Event, InvalidValueError, reasoning_delta, text_delta
+from rxdelta.core.events import (
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    DataDelta,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+
+if TYPE_CHECKING:
+    from rxdelta.formats.decoding import Decoder
+
+__all__ = ["ReasoningTagsDecoder", "tag_names"]
+
+_USUAL = ("think", "thinking")
+_DELTAS = (TextDelta, ReasoningDelta, ToolCallDelta, DataDelta, BlockDelta, BlockFinish)
+
+
+def tag_names(value: bool | str | Iterable[str]) -> tuple[str, ...]:
+    """What `reasoning_tags=` was given as the names of the tags; none if it was switched off."""
+    if isinstance(value, bool):
+        return _USUAL if value else ()
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ("",)
+    for name in names:
+        if not isinstance(name, str) or not name or set("<>/ \t\n") & set(name):
+            problem = ("reasoning_tags", value, 'must be True, or names of tags such as "think"')
+            raise InvalidValueError.of([problem])
+    return names
+
+
+class ReasoningTagsDecoder:
+    """Another decoder's events, with what its texts have between tags as reasoning.
+
+    Blocks are numbered anew as they appear, because a text with a tag in it becomes several.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> decoder = rd.providers.decoder("openai-chat", reasoning_tags="think")
+        >>> for text in ("<thi", "nk>Hm.</think>", "Hi"):
+        ...     choice = {"index": 0, "delta": {"content": text}}
+        ...     for event in decoder.decode({"id": "c", "choices": [choice]})[-1:]:
+        ...         print(event)
+        MessageStart(id='c', model=None, usage=None, metadata={}, choice=0)
+        BlockFinish(index=0, content=None, choice=0)
+        TextDelta(index=1, text='Hi', choice=0)
+    """
+
+    def __init__(self, decoder: Decoder, names: Sequence[str]) -> None:
+        self._decoder = decoder
+        self._opening = {f"<{name}>": f"</{name}>" for name in names}
+        self._next: dict[int, int] = {}
+        self._blocks: dict[tuple[int, object], _Text | int] = {}
+
+    def decode(self, chunk: object, /) -> Sequence[Event]:
+        return self._all(self._decoder.decode(chunk))
+
+    def close(self) -> Sequence[Event]:
+        decoded = self._all(self._decoder.close())
+        if decoded:
+            return decoded
+        # Cut off: what was held back for being half a tag is the last that was said.
+        cut: list[Event] = []
+        for block in self._blocks.values():
+            if isinstance(block, _Text):
+                block.release(cut)
+        return cut
+
+    def number(self, choice: int) -> int:
+        number = self._next.get(choice, 0)
+        self._next[choice] = number + 1
+        return number
+
+    def _all(self, decoded: Sequence[Event]) -> Sequence[Event]:
+        out: list[Event] = []
+        for event in decoded:
+            if isinstance(event, BlockStart):
+                self._start(out, event)
+            elif isinstance(event, _DELTAS):
+                self._change(out, event)
+            else:
+                out.append(event)
+        return out
+
+    def _start(self, out: list[Event], event: BlockStart) -> None:
+        key = (event.choice, event.index)
+        if event.content.get("type") == "text":
+            text = self._blocks[key] = _Text(self, self._opening, event.content, event.choice)
+            said = event.content.get("text")
+            if isinstance(said, str) and said:
+                text.say(out, said)
+        else:
+            number = self._blocks[key] = self.number(event.choice)
+            out.append(BlockStart(number, event.content, choice=event.choice))
+
+    def _change(self, out: list[Event], event: Any) -> None:
+        block = self._blocks.get((event.choice, event.index))
+        if block is None:  # of a block that never began: nobody could number it
+            return
+        if not isinstance(block, _Text):
+            out.append(event if event.index == block else attrs.evolve(event, index=block))
+        elif isinstance(event, TextDelta):
+            block.say(out, event.text)
+        elif isinstance(event, BlockFinish):
+            block.finish(out, event.content)
+            del self._blocks[event.choice, event.index]
+        elif isinstance(event, BlockDelta):
+            block.change(out, event.fields)
+
+
+class _Text:
+    """One text block of the decoder's, as the texts and reasonings that it is."""
+
+    def __init__(
+        self, owner: ReasoningTagsDecoder, opening: Mapping[str, str], content: Mapping[str, Any], choice: int
+    ) -> None:
+        self._owner = owner
+        self._opening = opening
+        self._like = {name: value for name, value in content.items() if name not in ("type", "text", "index")}
+        self._choice = choice
+        self._held: str = ""
+        self._closing: str | None = None  # within a reasoning: the tag that ends it
+        self._number: int | None = None  # of the piece that is open
+        self._came = self._split = False
+
+    def say(self, out: list[Event], text: str) -> None:
+        self._came = True
+        text, self._held = self._held + text, ""
+        while text:
+            tags = tuple(self._opening) if self._closing is None else (self._closing,)
+            found: list[tuple[int, str]] = [(place, tag) for tag in tags if (place := text.find(tag)) >= 0]
+            at, tag = min(found, default=(-1, ""))
+            if not tag:
+                safe = len(text) - _half_a_tag(text, tags)
+                self._write(out, text[:safe])
+                self._held = text[safe:]
+                return
+            self._write(out, text[:at])
+            self._end(out, None)
+            self._split = True
+            self._closing = self._opening[tag] if self._closing is None else None
+            text = text[at + len(tag) :]
+
+    def release(self, out: list[Event]) -> None:
+        held, self._held = self._held, ""
+        self._write(out, held)
+
+    def change(self, out: list[Event], fields: Mapping[str, Any]) -> None:
+        """Fields of the block, such as its citations, are those of its text, which may be yet to come."""
+        if self._closing is None and self._number is not None:
+            out.append(BlockDelta(self._number, fields, choice=self._choice))
+        else:
+            self._like.update(fields)
+
+    def finish(self, out: list[Event], content: Mapping[str, Any] | None) -> None:
+        whole = None if content is None else content.get("text")
+        if isinstance(whole, str) and not self._came:
+            self.say(out, whole)
+        self.release(out)
+        if content is not None and self._split:  # the text in it is all of them together
+            content = {name: value for name, value in content.items() if name != "text"}
+        if self._number is None and not self._split:
+            self._begin(out)  # an empty text that the provider opened stays one
+        self._end(out, None if self._closing is not None else content)
+
+    def _write(self, out: list[Event], text: str) -> None:
+        if not text:
+            return
+        if self._number is None:
+            self._begin(out)
+        make = text_delta if self._closing is None else reasoning_delta
+        out.append(make(self._number or 0, text, self._choice))
+
+    def _begin(self, out: list[Event]) -> None:
+        self._number = self._owner.number(self._choice)
+        if self._closing is None:
+            content = {"type": "text", "text": "", **self._like}
+            self._like = {}
+        else:
+            content = {"type": "reasoning", "reasoning": ""}
+        out.append(BlockStart(self._number, content, choice=self._choice))
+
+    def _end(self, out: list[Event], content: Mapping[str, Any] | None) -> None:
+        if self._number is not None:
+            out.append(BlockFinish(self._number, content, choice=self._choice))
+            self._number = None
+
+
+def _half_a_tag(text: str, tags: Iterable[str]) -> int:
+    """How much of the end of a text may be the beginning of a tag."""
+    at = text.rfind("<")
+    end = text[at:] if at >= 0 else ""
+    return len(end) if end and any(tag.startswith(end) for tag in tags) else 0

@@ -1,0 +1,106 @@
+"""Which wire formats there are: those of the library, and those that other distributions bring."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from rxdelta.core import UnknownWireFormatError, described
+from rxdelta.formats import (
+    ag_ui,
+    ai_sdk,
+    anthropic_messages,
+    bedrock_converse,
+    cohere,
+    gemini,
+    gemini_interactions,
+    langchain,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_completions,
+    openai_responses,
+)
+from rxdelta.formats.format import Format
+
+__all__ = ["GROUP", "find", "formats", "names"]
+
+GROUP = "rxdelta.formats"
+"""The group of entry points by which another distribution adds a format."""
+
+_OWN: Mapping[str, Format] = {
+    one.FORMAT.name: one.FORMAT
+    for one in (
+        anthropic_messages,
+        ag_ui,
+        ai_sdk,
+        bedrock_converse,
+        gemini,
+        gemini_interactions,
+        cohere,
+        langchain,
+        openai_responses,
+        ollama,
+        mistral,  # before openai-chat, of which it is a dialect
+        openai_completions,
+        openai_chat,
+    )
+}
+
+_log = logging.getLogger("rxdelta.formats")
+
+
+def names() -> tuple[str, ...]:
+    """The names of all formats: the library's, then those that are installed beside it."""
+    return (*_OWN, *_installed())
+
+
+def find(name: str) -> Format | None:
+    """The format of this name, if there is one. A name of the library's own always means the library's own.
+
+    Raises:
+        UnknownWireFormatError: Another distribution has a format of this name, which can't be loaded; or two have.
+    """
+    own = _OWN.get(name)
+    return own if own is not None or name not in _installed() else _load(name)
+
+
+def formats() -> Iterator[Format]:
+    """All formats, in the order in which they are asked whether a chunk is theirs; one that fails to load is logged."""
+    yield from _OWN.values()
+    for name in _installed():
+        try:
+            yield _load(name)
+        except UnknownWireFormatError as error:
+            _log.warning("%s", error)
+
+
+@cache
+def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """What other distributions offer by names that aren't the library's. Looked up once, when first needed."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=GROUP):
+        if point.name not in _OWN:
+            found[point.name] = (*found.get(point.name, ()), point)
+    return found
+
+
+@cache
+def _load(name: str) -> Format:
+    first, *others = _installed()[name]
+    if any(other.value != first.value for other in others):
+        places = ", ".join(point.value for point in (first, *others))
+        raise UnknownWireFormatError(f"several installed formats are called {name!r}: {places}")
+    try:
+        loaded = first.load()
+    except Exception as error:
+        raise UnknownWireFormatError(
+            f"the installed format {name!r} ({first.value}) can't be loaded: {described(error)}"
+        ) from error
+    if not isinstance(loaded, Format) or loaded.name != name:
+        raise UnknownWireFormatError(
+            f"the installed format {name!r} ({first.value}) must be an rxdelta.providers.Format of this name"
+        )
+    return loaded

@@ -1,0 +1,65 @@
+"""A conversation as the fields of the next request, by the name of its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rxdelta.core import UnknownWireFormatError
+from rxdelta.formats import registry
+from rxdelta.formats.conversation import Said, conversation
+
+__all__ = ["request_formats", "to_request"]
+
+
+def request_formats() -> tuple[str, ...]:
+    """The names of the formats in which a request can be written."""
+    return tuple(one.name for one in registry.formats() if one.request is not None)
+
+
+def to_request(
+    messages: Iterable[Said] | Said, wire_format: str, *, reasoning: bool = True
+) -> dict[str, Any]:
+    """A conversation as the fields of the provider's next request, plain JSON to be spread into its call.
+
+    What came from a provider goes back to it as it was: blocks in their order, ids, signatures, encrypted
+    reasoning, the provider's own tool calls and their results. A call whose arguments could not be read goes
+    back with its text and, where it has no result, with one that says what was wrong, because providers
+    refuse a call that nobody answered. For the same reason a call without a result, behind which the
+    conversation goes on because somebody stopped the reply, is answered as stopped. What a model said and the format has no place for is left out; what a
+    person said is not, but refused. No block of a reply can make a message of another role, so replies may
+    have gone through a browser.
+
+    Args:
+        messages: In order: a `Message`, whose calls' results come along; a `ToolResult` for a call of an
+            earlier message; a string, which is what the user says; or an item in the provider's own form,
+            which stays as it is.
+        wire_format: One of `rxdelta.REQUEST_FORMATS`.
+        reasoning: `False` leaves out reasoning and signatures, which another model than the one that gave
+            them refuses.
+
+    Returns:
+        `{"messages": […]}` for most; `{"system": …, "messages": […]}`, `{"input": […]}`, `{"contents": […]}`
+        where the provider calls it so. In `bedrock-converse` media are bytes, as boto3 takes them.
+
+    Raises:
+        UnknownWireFormatError: There is no such format; the error lists those there are.
+        InvalidValueError: An item is none of these, or a person's content has no place in the format.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> call = rd.ToolCall(call_id="c1", name="add", arguments={"a": 1}, status="complete")
+        >>> reply = rd.Message(blocks=[rd.ContentPart("text", "Let me see."), call])
+        >>> request = rd.to_request(["1 + 1?", reply, rd.ToolResult("c1", 2)], "anthropic-messages")
+        >>> [message["role"] for message in request["messages"]]
+        ['user', 'assistant', 'user']
+        >>> request["messages"][2]["content"]
+        [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '2'}]
+    """
+    known = registry.find(wire_format)
+    if known is None or known.request is None:
+        reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
+        raise UnknownWireFormatError(
+            f"no request can be written as {wire_format!r}{reason}; there are {', '.join(request_formats())}"
+        )
+    return known.request(conversation(messages, reasoning=reasoning))
