@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 WIDTH, FRAMES, SECONDS = 84, 14, 8.0
 
 
-def frame(reply: rd.MessageDelta | rd.Message, height: int) -> str:
+def frame(reply: rd.Snapshot | rd.Message, height: int) -> str:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     with console.capture() as drawn:
         console.print(picture(reply))
@@ -31,7 +31,7 @@ def frame(reply: rd.MessageDelta | rd.Message, height: int) -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # no font is fetched from anywhere
 
 
-def height_of(reply: rd.MessageDelta | rd.Message) -> int:
+def height_of(reply: rd.Snapshot | rd.Message) -> int:
     console = Console(width=WIDTH, file=io.StringIO(), force_terminal=True)
     with console.capture() as drawn:
         console.print(picture(reply))

@@ -72,7 +72,7 @@ async def reply_to(conversation: list[str | rd.Message]) -> rd.Message:
         rd.scan_deltas(),
         rd.until_all_tools_terminal(),
     )
-    snapshot, shown = rd.MessageDelta(), ""
+    snapshot, shown = rd.Snapshot(), ""
     async with rd.to_async_iterable(snapshots, overflow="latest") as latest:
         async for snapshot in latest:
             if (line := line_of(snapshot)) != shown:
@@ -81,7 +81,7 @@ async def reply_to(conversation: list[str | rd.Message]) -> rd.Message:
     return snapshot.to_message()
 
 
-def line_of(snapshot: rd.MessageDelta) -> str:
+def line_of(snapshot: rd.Snapshot) -> str:
     """What has changed that is worth a line: how far the calls are."""
     calls = [f"{call.display_text or call.name}: {call.execution_status()}" for call in snapshot.tool_calls]
     return "  ".join(calls)

@@ -22,8 +22,8 @@ def chat(*deltas: Any, reason: str | None = "stop", **more: Any) -> list[Any]:
     return [*chunks, end] if reason else chunks
 
 
-def fold(chunks: list[Any], wire_format: str = "openai-chat") -> rd.MessageDelta:
-    seen: list[rd.MessageDelta] = []
+def fold(chunks: list[Any], wire_format: str = "openai-chat") -> rd.Snapshot:
+    seen: list[rd.Snapshot] = []
     errors: list[Exception] = []
     rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(
         seen.append, errors.append
@@ -75,7 +75,7 @@ def test_bad_input_14_a_call_without_an_id_gets_one_that_stays() -> None:
     chunks = chat(
         {"tool_calls": [fragment(0, "{", name="f")]}, {"tool_calls": [fragment(0, "}")]}, reason="tool_calls"
     )
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas()).subscribe(snapshots.append)
     ids = {call.call_id for snapshot in snapshots for call in snapshot.tool_calls}
     assert len(ids) == 1
@@ -172,7 +172,7 @@ def test_bad_input_52_disposing_within_an_emission_stops_everything_behind_it() 
     seen: list[str] = []
     subscription = rx.disposable.SerialDisposable()
 
-    def leave(snapshot: rd.MessageDelta) -> None:
+    def leave(snapshot: rd.Snapshot) -> None:
         seen.append(snapshot.text)
         if snapshot.text:
             subscription.dispose()
@@ -425,7 +425,7 @@ def test_bad_input_47_a_second_message_in_a_stream_is_not_mixed_into_the_first()
     rx.from_iterable(conversation).pipe(rd.scan_deltas()).subscribe(on_error=errors.append)
     assert [type(error) for error in errors] == [rd.ProtocolError]
     assert errors[0].snapshot.text == "a"
-    messages: list[rd.MessageDelta] = []
+    messages: list[rd.Snapshot] = []
     rx.from_iterable(conversation).pipe(rd.group_by_message()).subscribe(
         lambda message: message.pipe(rd.scan_deltas()).subscribe(messages.append)
     )

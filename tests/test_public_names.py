@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from importlib.metadata import version
+from types import ModuleType
 
 import pytest
 
 import rxdelta as rd
 
 FIXED = {
-    "values": "MessageDelta Message ContentPart ToolCall ToolResult TokenUsage Citation",
+    "values": "Snapshot MessageDelta Message ContentPart ToolCall ToolResult TokenUsage Citation",
     "functions": "merge_delta merge_deltas apply_event to_events thaw",
     "operators": "decode validate scan_deltas to_message throttle_latest debounce_latest conflate compact_deltas smooth parse_sse parse_ndjson "
     "share_latest share_events stall_timeout until_stopped retry_stream on_settled tap_metrics tap_otel is_transient exponential_backoff",
@@ -35,8 +37,23 @@ def test_an_event_is_public(name: str) -> None:
     assert hasattr(rd.events, name)
 
 
-def test_names_are_sorted() -> None:
-    assert rd.__all__ == sorted(rd.__all__)
+@pytest.mark.parametrize("door", [rd, rd.core, rd.events, rd.operators, rd.providers, rd.requests, rd.wire])
+def test_a_door_lists_each_of_its_names_once(door: ModuleType) -> None:
+    assert len(door.__all__) == len(set(door.__all__))
+    assert all(hasattr(door, name) for name in door.__all__)
+
+
+def test_each_operator_stands_in_the_same_place_in_both_lists() -> None:
+    mine = [name for name in rd.__all__ if name in rd.operators.__all__]
+    assert mine == [name for name in rd.operators.__all__ if name in mine]
+
+
+def test_the_snapshot_keeps_its_name_of_old() -> None:
+    assert rd.MessageDelta is rd.Snapshot
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert rd.__version__ == version("rxdelta")
 
 
 @pytest.mark.parametrize("name", [name for name in rd.__all__ if callable(getattr(rd, name))])

@@ -12,7 +12,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from rxdelta.aio._finishing import is_finishing
-from rxdelta.aio._session import current_session
+from rxdelta.aio._reader_session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
 from rxdelta.runtime import is_interrupt, report
 

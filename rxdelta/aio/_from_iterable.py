@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from rxdelta.aio import _session
+from rxdelta.aio import _reader_session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
 
@@ -207,7 +207,7 @@ class _OnThread(Generic[T]):
     async def aclose(self) -> None:
         self._blocking.break_off()
         self._orders.put(None)
-        await asyncio.wait({self._ended}, timeout=_session.CLOSE_SECONDS)
+        await asyncio.wait({self._ended}, timeout=_reader_session.CLOSE_SECONDS)
         if self._ended.done():  # or else the thread waits for an item, and closes the source after that
             self._thread.join()  # which has said its last word
             self._ended.result()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
-from rxdelta.aio._session import Session, current_session
-from rxdelta.core import BufferOverflowError, InvalidValueError, MessageDelta, StreamInterrupted
+from rxdelta.aio._reader_session import ReaderSession, current_session
+from rxdelta.core import BufferOverflowError, InvalidValueError, Snapshot, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import dropped
 
@@ -136,7 +136,7 @@ class Inbox(Generic[T]):
         self._error: Exception | None = None
         self._news = asyncio.Event()
         self._count = 0
-        self.session = Session(self._fail, self._has_room, self._overtaken, self._loop)
+        self.session = ReaderSession(self._fail, self._has_room, self._overtaken, self._loop)
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -243,7 +243,7 @@ class Inbox(Generic[T]):
 def _overflow(behind: str, value: object) -> BufferOverflowError:
     return BufferOverflowError(
         f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
-        snapshot=value if isinstance(value, MessageDelta) else None,
+        snapshot=value if isinstance(value, Snapshot) else None,
     )
 
 

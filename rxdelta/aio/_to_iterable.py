@@ -8,7 +8,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rxdelta.aio._session import CLOSE_SECONDS
+from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading, check_overflow
 from rxdelta.core import InvalidValueError
 

@@ -22,8 +22,8 @@ from rxdelta.core import (
     InvalidToolCallError,
     MalformedChunkError,
     Message,
-    MessageDelta,
     RxDeltaError,
+    Snapshot,
 )
 from rxdelta.operators import decode, scan_deltas, throttle_latest, until_stopped
 from rxdelta.providers import FORMATS
@@ -184,11 +184,11 @@ def _stopped_by_signals() -> Generator[_Stop]:
 
 async def _fold(
     wire_format: str, chunks: Any, stop: asyncio.Event, view: View | None
-) -> tuple[MessageDelta | None, RxDeltaError | None]:
+) -> tuple[Snapshot | None, RxDeltaError | None]:
     """The last snapshot, shown as it grew, and what ended the stream before its time."""
-    latest: MessageDelta | None = None
+    latest: Snapshot | None = None
 
-    def keep(snapshot: MessageDelta) -> None:
+    def keep(snapshot: Snapshot) -> None:
         nonlocal latest
         latest = snapshot
         if view is not None:
@@ -207,8 +207,8 @@ async def _fold(
 
 
 def _ending(
-    snapshot: MessageDelta | None, error: RxDeltaError | None
-) -> tuple[Message | MessageDelta | None, RxDeltaError | None]:
+    snapshot: Snapshot | None, error: RxDeltaError | None
+) -> tuple[Message | Snapshot | None, RxDeltaError | None]:
     """The message; or the snapshot and why it is none; or nothing but why."""
     if snapshot is None:
         return None, error or MalformedChunkError("it holds nothing of a message")

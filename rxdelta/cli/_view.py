@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TextIO
 
 from rxdelta.cli._visible import visible
-from rxdelta.core import Block, ContentPart, Message, MessageDelta, ToolCall, thaw
+from rxdelta.core import Block, ContentPart, Message, Snapshot, ToolCall, thaw
 
 __all__ = ["Lines", "View", "live_view", "picture"]
 
@@ -16,9 +16,9 @@ __all__ = ["Lines", "View", "live_view", "picture"]
 class View(Protocol):
     """Somewhere to show snapshots, and what they end as."""
 
-    def draw(self, snapshot: MessageDelta) -> None: ...
+    def draw(self, snapshot: Snapshot) -> None: ...
 
-    def show(self, reply: MessageDelta | Message) -> None: ...
+    def show(self, reply: Snapshot | Message) -> None: ...
 
 
 class Lines:
@@ -31,14 +31,14 @@ class Lines:
     def _print(self, line: str) -> None:
         print(visible(line, lines=False), file=self._out, flush=True)
 
-    def draw(self, snapshot: MessageDelta) -> None:
+    def draw(self, snapshot: Snapshot) -> None:
         for block in snapshot.blocks:
             if not block.open and block.key not in self._told:
                 self._told.add(block.key)
                 self._print(line_of(block))
 
-    def show(self, reply: MessageDelta | Message) -> None:
-        if isinstance(reply, MessageDelta):
+    def show(self, reply: Snapshot | Message) -> None:
+        if isinstance(reply, Snapshot):
             for block in reply.blocks:
                 if block.key not in self._told:
                     self._print(f"{line_of(block)} …")
@@ -52,7 +52,7 @@ def line_of(block: Block) -> str:
     return f"[{block.type}] {' '.join((block.text or '').split())}"
 
 
-def summary(reply: MessageDelta | Message) -> str:
+def summary(reply: Snapshot | Message) -> str:
     """How a reply ended, on one line."""
     usage = reply.usage
     counts = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
@@ -70,7 +70,7 @@ def _arguments(call: ToolCall, indent: int | None) -> str:
     return so_far if isinstance(so_far, str) else json.dumps(thaw(so_far), ensure_ascii=False, indent=indent)
 
 
-def picture(reply: MessageDelta | Message) -> Any:
+def picture(reply: Snapshot | Message) -> Any:
     """The reply as something that rich can draw: a panel for each block, and a line for how it stands."""
     from rich.console import Group
     from rich.text import Text
@@ -125,10 +125,10 @@ class _Live:
         self._console = console
         self._live = live
 
-    def draw(self, snapshot: MessageDelta) -> None:
+    def draw(self, snapshot: Snapshot) -> None:
         self._live.update(picture(snapshot), refresh=True)
 
-    def show(self, reply: MessageDelta | Message) -> None:
+    def show(self, reply: Snapshot | Message) -> None:
         from rich.pretty import Pretty
 
         self._live.update(picture(reply), refresh=True)

@@ -27,13 +27,13 @@ from rxdelta.core._events_so_far import EventsSoFar, is_over
 from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, Joined
-from rxdelta.core._lifecycle import Lifecycle
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._merge import merge_delta, merge_deltas
-from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._partial_json_parser import PartialJsonParser
+from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import refusal
-from rxdelta.core._snapshot import Message, MessageDelta
+from rxdelta.core._snapshot import Message, MessageDelta, Snapshot
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
@@ -62,14 +62,15 @@ __all__ = [
     "InvalidToolCallError",
     "InvalidValueError",
     "Joined",
-    "Lifecycle",
+    "ProtocolChecker",
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
     "MergeError",
     "Message",
     "MessageDelta",
-    "PartialJson",
+    "Snapshot",
+    "PartialJsonParser",
     "ProtocolError",
     "ProviderError",
     "RxDeltaError",

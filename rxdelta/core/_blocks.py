@@ -10,7 +10,7 @@ import attrs
 from rxdelta.core._blank import blank
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
-from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
 from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
 from rxdelta.core._values import (
@@ -224,7 +224,7 @@ class ToolCall:
         arguments: While the call is open the JSON text so far; once complete a read-only mapping; of an
             invalid call the raw text; `None` where nothing came.
         status: `incomplete` or `complete`; only moves forward.
-        index: The index that a `MessageDelta` gave it, if it came by one.
+        index: The index that a `Snapshot` gave it, if it came by one.
         display_text: A line for people, such as "Reading outline.md"; refined, never blanked.
         metadata: All else that is known of it, `execution_status` among it.
         result: What the tool gave back so far.
@@ -580,19 +580,19 @@ def _later_status(known: object, new: object) -> object:
     return known if new is None else new
 
 
-def _preview(text: GrowingText, look: Callable[[PartialJson], T]) -> T:
+def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
     """What a look at the text's reader shows. Nobody else has the reader meanwhile, or would read on in it."""
     if isinstance(text, str):
-        reader = PartialJson()
+        reader = PartialJsonParser()
         reader.feed(text)
         return look(reader)
     length, kept = text_length(text), text[0].lineage.preview
     try:
         read, reader = kept.pop()  # another thread that reads meanwhile begins its own
     except IndexError:
-        read, reader = 0, PartialJson()
+        read, reader = 0, PartialJsonParser()
     if read > length:  # it was a later text's
-        read, reader = 0, PartialJson()
+        read, reader = 0, PartialJsonParser()
     reader.feed(last_characters(text, length - read))
     shown = look(reader)
     kept[:] = ((length, reader),)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rxdelta.core._redact import redact
 
 if TYPE_CHECKING:
-    from rxdelta.core._snapshot import MessageDelta
+    from rxdelta.core._snapshot import Snapshot
 
 __all__ = [
     "BufferOverflowError",
@@ -44,9 +44,9 @@ class RxDeltaError(Exception):
         snapshot: What had been folded when the error came; `None` where there was no fold.
     """
 
-    snapshot: MessageDelta | None = None
+    snapshot: Snapshot | None = None
 
-    def __init__(self, message: str, *, snapshot: MessageDelta | None = None) -> None:
+    def __init__(self, message: str, *, snapshot: Snapshot | None = None) -> None:
         super().__init__(message)
         self.snapshot = snapshot
 
@@ -131,7 +131,7 @@ class ProviderError(RxDeltaError):
         *,
         type: str | None = None,
         code: str | None = None,
-        snapshot: MessageDelta | None = None,
+        snapshot: Snapshot | None = None,
     ) -> None:
         label = "/".join(word for word in (type, code) if word)
         super().__init__(
@@ -172,7 +172,7 @@ class StreamInterrupted(RxDeltaError):
     """The stream broke off for a reason that is not ours; `__cause__` is the original exception."""
 
     @classmethod
-    def by(cls, cause: BaseException, *, snapshot: MessageDelta | None = None) -> StreamInterrupted:
+    def by(cls, cause: BaseException, *, snapshot: Snapshot | None = None) -> StreamInterrupted:
         """The usual case: a foreign exception ended the stream."""
         error = cls(f"the stream broke off: {described(cause)}", snapshot=snapshot)
         error.__cause__ = cause
@@ -188,7 +188,7 @@ class StallTimeoutError(RxDeltaError):
     """
 
     def __init__(
-        self, message: str, *, limit: str = "", seconds: float = 0.0, snapshot: MessageDelta | None = None
+        self, message: str, *, limit: str = "", seconds: float = 0.0, snapshot: Snapshot | None = None
     ) -> None:
         super().__init__(message, snapshot=snapshot)
         self.limit = limit

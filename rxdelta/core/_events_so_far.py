@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
-from rxdelta.core._snapshot import MessageDelta
+from rxdelta.core._snapshot import Snapshot
 from rxdelta.core._to_events import to_events
 from rxdelta.core.events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 
@@ -107,7 +107,7 @@ class EventsSoFar:
         events = [event for message in (*self._before, self._now.values()) for event in _told(message)]
         return events if self._now else [*events, *self._resets]
 
-    def snapshot(self) -> MessageDelta | None:
+    def snapshot(self) -> Snapshot | None:
         """The newest message, of its first choice."""
         messages = (self._now.values(), *reversed(self._before))
         return next((choice.fold.snapshot for message in messages for choice in message), None)
@@ -153,5 +153,5 @@ def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
     return events + last[:1]
 
 
-def is_over(message: MessageDelta) -> bool:
+def is_over(message: Snapshot) -> bool:
     return message.status != "incomplete"

@@ -34,7 +34,7 @@ from rxdelta.core._errors import (
 )
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._snapshot import BlankDelta, Head, MessageDelta, add_attempt, make_delta
+from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, add_attempt, make_delta
 from rxdelta.core._text import extend, text_length
 from rxdelta.core.events import (
     AttemptReset,
@@ -121,7 +121,7 @@ class BlockFold:
 
     Example:
         >>> import rxdelta as rd
-        >>> fold = rd.BlockFold(rd.events.BlockStart(0, {"type": "text"}))
+        >>> fold = rd.core.BlockFold(rd.events.BlockStart(0, {"type": "text"}))
         >>> fold.step(rd.events.TextDelta(0, "Hi")).text
         'Hi'
     """
@@ -229,7 +229,7 @@ class Fold:
 
     def __init__(
         self,
-        snapshot: MessageDelta | None = None,
+        snapshot: Snapshot | None = None,
         *,
         choice: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -240,7 +240,7 @@ class Fold:
             snapshot = make_delta(Head(role="assistant", choice=choice or 0, started=False), ())
         self._load(snapshot)
 
-    def _load(self, snapshot: MessageDelta) -> None:
+    def _load(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._head = snapshot._head
         self._blocks = list(snapshot.blocks)  # as they came
@@ -255,7 +255,7 @@ class Fold:
                 fold.grows = None
         self._highest = max((key for key in self._folds if isinstance(key, int)), default=None)
 
-    def step(self, event: Event | MessageDelta) -> MessageDelta:
+    def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or small delta; the same object where nothing changed.
 
         Whatever is raised has the snapshot so far as `.snapshot`.
@@ -292,11 +292,11 @@ class Fold:
         delta: Any = BlankDelta()
         delta._head = self._head
         delta.blocks = tuple(blocks)
-        delta.__class__ = MessageDelta
+        delta.__class__ = Snapshot
         self.snapshot = delta
         return self.snapshot
 
-    def _step_with_care(self, event: Event | MessageDelta) -> MessageDelta:
+    def _step_with_care(self, event: Event | Snapshot) -> Snapshot:
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self._choice:
             if self._choice is None:
@@ -308,7 +308,7 @@ class Fold:
         step = self._STEPS.get(type(event))
         if step is None:
             raise InvalidValueError.of(
-                [("event", event, "must be an event or a MessageDelta; chunks go through decode() first")]
+                [("event", event, "must be an event or a Snapshot; chunks go through decode() first")]
             )
         try:
             return step(self, event)
@@ -316,7 +316,7 @@ class Fold:
             error.snapshot = self.snapshot
             raise
 
-    def begins_another(self, event: Event | MessageDelta) -> bool:
+    def begins_another(self, event: Event | Snapshot) -> bool:
         """Whether the event is the start of another message, which `step` refuses."""
         head = self._head
         return (
@@ -330,7 +330,7 @@ class Fold:
             )
         )
 
-    def _show(self, **head: Any) -> MessageDelta:
+    def _show(self, **head: Any) -> Snapshot:
         if head:
             self._head = attrs.evolve(self._head, **head)
         blocks = self._blocks if self._order is None else self._order.blocks
@@ -345,7 +345,7 @@ class Fold:
             self._order.put(place, block)
         self._blocks[place] = block
 
-    def _block_start(self, event: BlockStart) -> MessageDelta:
+    def _block_start(self, event: BlockStart) -> Snapshot:
         if self._head.status != "incomplete":
             return self.snapshot
         fold = self._folds.get(event.index)
@@ -355,7 +355,7 @@ class Fold:
             self._put(fold.place, fold.reset(event))
         return self._show()
 
-    def _block_delta(self, event: BlockDelta | BlockFinish | Growth) -> MessageDelta:
+    def _block_delta(self, event: BlockDelta | BlockFinish | Growth) -> Snapshot:
         fold = self._folds.get(event.index)
         if fold is None or self._head.status != "incomplete":
             return self.snapshot
@@ -366,7 +366,7 @@ class Fold:
         self._put(fold.place, block)
         return self._show()
 
-    def _block_finish(self, event: BlockFinish) -> MessageDelta:
+    def _block_finish(self, event: BlockFinish) -> Snapshot:
         if event.content is None or event.index in self._folds or self._head.status != "incomplete":
             return self._block_delta(event)
         fold = BlockFold(finish_content(None, event.content, event.index), limits=self._limits)
@@ -393,7 +393,7 @@ class Fold:
         if self._calls is not None:
             self._calls.note(fold.place, None, call_id_of(fold.block))
 
-    def _message_start(self, event: MessageStart) -> MessageDelta:
+    def _message_start(self, event: MessageStart) -> Snapshot:
         head = self._head
         if self.begins_another(event):
             when = (
@@ -411,12 +411,12 @@ class Fold:
             metadata=FrozenDict({**event.metadata, **head.metadata}),
         )
 
-    def _usage_update(self, event: UsageUpdate) -> MessageDelta:
+    def _usage_update(self, event: UsageUpdate) -> Snapshot:
         if self._head.status != "incomplete" or event.usage == self._head.usage:
             return self.snapshot
         return self._show(usage=event.usage)
 
-    def _message_finish(self, event: MessageFinish) -> MessageDelta:
+    def _message_finish(self, event: MessageFinish) -> Snapshot:
         head = self._head
         if head.status != "incomplete":
             return self.snapshot
@@ -443,10 +443,10 @@ class Fold:
             if fold.block.open:
                 self._put(fold.place, fold.finish(cut=cut))
 
-    def _stream_error(self, event: StreamError) -> MessageDelta:
+    def _stream_error(self, event: StreamError) -> Snapshot:
         raise ProviderError(event.message, type=event.type, code=event.code, snapshot=self.snapshot)
 
-    def _tool_update(self, event: ToolUpdate) -> MessageDelta:
+    def _tool_update(self, event: ToolUpdate) -> Snapshot:
         if self._calls is None:
             self._calls = CallIndex()
             for place, block in enumerate(self._blocks):
@@ -469,14 +469,14 @@ class Fold:
                         fold.block = updated
         return self._show() if changed else self.snapshot
 
-    def _message_interrupted(self, event: MessageInterrupted) -> MessageDelta:
+    def _message_interrupted(self, event: MessageInterrupted) -> Snapshot:
         if self._head.status != "incomplete":
             return self.snapshot
         self._close_all(_CUT["interrupted"])
         why = {} if event.reason is None else {"interrupted": event.reason}
         return self._show(status="interrupted", metadata=FrozenDict({**self._head.metadata, **why}))
 
-    def _attempt_reset(self, event: AttemptReset) -> MessageDelta:
+    def _attempt_reset(self, event: AttemptReset) -> Snapshot:
         head = self._head
         failed = add_attempt(head.failed_usage, event.usage or head.usage)
         fresh = Head(
@@ -485,16 +485,16 @@ class Fold:
         self._load(make_delta(fresh, ()))
         return self.snapshot
 
-    def _merge(self, delta: MessageDelta) -> MessageDelta:
+    def _merge(self, delta: Snapshot) -> Snapshot:
         from rxdelta.core._merge import merge_delta
 
         self._load(merge_delta(self.snapshot, delta))
         return self.snapshot
 
-    def _unchanged(self, _: ProviderEvent) -> MessageDelta:
+    def _unchanged(self, _: ProviderEvent) -> Snapshot:
         return self.snapshot
 
-    _STEPS: ClassVar[dict[type, Callable[[Fold, Any], MessageDelta]]] = {
+    _STEPS: ClassVar[dict[type, Callable[[Fold, Any], Snapshot]]] = {
         TextDelta: _block_delta,
         ReasoningDelta: _block_delta,
         DataDelta: _block_delta,
@@ -510,7 +510,7 @@ class Fold:
         ToolUpdate: _tool_update,
         MessageInterrupted: _message_interrupted,
         AttemptReset: _attempt_reset,
-        MessageDelta: _merge,
+        Snapshot: _merge,
     }
 
 
@@ -574,7 +574,7 @@ def _reason(reason: str | None, blocks: list[Block]) -> str:
     return "tool_use" if asked else "stop"
 
 
-def apply_event(snapshot: MessageDelta | None, event: Event) -> MessageDelta:
+def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
     """The snapshot after one event of the chat stream event protocol.
 
     One step of a `Fold`; where many follow each other, keep the fold.

@@ -1,4 +1,4 @@
-"""How a reply grows by small `MessageDelta`s: content by slot, calls by index and id.
+"""How a reply grows by small `Snapshot`s: content by slot, calls by index and id.
 
 A left fold. It is associative for parts, and for calls whose fragments carry one id (or none at all) and
 whose name comes whole.
@@ -14,7 +14,7 @@ from rxdelta.core._blocks import Block, ContentPart, ToolCall, change, change_pa
 from rxdelta.core._errors import MergeError
 from rxdelta.core._fold import apply_event
 from rxdelta.core._frozen import FrozenDict, is_list, is_mapping
-from rxdelta.core._snapshot import Head, MessageDelta, add_usage, make_delta
+from rxdelta.core._snapshot import Head, Snapshot, add_usage, make_delta
 from rxdelta.core.events import Event, StreamError
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["absorb_content", "merge_delta", "merge_deltas"]
 
-Nested: TypeAlias = Union[MessageDelta, Event, "Sequence[Nested]"]
+Nested: TypeAlias = Union[Snapshot, Event, "Sequence[Nested]"]
 
 
-def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> MessageDelta:
+def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
     """The snapshot `primary` with one more delta merged into it.
 
     Content goes to the slot `delta.index` (0 if it has none): a part of the newest part's type there is
@@ -45,8 +45,8 @@ def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> Me
 
     Example:
         >>> import rxdelta as rd
-        >>> start = rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c1", name="add", index=0)])
-        >>> more = rd.MessageDelta(tool_calls=[rd.ToolCall(arguments='{"a":1}', index=0)])
+        >>> start = rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c1", name="add", index=0)])
+        >>> more = rd.Snapshot(tool_calls=[rd.ToolCall(arguments='{"a":1}', index=0)])
         >>> rd.merge_deltas([start, more]).tool_calls[0].arguments
         '{"a":1}'
     """
@@ -54,7 +54,7 @@ def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> Me
         primary = make_delta(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
     if isinstance(delta, StreamError):
         return primary
-    if not isinstance(delta, MessageDelta):
+    if not isinstance(delta, Snapshot):
         return apply_event(primary, delta)
     if delta.choice != primary.choice:
         return primary
@@ -73,7 +73,7 @@ def merge_delta(primary: MessageDelta | None, delta: MessageDelta | Event) -> Me
     return make_delta(_merge_head(base._head, delta._head), tuple(blocks))
 
 
-def absorb_content(delta: MessageDelta) -> MessageDelta:
+def absorb_content(delta: Snapshot) -> Snapshot:
     """The delta with its own unmerged `content` merged into its blocks."""
     if delta.content is None:
         return delta
@@ -82,16 +82,16 @@ def absorb_content(delta: MessageDelta) -> MessageDelta:
     return make_delta(attrs.evolve(delta._head, content=None), tuple(blocks))
 
 
-def _merge_content(blocks: list[Block], delta: MessageDelta) -> None:
+def _merge_content(blocks: list[Block], delta: Snapshot) -> None:
     for part in _parts(delta.content):
         _merge_part(blocks, change_part(part, key=("part", delta.index or 0), open=False))
 
 
 @overload
-def merge_deltas(deltas: Sequence[Nested], /) -> MessageDelta | None: ...
+def merge_deltas(deltas: Sequence[Nested], /) -> Snapshot | None: ...
 @overload
-def merge_deltas(accumulated: MessageDelta | None, deltas: Sequence[Nested], /) -> MessageDelta | None: ...
-def merge_deltas(*arguments: Any) -> MessageDelta | None:
+def merge_deltas(accumulated: Snapshot | None, deltas: Sequence[Nested], /) -> Snapshot | None: ...
+def merge_deltas(*arguments: Any) -> Snapshot | None:
     """`merge_delta` over many: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
 
     Lists may be nested at any depth. Without a delta the result is `accumulated` as it is, `None` without
@@ -101,13 +101,13 @@ def merge_deltas(*arguments: Any) -> MessageDelta | None:
         MergeError: As `merge_delta`.
     """
     accumulated, deltas = arguments if len(arguments) == 2 else (None, arguments[0])
-    snapshot: MessageDelta | None = accumulated
+    snapshot: Snapshot | None = accumulated
     for delta in _flat(deltas):
         snapshot = merge_delta(snapshot, delta)
     return snapshot
 
 
-def _flat(deltas: Iterable[Any]) -> Iterable[MessageDelta | Event]:
+def _flat(deltas: Iterable[Any]) -> Iterable[Snapshot | Event]:
     pending = [iter(deltas)]
     while pending:  # a loop, because the depth is the caller's to choose
         for delta in pending[-1]:

@@ -1,4 +1,4 @@
-"""The reply so far (`MessageDelta`) and the finished reply (`Message`)."""
+"""The reply so far (`Snapshot`) and the finished reply (`Message`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core.events import Event
 
-__all__ = ["Message", "MessageDelta"]
+__all__ = ["Message", "MessageDelta", "Snapshot"]
 
 ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
 Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
@@ -157,7 +157,7 @@ class _Reply:
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
-class MessageDelta(_Reply):
+class Snapshot(_Reply):
     """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
 
     Args:
@@ -178,8 +178,8 @@ class MessageDelta(_Reply):
 
     Example:
         >>> import rxdelta as rd
-        >>> first = rd.MessageDelta(content="Hel", role="assistant")
-        >>> (rd.merge_delta(None, first) + rd.MessageDelta(content="lo")).text
+        >>> first = rd.Snapshot(content="Hel", role="assistant")
+        >>> (rd.merge_delta(None, first) + rd.Snapshot(content="lo")).text
         'Hello'
     """
 
@@ -315,13 +315,13 @@ class MessageDelta(_Reply):
 
     # What can be done with one. Nothing changes it.
 
-    def merge(self, other: MessageDelta | Event) -> MessageDelta:
+    def merge(self, other: Snapshot | Event) -> Snapshot:
         """`merge_delta(self, other)`."""
         from rxdelta.core._merge import merge_delta
 
         return merge_delta(self, other)
 
-    def __add__(self, other: MessageDelta | Event) -> MessageDelta:
+    def __add__(self, other: Snapshot | Event) -> Snapshot:
         return self.merge(other)
 
     def to_message(self) -> Message:
@@ -361,7 +361,7 @@ class MessageDelta(_Reply):
             failed_usage=head.failed_usage,
         )
 
-    def _absorbed(self) -> MessageDelta:
+    def _absorbed(self) -> Snapshot:
         from rxdelta.core._merge import absorb_content
 
         return absorb_content(self)
@@ -380,18 +380,18 @@ class MessageDelta(_Reply):
             return block
         return invalid(block, f"the message was cut short ({self.status}) while the call was open")
 
-    def migrate_to_content_parts(self) -> MessageDelta:
+    def migrate_to_content_parts(self) -> Snapshot:
         """The same with text in `content` as a part; `""` becomes `None`."""
         content = self.content
         if not isinstance(content, str):
             return self
         return with_head(self, content=ContentPart("text", content) if content else None)
 
-    def accumulate_token_usage(self, other: MessageDelta) -> MessageDelta:
+    def accumulate_token_usage(self, other: Snapshot) -> Snapshot:
         """This delta with `other`'s usage added to its own; see `TokenUsage.add`."""
         return self if other.usage is None else with_head(self, usage=add_usage(self.usage, other.usage))
 
-    def upsert_tool_call(self, call: ToolCall) -> MessageDelta:
+    def upsert_tool_call(self, call: ToolCall) -> Snapshot:
         """This delta with the call of that `call_id` brought up to date, or appended if there is none.
 
         Name, arguments and display text replace the known ones where given, metadata are merged, status only
@@ -413,17 +413,17 @@ class MessageDelta(_Reply):
                 return with_blocks(self, (*self.blocks[:place], updated, *self.blocks[place + 1 :]))
         return with_blocks(self, (*self.blocks, change(call, key=("call", call.index))))
 
-    def set_tool_execution_status(self, call_id: str, status: str) -> MessageDelta:
+    def set_tool_execution_status(self, call_id: str, status: str) -> Snapshot:
         """This delta with the execution status of the calls of that id moved on; it never goes back."""
         check([None if isinstance(status, str) else ("status", status, "must be a string")])
         return self._with_calls(call_id, lambda call: with_news(call, execution_status=clean_text(status)))
 
-    def set_tool_display_text(self, call_id: str, text: str | None) -> MessageDelta:
+    def set_tool_display_text(self, call_id: str, text: str | None) -> Snapshot:
         """This delta with a better display text for the call of that id; `None` and `""` change nothing."""
         check([text_or_none("text", text)])
         return self._with_calls(call_id, lambda call: with_news(call, display_text=clean(text)))
 
-    def _with_calls(self, call_id: str, update: Callable[[ToolCall], ToolCall]) -> MessageDelta:
+    def _with_calls(self, call_id: str, update: Callable[[ToolCall], ToolCall]) -> Snapshot:
         blocks = tuple(
             update(block) if isinstance(block, ToolCall) and block.call_id == call_id else block
             for block in self.blocks
@@ -432,7 +432,7 @@ class MessageDelta(_Reply):
 
     def __eq__(self, other: object) -> bool:
         """Equal in every field and block, also in which blocks are open and by what key they grow."""
-        if not isinstance(other, MessageDelta):
+        if not isinstance(other, Snapshot):
             return NotImplemented
         return (
             self._head == other._head
@@ -446,15 +446,15 @@ class MessageDelta(_Reply):
     def __hash__(self) -> int:
         return hash((self._head, self.blocks))
 
-    def __copy__(self) -> MessageDelta:
+    def __copy__(self) -> Snapshot:
         return self
 
-    def __deepcopy__(self, memo: object) -> MessageDelta:
+    def __deepcopy__(self, memo: object) -> Snapshot:
         return self
 
     def __repr__(self) -> str:
         content = [f"content={self.content!r}"] if self.content is not None else []
-        return _show("MessageDelta", self, content)
+        return _show("Snapshot", self, content)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object from which `from_dict` restores the snapshot, half-built as it may be."""
@@ -464,7 +464,7 @@ class MessageDelta(_Reply):
         )
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> MessageDelta:
+    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
         """Read `to_dict`'s form, or the constructor's keywords as JSON, as untrusted input.
 
         Digit strings as `index` and `choice` are cast; a complete call is parsed.
@@ -474,7 +474,7 @@ class MessageDelta(_Reply):
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        fields = _from_dict(data, "MessageDelta")
+        fields = _from_dict(data, "Snapshot")
         merged = _listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
@@ -492,24 +492,27 @@ class MessageDelta(_Reply):
         return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt, failed_usage=failed)
 
 
-BlankDelta = blank(MessageDelta)
+MessageDelta = Snapshot
+"""The same class, by the name that LangChain has for it."""
+
+BlankDelta = blank(Snapshot)
 
 
-def make_delta(head: Head, blocks: tuple[Block, ...]) -> MessageDelta:
+def make_delta(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
     """A snapshot of fields that are known to be right, at the speed of a plain object."""
     delta: Any = BlankDelta()
     delta._head = head
     delta.blocks = blocks
-    delta.__class__ = MessageDelta
-    made: MessageDelta = delta
+    delta.__class__ = Snapshot
+    made: Snapshot = delta
     return made
 
 
-def with_head(delta: MessageDelta, **fields: Any) -> MessageDelta:
+def with_head(delta: Snapshot, **fields: Any) -> Snapshot:
     return make_delta(attrs.evolve(delta._head, **fields), delta.blocks)
 
 
-def with_blocks(delta: MessageDelta, blocks: tuple[Block, ...]) -> MessageDelta:
+def with_blocks(delta: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
     return make_delta(delta._head, blocks)
 
 
@@ -531,7 +534,7 @@ class Message(_Reply):
         role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
         status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader.
         blocks: Content parts and tool calls in their order; plain strings inside.
-        choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `MessageDelta`.
+        choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
         attempt: How many attempts failed before this one; `failed_usage` is what those cost.
 
     Raises:
@@ -679,7 +682,7 @@ def _keyed(block: Block, place: int) -> Block:
     return change_part(block, key=key) if isinstance(block, ContentPart) else change(block, key=key)
 
 
-def _to_dict(reply: MessageDelta | Message) -> dict[str, Any]:
+def _to_dict(reply: Snapshot | Message) -> dict[str, Any]:
     failed = reply.failed_usage
     return without_empty(
         {
@@ -719,7 +722,7 @@ def _block(data: Any) -> Block:
     return _call(data) if is_call else _part(data, "blocks")
 
 
-def _show(name: str, reply: MessageDelta | Message, more: list[str]) -> str:
+def _show(name: str, reply: Snapshot | Message, more: list[str]) -> str:
     shown = [reply.status] + ([f"choice {reply.choice}"] if reply.choice else [])
     for block in reply.blocks:
         mark = " …" if block.open else ""

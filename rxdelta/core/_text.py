@@ -21,7 +21,7 @@ from rxdelta.core._strict_json import clean_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core._partial_json import PartialJson
+    from rxdelta.core._partial_json_parser import PartialJsonParser
 
 __all__ = [
     "GrowingText",
@@ -61,7 +61,9 @@ class Lineage:
 
     def __init__(self) -> None:
         self.joined: tuple[Leaf | None, int, str] = (None, 0, "")
-        self.preview: list[tuple[int, PartialJson]] = []  # one, or none: whoever reads takes it out meanwhile
+        self.preview: list[
+            tuple[int, PartialJsonParser]
+        ] = []  # one, or none: whoever reads takes it out meanwhile
 
 
 Sealed: TypeAlias = "tuple[Sealed | None, int, str]"

@@ -21,12 +21,12 @@ from rxdelta.core.events import (
 )
 
 if TYPE_CHECKING:
-    from rxdelta.core._snapshot import MessageDelta
+    from rxdelta.core._snapshot import Snapshot
 
 __all__ = ["to_events"]
 
 
-def to_events(snapshot: MessageDelta) -> list[Event]:
+def to_events(snapshot: Snapshot) -> list[Event]:
     """The shortest legal list of events that folds to this snapshot.
 
     A block's start carries all of its text so far, so a block is one event, or two if it has ended, and one

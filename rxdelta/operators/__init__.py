@@ -1,4 +1,4 @@
-"""Observable → Observable: one operator a file, named after it."""
+"""Observable → Observable: one operator a file, named after it, in folders by what they are for."""
 
 from rxdelta.operators.edges.decode import decode
 from rxdelta.operators.edges.parse_ndjson import parse_ndjson
@@ -22,7 +22,7 @@ from rxdelta.operators.pacing.throttle_latest import throttle_latest
 from rxdelta.operators.projections.completed_tool_calls import completed_tool_calls
 from rxdelta.operators.projections.json_items import json_items
 from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
-from rxdelta.operators.projections.partial import Partial
+from rxdelta.operators.projections.partial import PartialValue
 from rxdelta.operators.projections.partial_arguments import partial_arguments
 from rxdelta.operators.projections.partial_json import partial_json
 from rxdelta.operators.projections.stable_blocks import stable_blocks
@@ -38,57 +38,64 @@ from rxdelta.operators.tools.run_tools import run_tools
 from rxdelta.operators.tools.tool_execution import ToolProgress
 from rxdelta.operators.tools.until_all_tools_terminal import until_all_tools_terminal
 from rxdelta.operators.watching.metrics import StreamMetrics
-from rxdelta.operators.watching.on_settled import Outcome, on_settled
+from rxdelta.operators.watching.on_settled import StreamOutcome, on_settled
 from rxdelta.operators.watching.tap_metrics import tap_metrics
 from rxdelta.operators.watching.tap_otel import tap_otel
 
 __all__ = [
-    "BlockStream",
-    "ChoiceStream",
-    "MarkdownSplitter",
-    "MessageStream",
-    "Outcome",
-    "Partial",
-    "StableMarkdown",
-    "StreamMetrics",
-    "ToolProgress",
-    "compact_deltas",
-    "completed_tool_calls",
-    "conflate",
-    "debounce_latest",
-    "decode",
-    "exponential_backoff",
-    "group_by_block",
-    "group_by_choice",
-    "group_by_message",
-    "is_transient",
-    "json_items",
-    "on_settled",
-    "parse_ndjson",
+    # in
     "parse_sse",
-    "partial_arguments",
-    "partial_json",
-    "per_block",
-    "reasoning_deltas",
+    "parse_ndjson",
+    "decode",
+    # events that go on
     "retry_stream",
-    "run_tools",
-    "scan_deltas",
-    "share_events",
-    "share_latest",
-    "smooth",
-    "stable_blocks",
+    "exponential_backoff",
+    "is_transient",
     "stall_timeout",
-    "tap_metrics",
-    "tap_otel",
-    "text_deltas",
-    "throttle_latest",
-    "to_ag_ui",
-    "to_ai_sdk",
-    "to_langchain_events",
-    "to_message",
-    "to_sse",
-    "until_all_tools_terminal",
     "until_stopped",
-    "usage_updates",
     "validate",
+    "run_tools",
+    "ToolProgress",
+    "smooth",
+    "compact_deltas",
+    "share_events",
+    # events → one panel
+    "text_deltas",
+    "reasoning_deltas",
+    "stable_blocks",
+    "StableMarkdown",
+    "MarkdownSplitter",
+    "partial_json",
+    "partial_arguments",
+    "PartialValue",
+    "json_items",
+    "completed_tool_calls",
+    "usage_updates",
+    # events → a stream for each part
+    "group_by_block",
+    "BlockStream",
+    "per_block",
+    "group_by_choice",
+    "ChoiceStream",
+    "group_by_message",
+    "MessageStream",
+    # events → snapshots → a message
+    "scan_deltas",
+    "throttle_latest",
+    "debounce_latest",
+    "conflate",
+    "share_latest",
+    "until_all_tools_terminal",
+    "to_message",
+    # watching
+    "on_settled",
+    "StreamOutcome",
+    "tap_metrics",
+    "StreamMetrics",
+    "tap_otel",
+    # out
+    "to_ai_sdk",
+    "to_ag_ui",
+    "to_langchain_events",
+    "to_sse",
 ]

@@ -7,7 +7,7 @@ from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format
 from rxdelta.framing import NdjsonParser, SseParser
-from rxdelta.providers._registry import decoder, decoder_factory, detect
+from rxdelta.providers._decoders import decoder, decoder_factory, detect
 
 __all__ = [
     "FORMATS",

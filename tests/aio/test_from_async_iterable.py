@@ -21,7 +21,7 @@ from support.loops import Stream, run, turns
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
-from rxdelta.aio import _from_async_iterable, _session
+from rxdelta.aio import _from_async_iterable, _reader_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -514,7 +514,7 @@ def test_a_close_that_raises_is_reported_and_the_end_stands() -> None:
 def test_a_close_that_hangs_is_waited_for_a_while_and_then_cancelled(
     between_items: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
     after: list[str] = []
 
     class Hangs:

@@ -16,7 +16,7 @@ from reactivex.disposable import SerialDisposable
 from support.loops import run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _from_async_iterable, _session
+from rxdelta.aio import _from_async_iterable, _reader_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -364,7 +364,7 @@ def test_disposal_before_the_task_has_started_asks_for_nothing() -> None:
 
 
 def test_a_reader_doesnt_wait_for_ever_for_a_thread_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
     stream, known = Blocks(1, hold=True), set(threading.enumerate())
 
     async def main() -> None:
@@ -381,7 +381,7 @@ def test_58_the_loop_or_the_program_ends_while_the_thread_waits(
     with_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream, known = Blocks(1, hold=True), set(threading.enumerate())
-    monkeypatch.setattr(_session, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 0)
     heard = Heard()
 
     async def main() -> None:

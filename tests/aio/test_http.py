@@ -201,7 +201,7 @@ def test_leaving_without_asyncio_closes_the_connection(name: str, how: str) -> N
 @CLIENTS
 def test_a_connection_that_drops_inside_a_character_leaves_what_had_come(name: str) -> None:
     async def main(client: Client, server: Server) -> None:
-        drawn: list[rd.MessageDelta] = []
+        drawn: list[rd.Snapshot] = []
         with pytest.raises(rd.StreamInterrupted) as raised:
             await rd.for_each(client.events().pipe(rd.scan_deltas(), rd.throttle_latest(3600)), drawn.append)
         cause = raised.value.__cause__
@@ -286,7 +286,7 @@ def test_a_retry_goes_on_where_the_connection_broke(name: str) -> None:
     async def main(client: Client, server: Server) -> None:
         given: list[str | None] = []
 
-        def factory(partial: rd.MessageDelta | None) -> Observable[rd.Event]:
+        def factory(partial: rd.Snapshot | None) -> Observable[rd.Event]:
             given.append(None if partial is None else partial.text)
             return client.events()
 
@@ -331,9 +331,9 @@ def test_a_stall_is_noticed_and_closes_the_connection(name: str) -> None:
 def test_a_stop_button_closes_the_connection_and_keeps_what_was_said(name: str) -> None:
     async def main(client: Client, server: Server) -> None:
         stop = asyncio.Event()
-        seen: list[rd.MessageDelta] = []
+        seen: list[rd.Snapshot] = []
 
-        def draw(snapshot: rd.MessageDelta) -> None:
+        def draw(snapshot: rd.Snapshot) -> None:
             seen.append(snapshot)
             if snapshot.text:
                 stop.set()
@@ -353,7 +353,7 @@ def test_54_leaving_closes_the_connection(name: str, how: str) -> None:
         snapshots = client.events().pipe(rd.scan_deltas())
         seen: list[str] = []
 
-        def draw(snapshot: rd.MessageDelta) -> None:
+        def draw(snapshot: rd.Snapshot) -> None:
             seen.append(snapshot.text)
 
         if how == "cancel":

@@ -50,9 +50,9 @@ def test_1_drawing_the_reply(wire_format: str, form: str) -> None:
     stream, events = source(wire_format, form)
 
     async def main() -> None:
-        drawn: list[rd.MessageDelta] = []
+        drawn: list[rd.Snapshot] = []
 
-        async def draw(snapshot: rd.MessageDelta) -> None:
+        async def draw(snapshot: rd.Snapshot) -> None:
             drawn.append(snapshot)
             await asyncio.sleep(0)
 
@@ -92,7 +92,7 @@ def test_1_the_last_state_is_drawn_also_when_the_connection_breaks(wire_format: 
     stream, events = source(wire_format, form, ConnectionError("reset"), cut)
 
     async def main() -> None:
-        drawn: list[rd.MessageDelta] = []
+        drawn: list[rd.Snapshot] = []
         with pytest.raises(rd.StreamInterrupted) as raised:
             await rd.for_each(events.pipe(rd.scan_deltas(), rd.throttle_latest(3600)), drawn.append)
         assert isinstance(raised.value.__cause__, ConnectionError)
@@ -110,7 +110,7 @@ def test_1_an_error_inside_the_stream_is_raised_with_what_had_come(wire_format: 
         stream, _ = source(wire_format, "dicts", cut=5)
         error: dict[str, Any] = {"error": {"type": "overloaded_error", "message": "Overloaded"}}
         stream.items.append(error if wire_format[0] == "o" else {"type": "error", **error})
-        drawn: list[rd.MessageDelta] = []
+        drawn: list[rd.Snapshot] = []
         pipeline = rd.from_async_iterable(stream).pipe(
             rd.decode(wire_format), rd.scan_deltas(), rd.throttle_latest(3600)
         )
@@ -138,7 +138,7 @@ def test_33_a_reply_that_was_cut_off_is_no_message(wire_format: str) -> None:
 def test_32_a_stream_that_never_ends_is_left_at_once_and_what_had_come_was_drawn() -> None:
     async def main() -> None:
         stream = Stream(*OPENAI[:3], hold=True)
-        drawn: list[rd.MessageDelta] = []
+        drawn: list[rd.Snapshot] = []
         pipeline = rd.from_async_iterable(stream).pipe(rd.decode("openai-chat"), rd.scan_deltas())
         drawing = asyncio.ensure_future(rd.for_each(pipeline, drawn.append))
         await turns()

@@ -27,16 +27,16 @@ class Reading:
         self.lags: list[float] = []  # of the picture that is being drawn, in seconds of the stream
         self.waiting: list[int] = []  # snapshots alive while one is drawn
 
-    async def chunks(self) -> AsyncIterator[rd.MessageDelta]:
+    async def chunks(self) -> AsyncIterator[rd.Snapshot]:
         loop = asyncio.get_running_loop()
         began = loop.time()
         for _ in range(CHUNKS):
             await asyncio.sleep(CHUNK)
             self.given += 1
-            yield rd.MessageDelta(content="x")
+            yield rd.Snapshot(content="x")
         self.source_took = loop.time() - began
 
-    async def draw(self, snapshot: rd.MessageDelta) -> None:
+    async def draw(self, snapshot: rd.Snapshot) -> None:
         drawn = len(snapshot.text)
         self.seen.append(drawn)
         self.lags.append((self.given - drawn) * CHUNK)
@@ -47,7 +47,7 @@ class Reading:
 
 def alive() -> int:
     gc.collect()
-    return sum(type(one) is rd.MessageDelta for one in gc.get_objects())
+    return sum(type(one) is rd.Snapshot for one in gc.get_objects())
 
 
 def read(overflow: Any, *operators: Any, maxsize: int | None = None) -> Reading:

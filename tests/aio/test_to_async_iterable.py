@@ -18,7 +18,7 @@ from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _session, _to_async_iterable
+from rxdelta.aio import _reader_session, _to_async_iterable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -192,7 +192,7 @@ def test_a_reader_that_has_left_pauses_nobody() -> None:
 def test_a_subscription_inside_the_block_is_not_the_readings() -> None:
     async def main() -> None:
         async with rd.to_async_iterable(rx.never()):
-            assert _session.current_session.get() is None
+            assert _reader_session.current_session.get() is None
 
     run(main)
 
@@ -225,7 +225,7 @@ def test_error_tells_a_reader_that_fell_behind_after_what_was_queued() -> None:
 
 def test_error_carries_the_snapshot_that_did_not_fit() -> None:
     async def main() -> None:
-        deltas = rx.from_iterable([rd.MessageDelta(content=mark) for mark in "abc"])
+        deltas = rx.from_iterable([rd.Snapshot(content=mark) for mark in "abc"])
         with pytest.raises(rd.BufferOverflowError) as raised:
             async with rd.to_async_iterable(deltas.pipe(rd.scan_deltas()), "error", maxsize=2) as values:
                 await drain(values)

@@ -119,7 +119,7 @@ every_event = st.one_of(
 )
 
 
-def fold(*events: rd.Event | rd.MessageDelta) -> rd.MessageDelta:
+def fold(*events: rd.Event | rd.Snapshot) -> rd.Snapshot:
     """The snapshot after these events."""
     folding = rd.Fold()
     for event in events:
@@ -127,7 +127,7 @@ def fold(*events: rd.Event | rd.MessageDelta) -> rd.MessageDelta:
     return folding.snapshot
 
 
-def fold_leniently(events: list[rd.Event]) -> list[rd.MessageDelta]:
+def fold_leniently(events: list[rd.Event]) -> list[rd.Snapshot]:
     """The snapshots of a list of events, of which those that are refused are left out."""
     folding = rd.Fold()
     snapshots = []

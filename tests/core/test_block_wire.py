@@ -50,9 +50,9 @@ Part, Call = rd.ContentPart, rd.ToolCall
     ],
 )  # fmt: skip
 def test_reading_the_content_of_a_start(content: dict[str, Any], block: rd.ContentPart | rd.ToolCall) -> None:
-    read = rd.block_from_wire(ev.BlockStart(0, content).content, 7)
+    read = rd.core.block_from_wire(ev.BlockStart(0, content).content, 7)
     assert (read, read.key, read.open) == (block, 7, True)
-    again = rd.block_from_wire(ev.BlockStart(0, rd.block_to_wire(read)).content, 7)
+    again = rd.core.block_from_wire(ev.BlockStart(0, rd.core.block_to_wire(read)).content, 7)
     assert again == block
 
 
@@ -80,12 +80,12 @@ def test_reading_the_content_of_a_start(content: dict[str, Any], block: rd.Conte
     ],
 )  # fmt: skip
 def test_writing_a_block(block: rd.ContentPart | rd.ToolCall, content: dict[str, Any]) -> None:
-    assert rd.block_to_wire(block) == content
+    assert rd.core.block_to_wire(block) == content
 
 
 def test_the_type_comes_first() -> None:
-    assert next(iter(rd.block_to_wire(Part("text", "a", {"x": 1})))) == "type"
-    assert next(iter(rd.block_to_wire(Call(metadata={"x": 1})))) == "type"
+    assert next(iter(rd.core.block_to_wire(Part("text", "a", {"x": 1})))) == "type"
+    assert next(iter(rd.core.block_to_wire(Call(metadata={"x": 1})))) == "type"
 
 
 CHUNK = {"type": "tool_call_chunk", "id": "c", "name": "f"}
@@ -128,7 +128,7 @@ def test_finishing_a_block(
     content: dict[str, Any] | None,
     block: rd.ContentPart | rd.ToolCall,
 ) -> None:
-    folding = rd.BlockFold(ev.BlockStart(0, start))
+    folding = rd.core.BlockFold(ev.BlockStart(0, start))
     for args in more:
         folding.step(ev.ToolCallDelta(0, args))
     done = folding.step(ev.BlockFinish(0, content))

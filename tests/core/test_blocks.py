@@ -75,7 +75,7 @@ def test_thinking_is_reasoning() -> None:
 def test_an_id_that_says_nothing_is_none(absent: str | None) -> None:
     assert rd.ToolCall(call_id=absent).call_id is None
     assert rd.ToolCall.from_dict({"call_id": absent}).call_id is None
-    assert rd.block_from_wire({"type": "tool_call", "id": absent}, 0).call_id is None
+    assert rd.core.block_from_wire({"type": "tool_call", "id": absent}, 0).call_id is None
 
 
 def test_lone_surrogates_are_replaced_and_pairs_joined() -> None:
@@ -182,7 +182,7 @@ def test_completing_a_call() -> None:
 
 def test_arguments_as_a_map() -> None:
     assert rd.ToolCall(arguments='{"a": [1]}').arguments_as_map() == {"a": [1]}
-    assert isinstance(rd.ToolCall(arguments='{"a": [1]}').arguments_as_map()["a"], rd.FrozenList)
+    assert isinstance(rd.ToolCall(arguments='{"a": [1]}').arguments_as_map()["a"], rd.core.FrozenList)
     assert rd.ToolCall(arguments={"a": 1}).arguments_as_map() == {"a": 1}
     for nothing in (None, "", "[", "[1]"):
         assert rd.ToolCall(arguments=nothing).arguments_as_map() == {}
@@ -235,9 +235,11 @@ def test_which_arguments_are_final_while_they_come() -> None:
 
 def test_a_preview_is_read_on_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
     fed: list[str] = []
-    feed = rd.PartialJson.feed
-    monkeypatch.setattr(rd.PartialJson, "feed", lambda self, piece: (fed.append(piece), feed(self, piece))[1])
-    call = rd.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
+    feed = rd.PartialJsonParser.feed
+    monkeypatch.setattr(
+        rd.PartialJsonParser, "feed", lambda self, piece: (fed.append(piece), feed(self, piece))[1]
+    )
+    call = rd.core.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
     kept = []
     whole = json.dumps({"text": "abc" * 300, "n": [1, 2, 3]})
     for start in range(0, len(whole), 3):
@@ -306,19 +308,19 @@ def test_a_preview_shows_its_own_arguments_also_where_later_ones_are_read_meanwh
 ) -> None:
     early = rd.ToolCall(arguments='{"a": [1, ').merge(rd.ToolCall(arguments="2, "))
     later = early.merge(rd.ToolCall(arguments="3]}"))
-    value: Any = rd.PartialJson.value
+    value: Any = rd.PartialJsonParser.value
 
-    def read_later_first(reader: rd.PartialJson) -> Any:  # as another thread may
-        monkeypatch.setattr(rd.PartialJson, "value", value)
+    def read_later_first(reader: rd.PartialJsonParser) -> Any:  # as another thread may
+        monkeypatch.setattr(rd.PartialJsonParser, "value", value)
         assert later.arguments_so_far == {"a": [1, 2, 3]}
         return value.fget(reader)
 
-    monkeypatch.setattr(rd.PartialJson, "value", property(read_later_first))
+    monkeypatch.setattr(rd.PartialJsonParser, "value", property(read_later_first))
     assert early.arguments_so_far == {"a": [1, 2]}
 
 
 def test_reading_a_preview_costs_what_came_since_however_long_the_text() -> None:
-    fold = rd.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
+    fold = rd.core.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
 
     def grow(piece: str) -> Any:
         call: Any = fold.step(rd.events.ToolCallDelta(0, piece))

@@ -229,4 +229,4 @@ def test_any_json_makes_events_and_snapshots_or_an_error_of_ours(sent: list[Any]
         assert ev.from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False))) == event
     for snapshot in fold_leniently(read):
         written = json.dumps(snapshot.to_dict(), allow_nan=False, ensure_ascii=False).encode()
-        assert rd.MessageDelta.from_dict(json.loads(written)) == snapshot
+        assert rd.Snapshot.from_dict(json.loads(written)) == snapshot

@@ -95,7 +95,7 @@ def test_bad_input_13_a_delta_of_another_kind_is_ignored(start: dict[str, str], 
     folding = rd.Fold(fold(ev.BlockStart(0, start)))
     before = folding.snapshot
     assert folding.step(delta) is before
-    assert rd.BlockFold(before.blocks[0]).step(delta) is before.blocks[0]
+    assert rd.core.BlockFold(before.blocks[0]).step(delta) is before.blocks[0]
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,13 @@ def test_after_the_message_has_finished_nothing_of_it_changes() -> None:
 
 
 def test_a_finished_snapshot_stays_even_with_a_block_left_open() -> None:
-    odd = rd.MessageDelta.from_dict(
+    odd = rd.Snapshot.from_dict(
         {"status": "complete", "blocks": [{"type": "text", "text": "a", "key": 0, "open": True}]}
     )
     assert rd.apply_event(odd, ev.TextDelta(0, "b")) is odd
 
 
-def refused_as_another(snapshot: rd.MessageDelta, start: rd.Event) -> None:
+def refused_as_another(snapshot: rd.Snapshot, start: rd.Event) -> None:
     folding = rd.Fold(snapshot)
     for refuse in (lambda: rd.apply_event(snapshot, start), lambda: folding.step(start)):
         with pytest.raises(rd.ProtocolError, match="group_by_message") as caught:
@@ -239,7 +239,7 @@ def test_after_another_attempt_its_own_start_is_the_first() -> None:
 
 
 def test_a_stored_half_of_a_reply_has_had_its_start() -> None:
-    half = rd.MessageDelta.from_dict(fold(ev.MessageStart("m"), *BLOCKS["open"]).to_dict())
+    half = rd.Snapshot.from_dict(fold(ev.MessageStart("m"), *BLOCKS["open"]).to_dict())
     refused_as_another(half, ev.MessageStart("n"))
     assert rd.apply_event(half, ev.MessageStart("m")).text == "a"
 
@@ -363,7 +363,7 @@ def test_an_error_of_the_provider_has_the_reply_so_far() -> None:
 
 @pytest.mark.parametrize("thing", [{"choices": []}, None, "text", ev.TextDelta])
 def test_what_is_no_event_is_refused(thing: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="must be an event or a MessageDelta"):
+    with pytest.raises(rd.InvalidValueError, match="must be an event or a Snapshot"):
         rd.apply_event(None, thing)
 
 
@@ -453,17 +453,17 @@ def test_applying_an_event_of_another_choice_changes_nothing() -> None:
     assert one.choice == 1
     assert rd.apply_event(one, ev.TextDelta(0, "x")) is one
     assert rd.apply_event(one, ev.TextDelta(0, "x", choice=1)).text == "x"
-    assert rd.merge_delta(one, rd.MessageDelta("x")) is one
-    assert rd.merge_delta(one, rd.MessageDelta("x", choice=1)).text == "x"
-    assert rd.Fold(choice=1).step(rd.MessageDelta("x")).text == ""
+    assert rd.merge_delta(one, rd.Snapshot("x")) is one
+    assert rd.merge_delta(one, rd.Snapshot("x", choice=1)).text == "x"
+    assert rd.Fold(choice=1).step(rd.Snapshot("x")).text == ""
 
 
 def test_small_deltas_and_events_mix() -> None:
     folding = rd.Fold()
     folding.step(ev.BlockStart(0, TEXT))
-    folding.step(rd.MessageDelta(" by delta", usage=rd.TokenUsage(1)))
+    folding.step(rd.Snapshot(" by delta", usage=rd.TokenUsage(1)))
     folding.step(ev.TextDelta(0, "by event"))
-    folding.step(rd.MessageDelta("!", usage=rd.TokenUsage(1)))
+    folding.step(rd.Snapshot("!", usage=rd.TokenUsage(1)))
     assert [block.text for block in folding.snapshot.blocks] == ["by event", " by delta!"]
     assert folding.snapshot.usage == rd.TokenUsage(2, 0)
 
@@ -543,8 +543,8 @@ def test_invalid_calls_and_the_providers_own_take_updates_too() -> None:
 def test_an_update_reaches_every_call_of_that_id_and_the_newest_still_grows() -> None:
     first = rd.merge_deltas(
         [
-            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=0)]),
-            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=1)]),
+            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", index=0)]),
+            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", index=1)]),
         ]
     )
     updated = rd.apply_event(first, ev.ToolUpdate("c", "executing"))
@@ -601,12 +601,12 @@ def test_the_fold_of_a_block_is_that_block_of_the_whole_fold(events: list[rd.Eve
             continue
         snapshot = whole.step(event)
         if isinstance(event, ev.BlockStart):
-            block = rd.BlockFold(event) if block is None else block
+            block = rd.core.BlockFold(event) if block is None else block
             block.reset(event)
         elif block is not None and hasattr(event, "index"):
             block.step(event)
         elif isinstance(event, ev.BlockFinish) and snapshot.blocks:
-            block = rd.BlockFold(snapshot.blocks[0])
+            block = rd.core.BlockFold(snapshot.blocks[0])
         if block is not None:
             assert (block.block, block.block.open, block.block.key) == (
                 snapshot.blocks[0],
@@ -617,7 +617,7 @@ def test_the_fold_of_a_block_is_that_block_of_the_whole_fold(events: list[rd.Eve
 
 def test_a_block_fold_may_begin_with_a_block() -> None:
     half = fold(ev.BlockStart(3, TEXT), ev.TextDelta(3, "a")).blocks[0]
-    folding = rd.BlockFold(half)
+    folding = rd.core.BlockFold(half)
     assert folding.step(ev.TextDelta(3, "b")) == rd.ContentPart("text", "ab")
     assert folding.block.key == 3
     assert half.text == "a"
@@ -806,7 +806,7 @@ def test_a_kept_snapshot_never_changes_and_two_branches_stay_apart() -> None:
     rng = random.Random(7)
     folding = rd.Fold(fold(ev.BlockStart(0, TEXT), ev.BlockStart(1, CHUNK)))
     said, args = "", ""
-    side: list[tuple[rd.MessageDelta, str, str]] = []
+    side: list[tuple[rd.Snapshot, str, str]] = []
     for n in range(2_000):
         if rng.random() < 0.5:
             said += f"<{n}>"

@@ -46,7 +46,7 @@ def containers(value: Any) -> list[Any]:
 def test_bad_input_63_no_container_inside_a_value_can_be_changed(change: Callable[[Any], object]) -> None:
     call = rd.ToolCall(call_id="c", name="f", arguments=NESTED, status="complete", metadata=NESTED)
     part = rd.ContentPart("text", "x", NESTED, [{"raw": NESTED}])
-    delta = rd.MessageDelta("x", [part], [call], metadata=NESTED, usage=rd.TokenUsage(raw=NESTED))
+    delta = rd.Snapshot("x", [part], [call], metadata=NESTED, usage=rd.TokenUsage(raw=NESTED))
     message = rd.Message(blocks=[part, call], metadata=NESTED)
     roots = [
         call.arguments,
@@ -76,8 +76,8 @@ def test_changing_what_a_value_was_made_of_changes_nothing() -> None:
 
 
 def test_a_frozen_dict_with_something_changeable_inside_is_frozen_again() -> None:
-    call = rd.ToolCall(arguments=rd.FrozenDict({"path": ["a"], "text": "\ud83d"}))
-    assert isinstance(call.arguments["path"], rd.FrozenList)
+    call = rd.ToolCall(arguments=rd.core.FrozenDict({"path": ["a"], "text": "\ud83d"}))
+    assert isinstance(call.arguments["path"], rd.core.FrozenList)
     assert call.arguments["text"] == "\ufffd"
     assert rd.ToolCall(arguments=call.arguments).arguments is call.arguments
 
@@ -90,12 +90,12 @@ def test_a_frozen_value_equals_what_it_was_made_of_and_thaws_to_it(value: object
     assert hash(frozen) == hash(freeze(value))
     assert pickle.loads(pickle.dumps(frozen)) == frozen
     assert copy.copy(frozen) is copy.deepcopy(frozen) is freeze(frozen) is frozen
-    assert not any(isinstance(found, (rd.FrozenDict, rd.FrozenList)) for found in containers(rd.thaw(frozen)))
+    assert not any(isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList)) for found in containers(rd.thaw(frozen)))
 
 
 def test_a_pickled_container_is_still_frozen() -> None:
     again = pickle.loads(pickle.dumps(freeze(NESTED)))
-    assert all(isinstance(found, (rd.FrozenDict, rd.FrozenList)) for found in containers(again))
+    assert all(isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList)) for found in containers(again))
 
 
 def test_it_prints_as_a_plain_container_does() -> None:
@@ -199,7 +199,7 @@ def test_attributes_cannot_be_set_or_deleted_or_added() -> None:
         rd.TokenUsage(),
         rd.Citation(),
         rd.Message(),
-        rd.MessageDelta(),
+        rd.Snapshot(),
         rd.Limits(),
         rd.events.TextDelta(0, ""),
         rd.apply_event(None, rd.events.BlockStart(0, {"type": "text"})),

@@ -76,7 +76,7 @@ def test_the_limit_counts_what_was_there_when_the_fold_was_resumed() -> None:
 
 
 def test_a_block_may_be_exactly_as_long_as_allowed() -> None:
-    fold = rd.BlockFold(ev.BlockStart(0, TEXT), limits=rd.Limits(block_chars=4))
+    fold = rd.core.BlockFold(ev.BlockStart(0, TEXT), limits=rd.Limits(block_chars=4))
     assert fold.step(ev.TextDelta(0, "abcd")).text == "abcd"
     with pytest.raises(rd.LimitExceededError):
         fold.step(ev.TextDelta(0, "e"))
@@ -111,7 +111,7 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
     assert snapshot.text == "ab"
     assert [block.key for block in snapshot.blocks] == [0, 2**31 - 1]
     assert peak < 2**20
-    assert rd.merge_delta(None, rd.MessageDelta(content="x", index=10**9)).text == "x"
+    assert rd.merge_delta(None, rd.Snapshot(content="x", index=10**9)).text == "x"
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
             {"event": "content-block-delta", "index": index, "delta": {"type": "text-delta"}}
         ),
         lambda index: rd.ToolCall(index=index),
-        lambda index: rd.MessageDelta(index=abs(index)),
-        lambda index: rd.MessageDelta(choice=abs(index)),
+        lambda index: rd.Snapshot(index=abs(index)),
+        lambda index: rd.Snapshot(choice=abs(index)),
         lambda index: rd.ContentPart(key=index),
         lambda index: rd.ToolCall.from_dict({"key": ["call", index]}),
         lambda index: ev.AttemptReset(abs(index)),
@@ -172,8 +172,8 @@ def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
     snapshot = fold(ev.BlockStart(0, TEXT), ev.TextDelta(-1, "x"))
     assert snapshot.text == ""
     for make in (
-        lambda: rd.MessageDelta(index=-1),
-        lambda: rd.MessageDelta(choice=-1),
+        lambda: rd.Snapshot(index=-1),
+        lambda: rd.Snapshot(choice=-1),
         lambda: ev.TextDelta(0, "", choice=-1),
     ):
         with pytest.raises(rd.InvalidValueError):
@@ -181,7 +181,7 @@ def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
 
 
 def test_more_choices_than_allowed_are_refused() -> None:
-    lifecycle = rd.Lifecycle()
+    lifecycle = rd.core.ProtocolChecker()
     for choice in range(1_024):
         lifecycle.check(ev.MessageStart(choice=choice * 7))
     assert lifecycle.check(ev.BlockStart(0, TEXT, choice=7)) is None

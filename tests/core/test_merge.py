@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import rxdelta as rd
 
 ev = rd.events
-Delta, Part, Call = rd.MessageDelta, rd.ContentPart, rd.ToolCall
+Delta, Part, Call = rd.Snapshot, rd.ContentPart, rd.ToolCall
 
 
 def call(
@@ -21,17 +21,17 @@ def call(
     arguments: Any = None,
     index: int | None = 0,
     **more: Any,
-) -> rd.MessageDelta:
+) -> rd.Snapshot:
     return Delta(tool_calls=[Call(call_id=call_id, name=name, arguments=arguments, index=index, **more)])
 
 
-def merged(*deltas: rd.MessageDelta | rd.Event) -> rd.MessageDelta:
+def merged(*deltas: rd.Snapshot | rd.Event) -> rd.Snapshot:
     snapshot = rd.merge_deltas(list(deltas))
     assert snapshot is not None
     return snapshot
 
 
-def shown(snapshot: rd.MessageDelta) -> list[Any]:
+def shown(snapshot: rd.Snapshot) -> list[Any]:
     return [
         (block.call_id, block.name, block.arguments)
         if isinstance(block, rd.ToolCall)
@@ -297,8 +297,8 @@ def test_merging_usage_is_associative(some: list[rd.TokenUsage]) -> None:
 
 @given(st.lists(deltas, max_size=12))
 def test_each_snapshot_contains_the_last_and_stays_what_it_was(some: list[Any]) -> None:
-    snapshot: rd.MessageDelta | None = None
-    kept: list[tuple[rd.MessageDelta, dict[str, Any]]] = []
+    snapshot: rd.Snapshot | None = None
+    kept: list[tuple[rd.Snapshot, dict[str, Any]]] = []
     for delta in some:
         before, snapshot = snapshot, rd.merge_delta(snapshot, delta)
         kept.append((snapshot, snapshot.to_dict()))
@@ -332,7 +332,7 @@ def contains(later: rd.ContentPart | rd.ToolCall, earlier: rd.ContentPart | rd.T
     )
 )
 def test_splitting_a_delta_anywhere_changes_nothing(said: list[tuple[str, str, list[int]]]) -> None:
-    def make(n: int, kind: str, text: str) -> rd.MessageDelta:
+    def make(n: int, kind: str, text: str) -> rd.Snapshot:
         if kind == "call":
             return call(f"c{n}", f"f{n}", text, n)
         return Delta(Part(kind, text), index=n)

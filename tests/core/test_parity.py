@@ -69,7 +69,7 @@ def delta(data: Any) -> Any:
     metadata = dict(fields.pop("metadata", None) or {})
     content = fields.pop("content", None)
     merged = fields.pop("merged_content", None)
-    return rd.MessageDelta(
+    return rd.Snapshot(
         content=[item(one) for one in content] if isinstance(content, list) else item(content),
         merged_content=part(merged) if isinstance(merged, dict) else [part(one) for one in merged or []],
         tool_calls=[call(one) for one in fields.pop("tool_calls", None) or []],
@@ -110,7 +110,7 @@ def show_content(value: Any) -> Any:
     return show_part(value) if isinstance(value, rd.ContentPart) else value
 
 
-def show_reply(value: rd.MessageDelta | rd.Message) -> dict[str, Any]:
+def show_reply(value: rd.Snapshot | rd.Message) -> dict[str, Any]:
     metadata = rd.thaw(value.metadata)
     if value.usage is not None:
         metadata["usage"] = show_usage(value.usage)
@@ -122,7 +122,7 @@ def show_reply(value: rd.MessageDelta | rd.Message) -> dict[str, Any]:
     }
 
 
-def show_delta(value: rd.MessageDelta) -> dict[str, Any]:
+def show_delta(value: rd.Snapshot) -> dict[str, Any]:
     return show_reply(value) | {
         "content": show_content(value.content),
         "merged_content": [show_part(one) for one in value.merged_content],
@@ -142,7 +142,7 @@ def new_delta(attrs: dict[str, Any]) -> dict[str, Any]:
     fields = dict(attrs)
     metadata = dict(fields.pop("metadata", None) or {})
     spent = usage(metadata.pop("usage", None))
-    made = rd.MessageDelta.from_dict(fields | {"metadata": metadata, "usage": spent and spent.to_dict()})
+    made = rd.Snapshot.from_dict(fields | {"metadata": metadata, "usage": spent and spent.to_dict()})
     return show_delta(made)
 
 
@@ -192,7 +192,7 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
         "value": given["delta"] and delta(given["delta"]).content_to_string(given.get("type", "text"))
     },
     "parts_to_string": lambda given: {
-        "value": rd.MessageDelta(merged_content=[part(one) for one in given["parts"]]).content_to_string(
+        "value": rd.Snapshot(merged_content=[part(one) for one in given["parts"]]).content_to_string(
             given.get("type", "text")
         )
     },
@@ -254,14 +254,14 @@ def test_merging_by_deltas(case: dict[str, Any]) -> None:
 
 
 def show_block(block: rd.ContentPart | rd.ToolCall) -> dict[str, Any]:
-    return {name: value for name, value in rd.block_to_wire(block).items() if name != "index"}
+    return {name: value for name, value in rd.core.block_to_wire(block).items() if name != "index"}
 
 
-def assemble(raw: list[dict[str, Any]]) -> rd.MessageDelta:
+def assemble(raw: list[dict[str, Any]]) -> rd.Snapshot:
     snapshot = None
     for one in raw:
         snapshot = rd.apply_event(snapshot, rd.events.from_dict(one))
-    return snapshot or rd.MessageDelta(role="assistant")
+    return snapshot or rd.Snapshot(role="assistant")
 
 
 # What RULES §3 rules where the two implementations differ, or where it overrules what they agree on.
@@ -308,7 +308,7 @@ def test_assembling_by_events(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", parity("protocol_events.json"))
 def test_naming_the_first_violation(case: dict[str, Any]) -> None:
-    lifecycle = rd.Lifecycle()
+    lifecycle = rd.core.ProtocolChecker()
     broken = [lifecycle.check(rd.events.from_dict(one)) for one in case["input"]["events"]]
     raises = case["input"].get("source_raises_after_events")
     broken.append("source_error" if raises else lifecycle.close())

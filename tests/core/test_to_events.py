@@ -22,7 +22,7 @@ def test_the_events_fold_back_to_the_snapshot_and_are_legal(events: list[rd.Even
         back = rd.to_events(snapshot)
         assert fold(*back) == snapshot
         assert fold(*[ev.from_dict(json.loads(json.dumps(event.to_dict()))) for event in back]) == snapshot
-        lifecycle = rd.Lifecycle()
+        lifecycle = rd.core.ProtocolChecker()
         assert [lifecycle.check(event) for event in back] == [None] * len(back)
         assert (lifecycle.close() is None) == (snapshot.status != "incomplete")
 
@@ -75,8 +75,8 @@ def test_metadata_that_looks_like_an_interruption_stays_metadata() -> None:
 def test_blocks_merged_from_small_deltas_are_numbered() -> None:
     snapshot = rd.merge_deltas(
         [
-            rd.MessageDelta("a", index=3, id="m", metadata={"x": 1}, usage=rd.TokenUsage(1)),
-            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments='{"a":', index=0)]),
+            rd.Snapshot("a", index=3, id="m", metadata={"x": 1}, usage=rd.TokenUsage(1)),
+            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments='{"a":', index=0)]),
         ]
     )
     again = fold(*rd.to_events(snapshot))
@@ -90,22 +90,22 @@ def test_blocks_merged_from_small_deltas_are_numbered() -> None:
 
 
 def test_content_not_yet_merged_is_told_too() -> None:
-    assert fold(*rd.to_events(rd.MessageDelta("a", role="assistant"))).text == "a"
+    assert fold(*rd.to_events(rd.Snapshot("a", role="assistant"))).text == "a"
 
 
 def test_a_finished_message_of_small_deltas_is_finished_again() -> None:
-    snapshot = rd.merge_deltas([rd.MessageDelta("a"), rd.MessageDelta(status="length")])
+    snapshot = rd.merge_deltas([rd.Snapshot("a"), rd.Snapshot(status="length")])
     again = fold(*rd.to_events(snapshot))
     assert (again.status, again.finish_reason, again.text) == ("length", "length", "a")
     snapshot = rd.merge_deltas(
-        [rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="{}")], status="complete")]
+        [rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="{}")], status="complete")]
     )
     assert fold(*rd.to_events(snapshot)).to_message().tool_calls == snapshot.to_message().tool_calls
 
 
 @pytest.mark.parametrize("keys", [[1, 1], [5, 3], [None, 0]])
 def test_keys_that_would_not_lead_back_are_numbered(keys: list[int]) -> None:
-    snapshot = rd.MessageDelta.from_dict(
+    snapshot = rd.Snapshot.from_dict(
         {"blocks": [{"type": "text", "text": str(n), "key": key} for n, key in enumerate(keys)]}
     )
     again = fold(*rd.to_events(snapshot))

@@ -49,7 +49,7 @@ def ours(wire_format: str, chunks: list[Any]) -> dict[str, Any]:
         if isinstance(event, rd.events.StreamError):
             break
         fold.step(event)
-    reply = fold.snapshot or rd.MessageDelta()
+    reply = fold.snapshot or rd.Snapshot()
     calls = [
         call for call in reply.blocks if isinstance(call, rd.ToolCall) and call.type != "server_tool_call"
     ]
@@ -288,7 +288,7 @@ EVENTS = {"bedrock-converse": boto3_events, "cohere": cohere_events, "ollama": o
     ],
 )
 def test_the_sdk_s_objects_are_the_same_message(wire_format: str, chunks: list[Any]) -> None:
-    def folded(found: list[Any]) -> rd.MessageDelta:
+    def folded(found: list[Any]) -> rd.Snapshot:
         decoder, fold = rd.providers.decoder(wire_format), rd.Fold(choice=0)
         for event in [*(event for chunk in found for event in decoder.decode(chunk)), *decoder.close()]:
             fold.step(event)

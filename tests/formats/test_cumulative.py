@@ -20,7 +20,7 @@ def chunk(**delta: Any) -> Any:
 END = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
-def fold(chunks: list[Any], cumulative: Any) -> rd.MessageDelta:
+def fold(chunks: list[Any], cumulative: Any) -> rd.Snapshot:
     events = rx.from_iterable(chunks).pipe(rd.decode("openai-chat", cumulative=cumulative), rd.validate())
     return events.pipe(rd.scan_deltas()).run()
 

@@ -37,9 +37,13 @@ def places(chunks: list[Any], most: int = PLACES) -> list[int]:
     return sorted({*range(5), *(int(n * step) for n in range(most - 10)), *range(count - 5, count)})
 
 
-def fold(wire_format: str, chunks: list[Any]) -> tuple[rd.MessageDelta, rd.RxDeltaError | None]:
+def fold(wire_format: str, chunks: list[Any]) -> tuple[rd.Snapshot, rd.RxDeltaError | None]:
     """The last snapshot, and the error that ended the stream. Asserts that the events kept the protocol."""
-    decoder, lifecycles, snapshots = rd.providers.decoder(wire_format), rd.Lifecycle(), rd.Fold(choice=0)
+    decoder, lifecycles, snapshots = (
+        rd.providers.decoder(wire_format),
+        rd.core.ProtocolChecker(),
+        rd.Fold(choice=0),
+    )
     failure: rd.RxDeltaError | None = None
 
     def take(events: Any) -> None:
@@ -60,11 +64,11 @@ def fold(wire_format: str, chunks: list[Any]) -> tuple[rd.MessageDelta, rd.RxDel
             break
     take(decoder.close())
     snapshot = snapshots.snapshot
-    assert rd.MessageDelta.from_dict(json.loads(json.dumps(snapshot.to_dict()))) == snapshot
+    assert rd.Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))) == snapshot
     return snapshot, failure
 
 
-def complete_calls(snapshot: rd.MessageDelta) -> Iterator[tuple[Any, Any, Any]]:
+def complete_calls(snapshot: rd.Snapshot) -> Iterator[tuple[Any, Any, Any]]:
     for call in snapshot.tool_calls:
         if call.status == "complete":
             yield call.call_id, call.name, call.arguments

@@ -24,8 +24,8 @@ def chat(*texts: str, end: str | None = "stop") -> list[Any]:
     return chunks
 
 
-def fold(chunks: list[Any], tags: Any = "think", wire_format: str = "openai-chat") -> rd.MessageDelta:
-    seen: list[rd.MessageDelta] = []
+def fold(chunks: list[Any], tags: Any = "think", wire_format: str = "openai-chat") -> rd.Snapshot:
+    seen: list[rd.Snapshot] = []
     broken: list[Any] = []
     rx.from_iterable(chunks).pipe(
         rd.decode(wire_format, reasoning_tags=tags),
@@ -39,7 +39,7 @@ def fold(chunks: list[Any], tags: Any = "think", wire_format: str = "openai-chat
     return seen[-1]
 
 
-def blocks(reply: rd.MessageDelta) -> list[tuple[str, Any]]:
+def blocks(reply: rd.Snapshot) -> list[tuple[str, Any]]:
     return [
         (block.type, block.text if isinstance(block, rd.ContentPart) else block.arguments)
         for block in reply.blocks

@@ -35,9 +35,9 @@ CASES = [
 BLOCK_PROTOCOLS = ("anthropic-messages", "bedrock-converse")
 
 
-def fold(source: rx.Observable[Any], wire_format: str, choice: int = 0) -> list[rd.MessageDelta]:
+def fold(source: rx.Observable[Any], wire_format: str, choice: int = 0) -> list[rd.Snapshot]:
     """All snapshots; those before the error, if the stream has one."""
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     errors: list[Exception] = []
     source.pipe(rd.decode(wire_format), rd.scan_deltas(choice=choice)).subscribe(
         snapshots.append, errors.append
@@ -45,12 +45,12 @@ def fold(source: rx.Observable[Any], wire_format: str, choice: int = 0) -> list[
     for error in errors:
         assert isinstance(error, rd.ProviderError), repr(error)
         if not snapshots:  # an error and nothing else
-            return [rd.MessageDelta()]
+            return [rd.Snapshot()]
         assert error.snapshot is snapshots[-1]
     return snapshots
 
 
-def last(chunks: Iterable[Any], wire_format: str, choice: int = 0) -> rd.MessageDelta:
+def last(chunks: Iterable[Any], wire_format: str, choice: int = 0) -> rd.Snapshot:
     return fold(rx.from_iterable(list(chunks)), wire_format, choice)[-1]
 
 
@@ -103,12 +103,12 @@ def test_a_finished_stream_is_a_message(
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)
 def test_a_hot_source_gives_the_same(wire_format: str, chunks: list[Any], expected: dict[str, Any]) -> None:
     hot: Subject[Any] = Subject()
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     hot.pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(snapshots.append, lambda error: None)
     for chunk in chunks:
         hot.on_next(chunk)
     hot.on_completed()
-    assert (snapshots or [rd.MessageDelta()])[-1] == last(chunks, wire_format)
+    assert (snapshots or [rd.Snapshot()])[-1] == last(chunks, wire_format)
 
 
 @pytest.mark.slow
@@ -189,7 +189,7 @@ def test_a_half_built_snapshot_can_be_stored_and_continued(
     half = rd.Fold(choice=0)
     for event in events[: len(events) // 2]:
         half.step(event)
-    resumed = rd.Fold(rd.MessageDelta.from_dict(half.snapshot.to_dict()))
+    resumed = rd.Fold(rd.Snapshot.from_dict(half.snapshot.to_dict()))
     told = rd.Fold(choice=0)
     for event in rd.to_events(half.snapshot):
         told.step(event)

@@ -25,7 +25,7 @@ def test_a_frame_is_one_event_however_its_text_is_made(frame: dict[str, str]) ->
 
 
 def test_frozen_values_are_written_as_json() -> None:
-    assert rd.wire.sse_frame(rd.FrozenDict({"a": rd.FrozenList([1])})) == b'data: {"a":[1]}\n\n'
+    assert rd.wire.sse_frame(rd.core.FrozenDict({"a": rd.core.FrozenList([1])})) == b'data: {"a":[1]}\n\n'
 
 
 def test_an_object_that_writes_itself_does_so_in_the_protocol_s_own_names() -> None:

@@ -65,7 +65,7 @@ async def one(seed: int) -> str:
         rd.until_all_tools_terminal(),
     )
     leave_after = tools.pick.randrange(1, 40) if seed % 5 == 0 else None
-    last, count = rd.MessageDelta(), 0
+    last, count = rd.Snapshot(), 0
     async with rd.to_async_iterable(pipeline, overflow="buffer") as snapshots:
         async for last in snapshots:
             count += 1

@@ -256,7 +256,7 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def wanted(message: rd.MessageDelta | rd.Message) -> Json:
+def wanted(message: rd.Snapshot | rd.Message) -> Json:
     """The same of one of our messages."""
     told: Json = {"text": "", "reasoning": [], "calls": [], "rest": []}
     known = {block.call_id for block in message.blocks if isinstance(block, rd.ToolCall)} - {None}

@@ -198,7 +198,7 @@ def frames_of(events: Iterable[Any], error: Exception | None = None, **options: 
     return frames
 
 
-def said_in(message: rd.Message | rd.MessageDelta) -> Json:
+def said_in(message: rd.Message | rd.Snapshot) -> Json:
     """What a message says, as far as a UI message can say it, for comparing with `said_by`."""
     told = message.to_dict()
     blocks = [_plain(block) for block in told.get("blocks", ())]

@@ -39,7 +39,7 @@ def blocks_shown(act: Callable[[], Any]) -> int:
 
     def profile(_frame: FrameType, what: str, returned: Any) -> None:
         nonlocal count
-        if what == "return" and isinstance(returned, rd.MessageDelta):
+        if what == "return" and isinstance(returned, rd.Snapshot):
             count += len(returned.blocks)
 
     before = sys.getprofile()

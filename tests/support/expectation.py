@@ -114,7 +114,7 @@ def _digest(data: str) -> str:
     return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
-def told_by(reply: rd.MessageDelta | rd.Message) -> Told:
+def told_by(reply: rd.Snapshot | rd.Message) -> Told:
     calls = [block for block in reply.blocks if isinstance(block, rd.ToolCall)]
     parts = [block for block in reply.blocks if isinstance(block, rd.ContentPart)]
     return {
@@ -185,7 +185,7 @@ def in_order(expectation: Told) -> list[str]:
     ]
 
 
-def order_of(reply: rd.MessageDelta | rd.Message) -> list[str]:
+def order_of(reply: rd.Snapshot | rd.Message) -> list[str]:
     kinds = {"unsupported": "other", "server_tool_result": "other", "invalid_tool_call": "tool_call"}
     return [
         kinds.get(block.type, block.type)

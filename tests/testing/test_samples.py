@@ -18,7 +18,7 @@ async def all_of(name: str) -> list[Any]:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_keeps_the_protocol(name: str) -> None:
     chunks = asyncio.run(all_of(name))
-    decoder, lifecycle = rd.providers.decoder(rd.providers.detect(chunks[0])), rd.Lifecycle()
+    decoder, lifecycle = rd.providers.decoder(rd.providers.detect(chunks[0])), rd.core.ProtocolChecker()
     events = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
     broken = [violation for event in events if (violation := lifecycle.check(event))]
     assert broken == (["error_event"] if name == "overloaded" else [])

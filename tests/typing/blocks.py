@@ -47,6 +47,6 @@ def events_of_streams(choice: rd.ChoiceStream, message: rd.MessageStream) -> Non
     assert_type(message.pipe(rd.per_block(lambda block: block.pipe(ops.map(text_of)))), Observable[str])
 
 
-def wrong(events: Observable[rd.Event], snapshots: Observable[rd.MessageDelta]) -> None:
+def wrong(events: Observable[rd.Event], snapshots: Observable[rd.Snapshot]) -> None:
     snapshots.pipe(rd.group_by_block())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     events.pipe(rd.per_block(lambda block: block.name))  # type: ignore[arg-type,return-value]  # pyright: ignore[reportArgumentType]

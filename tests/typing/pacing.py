@@ -12,11 +12,11 @@ from reactivex.scheduler import EventLoopScheduler
 import rxdelta as rd
 
 
-def snapshots_at_a_pace(snapshots: Observable[rd.MessageDelta], numbers: Observable[int]) -> None:
-    assert_type(snapshots.pipe(rd.debounce_latest(0.2, max_wait=1)), Observable[rd.MessageDelta])
+def snapshots_at_a_pace(snapshots: Observable[rd.Snapshot], numbers: Observable[int]) -> None:
+    assert_type(snapshots.pipe(rd.debounce_latest(0.2, max_wait=1)), Observable[rd.Snapshot])
     assert_type(snapshots.pipe(rd.debounce_latest(0.2, 1), rd.to_message()), Observable[rd.Message])
     assert_type(numbers.pipe(rd.debounce_latest(0.2)), Observable[int])
-    assert_type(snapshots.pipe(rd.conflate()), Observable[rd.MessageDelta])
+    assert_type(snapshots.pipe(rd.conflate()), Observable[rd.Snapshot])
     assert_type(numbers.pipe(rd.conflate(scheduler=EventLoopScheduler())), Observable[int])
 
 
@@ -31,5 +31,5 @@ def events_at_a_pace(events: Observable[rd.Event]) -> None:
     )
     assert_type(
         events.pipe(rd.smooth(), rd.compact_deltas(0.05), rd.scan_deltas(), rd.conflate()),
-        Observable[rd.MessageDelta],
+        Observable[rd.Snapshot],
     )

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-async def draw(snapshot: rd.MessageDelta) -> None: ...
+async def draw(snapshot: rd.Snapshot) -> None: ...
 
 
-def draw_now(snapshot: rd.MessageDelta) -> int:
+def draw_now(snapshot: rd.Snapshot) -> int:
     raise NotImplementedError
 
 
@@ -72,8 +72,8 @@ def operators(
     body: Observable[bytes],
     text: Observable[str],
     events: Observable[rd.Event],
-    deltas: Observable[rd.MessageDelta],
-    both: Observable[rd.Event | rd.MessageDelta],
+    deltas: Observable[rd.Snapshot],
+    both: Observable[rd.Event | rd.Snapshot],
     texts: Observable[rd.events.TextDelta],
 ) -> None:
     assert_type(body.pipe(rd.parse_sse()), Observable[Any])
@@ -84,11 +84,11 @@ def operators(
     assert_type(
         events.pipe(rd.validate(lambda name, event: print(name.upper(), event))), Observable[rd.Event]
     )
-    assert_type(events.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
-    assert_type(deltas.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
-    assert_type(both.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
-    assert_type(texts.pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
-    assert_type(deltas.pipe(rd.throttle_latest(0.05)), Observable[rd.MessageDelta])
+    assert_type(events.pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(deltas.pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(both.pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(texts.pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(deltas.pipe(rd.throttle_latest(0.05)), Observable[rd.Snapshot])
     assert_type(text.pipe(rd.throttle_latest(0.05)), Observable[str])
     assert_type(deltas.pipe(rd.to_message()), Observable[rd.Message])
 
@@ -96,23 +96,23 @@ def operators(
 def from_a_list(chunks: list[dict[str, Any]]) -> None:
     assert_type(
         rx.from_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.throttle_latest(0.05)),
-        Observable[rd.MessageDelta],
+        Observable[rd.Snapshot],
     )
 
 
-async def readers(snapshots: Observable[rd.MessageDelta]) -> None:
-    assert_type(await rd.first_value(snapshots), rd.MessageDelta)
-    assert_type(await rd.last_value(snapshots), rd.MessageDelta)
+async def readers(snapshots: Observable[rd.Snapshot]) -> None:
+    assert_type(await rd.first_value(snapshots), rd.Snapshot)
+    assert_type(await rd.last_value(snapshots), rd.Snapshot)
     await rd.for_each(snapshots, draw)
     await rd.for_each(snapshots, draw_now, overflow="latest")
     await rd.for_each(snapshots, lambda snapshot: print(snapshot.text.upper()))
-    assert_type(rd.iterate(snapshots), AsyncIterator[rd.MessageDelta])
+    assert_type(rd.iterate(snapshots), AsyncIterator[rd.Snapshot])
     async for snapshot in rd.iterate(snapshots, overflow="latest"):
-        assert_type(snapshot, rd.MessageDelta)
+        assert_type(snapshot, rd.Snapshot)
     async with rd.to_async_iterable(snapshots, overflow="latest") as latest:
-        assert_type(latest, AsyncIterator[rd.MessageDelta])
+        assert_type(latest, AsyncIterator[rd.Snapshot])
         async for snapshot in latest:
-            assert_type(snapshot, rd.MessageDelta)
+            assert_type(snapshot, rd.Snapshot)
 
 
 async def pipeline_1(chunks: AsyncIterator[dict[str, Any]]) -> None:

@@ -37,24 +37,26 @@ def projections(events: Observable[rd.Event]) -> None:
 
 
 def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
-    assert_type(events.pipe(rd.partial_arguments()), Observable[rd.Partial[Any]])
-    assert_type(events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.Partial[Any]])
-    assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.Partial[Any]])
-    assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.Partial[Frozen]])
-    assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.Partial[Data]])
+    assert_type(events.pipe(rd.partial_arguments()), Observable[rd.PartialValue[Any]])
     assert_type(
-        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)), Observable[rd.Partial[Model]]
+        events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.PartialValue[Any]]
+    )
+    assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.PartialValue[Frozen]])
+    assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.PartialValue[Data]])
+    assert_type(
+        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)), Observable[rd.PartialValue[Model]]
     )
 
 
 def documents(events: Observable[rd.Event]) -> None:
-    assert_type(events.pipe(rd.partial_json()), Observable[rd.Partial[Any]])
-    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.Partial[Any]])
-    assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.Partial[Model]])
-    assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.Partial[Frozen]])
+    assert_type(events.pipe(rd.partial_json()), Observable[rd.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.PartialValue[Model]])
+    assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.PartialValue[Frozen]])
 
 
-def values(partial: rd.Partial[Data]) -> None:
+def values(partial: rd.PartialValue[Data]) -> None:
     assert_type(partial.value, Data | None)
     print(partial.value.title)  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
     if partial.value is not None:
@@ -69,7 +71,7 @@ def values(partial: rd.Partial[Data]) -> None:
 
 def operators() -> tuple[Any, ...]:
     text: Callable[[Observable[rd.Event]], Observable[str]] = rd.text_deltas()
-    plan: Callable[[Observable[rd.Event]], Observable[rd.Partial[Model]]] = rd.partial_json(Model)
+    plan: Callable[[Observable[rd.Event]], Observable[rd.PartialValue[Model]]] = rd.partial_json(Model)
     rd.json_items(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.text_deltas(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     return text, plan

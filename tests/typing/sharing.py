@@ -12,52 +12,50 @@ from reactivex.subject import Subject
 import rxdelta as rd
 
 
-def sharing(
-    events: Observable[rd.Event], snapshots: Observable[rd.MessageDelta], block: rd.BlockStream
-) -> None:
-    assert_type(snapshots.pipe(rd.share_latest()), Observable[rd.MessageDelta])
+def sharing(events: Observable[rd.Event], snapshots: Observable[rd.Snapshot], block: rd.BlockStream) -> None:
+    assert_type(snapshots.pipe(rd.share_latest()), Observable[rd.Snapshot])
     assert_type(block.pipe(rd.share_latest(keep=True)), Observable[rd.ContentPart | rd.ToolCall])
     assert_type(rd.share_events(), Callable[[Observable[rd.Event]], Observable[rd.Event]])
-    assert_type(events.pipe(rd.share_events(restart=True), rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(events.pipe(rd.share_events(restart=True), rd.scan_deltas()), Observable[rd.Snapshot])
 
 
 def surviving(
     chunks: Observable[dict[str, Any]],
     events: Observable[rd.Event],
-    snapshots: Observable[rd.MessageDelta],
+    snapshots: Observable[rd.Snapshot],
     task: Awaitable[str],
 ) -> None:
     assert_type(chunks.pipe(rd.stall_timeout(first=30, idle=10)), Observable[dict[str, Any]])
-    assert_type(snapshots.pipe(rd.stall_timeout(total=60)), Observable[rd.MessageDelta])
+    assert_type(snapshots.pipe(rd.stall_timeout(total=60)), Observable[rd.Snapshot])
     assert_type(events.pipe(rd.until_stopped(Subject[None]())), Observable[rd.Event])
-    assert_type(events.pipe(rd.until_stopped(asyncio.Event()), rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(events.pipe(rd.until_stopped(asyncio.Event()), rd.scan_deltas()), Observable[rd.Snapshot])
     assert_type(events.pipe(rd.until_stopped(task, reason=None)), Observable[rd.Event])
     assert_type(events.pipe(rd.on_settled(settle)), Observable[rd.Event])
     assert_type(snapshots.pipe(rd.on_settled(store), rd.to_message()), Observable[rd.Message])
 
 
-def settle(snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None:
+def settle(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
     assert_type(outcome.error, Exception | None)
 
 
-async def store(snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None: ...
+async def store(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None: ...
 
 
 def retrying(
-    start: Callable[[], Observable[rd.Event]], go_on: Callable[[rd.MessageDelta | None], Observable[rd.Event]]
+    start: Callable[[], Observable[rd.Event]], go_on: Callable[[rd.Snapshot | None], Observable[rd.Event]]
 ) -> None:
     assert_type(rd.retry_stream(start), Observable[rd.Event])
     assert_type(rd.retry_stream(start, 5, rd.exponential_backoff(1)), Observable[rd.Event])
     assert_type(rd.retry_stream(go_on, resume=True), Observable[rd.Event])
     assert_type(rd.retry_stream(go_on, 3, lambda failures, error: failures * 2.0, True), Observable[rd.Event])
     assert_type(rd.retry_stream(start, retry_if=rd.is_transient), Observable[rd.Event])
-    assert_type(rd.retry_stream(lambda: start()).pipe(rd.scan_deltas()), Observable[rd.MessageDelta])
+    assert_type(rd.retry_stream(lambda: start()).pipe(rd.scan_deltas()), Observable[rd.Snapshot])
 
 
 def wrong(
     events: Observable[rd.Event],
-    snapshots: Observable[rd.MessageDelta],
-    go_on: Callable[[rd.MessageDelta | None], Observable[rd.Event]],
+    snapshots: Observable[rd.Snapshot],
+    go_on: Callable[[rd.Snapshot | None], Observable[rd.Event]],
 ) -> None:
     snapshots.pipe(rd.share_events())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     snapshots.pipe(rd.until_stopped(asyncio.Event()))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -28,4 +28,4 @@ def tools(events: Observable[rd.Event], look: Callable[[str], str]) -> None:
 
 def fails() -> None:
     error = rd.ToolError("no such city")
-    assert_type(error.snapshot, rd.MessageDelta | None)
+    assert_type(error.snapshot, rd.Snapshot | None)

@@ -13,18 +13,18 @@ import rxdelta as rd
 
 
 def up_to_the_last_tool(
-    events: Observable[rd.Event], updates: Observable[rd.Event], snapshots: Observable[rd.MessageDelta]
+    events: Observable[rd.Event], updates: Observable[rd.Event], snapshots: Observable[rd.Snapshot]
 ) -> None:
     until = rd.until_all_tools_terminal()
-    assert_type(until, Callable[[Observable[rd.MessageDelta]], Observable[rd.MessageDelta]])
-    assert_type(snapshots.pipe(until), Observable[rd.MessageDelta])
+    assert_type(until, Callable[[Observable[rd.Snapshot]], Observable[rd.Snapshot]])
+    assert_type(snapshots.pipe(until), Observable[rd.Snapshot])
     assert_type(
         snapshots.pipe(rd.throttle_latest(0.05), until, rd.to_message()),
         Observable[rd.Message],
     )
     assert_type(
         rx.merge(events, updates).pipe(rd.run_tools({}), rd.scan_deltas(), rd.until_all_tools_terminal()),
-        Observable[rd.MessageDelta],
+        Observable[rd.Snapshot],
     )
 
 

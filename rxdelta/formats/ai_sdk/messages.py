@@ -21,7 +21,7 @@ from rxdelta.core import (
     LimitExceededError,
     MalformedChunkError,
     Message,
-    MessageDelta,
+    Snapshot,
     ToolCall,
     events,
     is_mapping,
@@ -155,7 +155,7 @@ class _Reply:
             elif isinstance(event, events.MessageFinish):  # whose reason depends on whether there are calls
                 asked = (one for one in self._finished() if isinstance(one, ToolCall) and one.type in _ASKING)
                 for call in islice(asked, 1):
-                    self._rest.step(MessageDelta(tool_calls=[call]))
+                    self._rest.step(Snapshot(tool_calls=[call]))
             self._rest.step(event)
 
     def _finished(self) -> list[Block]:

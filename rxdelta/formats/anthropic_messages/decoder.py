@@ -72,7 +72,7 @@ class AnthropicMessagesDecoder:
         >>> for event in [event for chunk in chunks for event in decoder.decode(chunk)]:
         ...     snapshot = fold.step(event)
         >>> snapshot
-        <MessageDelta complete; text 'Hi'>
+        <Snapshot complete; text 'Hi'>
     """
 
     def __init__(self) -> None:

@@ -13,8 +13,8 @@ from rxdelta.core import (
     Fold,
     InvalidValueError,
     Limits,
-    MessageDelta,
     RxDeltaError,
+    Snapshot,
     StreamInterrupted,
 )
 from rxdelta.core.events import EVENT_TYPES
@@ -26,11 +26,11 @@ __all__ = ["scan_deltas"]
 
 
 def scan_deltas(
-    seed: MessageDelta | None = None, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event | MessageDelta]], Observable[MessageDelta]]:
+    seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS
+) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
     """The reply so far, after each event or small delta that changed it.
 
-    Events are folded as by `apply_event`, small `MessageDelta`s as by `merge_delta`. Snapshots share what
+    Events are folded as by `apply_event`, small `Snapshot`s as by `merge_delta`. Snapshots share what
     didn't change and may all be kept. What changes nothing (a ping, an empty delta) emits nothing. One thread
     at a time, as everywhere in Rx: a source that emits on several must serialise.
 
@@ -49,7 +49,7 @@ def scan_deltas(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
+        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
         >>> pieces.pipe(rd.scan_deltas()).subscribe(lambda snapshot: print(snapshot.text)).dispose()
         Hel
         Hello
@@ -57,9 +57,9 @@ def scan_deltas(
     if choice is None:
         choice = 0 if seed is None else seed.choice
 
-    def apply(source: Observable[Event | MessageDelta]) -> Observable[MessageDelta]:
+    def apply(source: Observable[Event | Snapshot]) -> Observable[Snapshot]:
         def subscribe(
-            observer: abc.ObserverBase[MessageDelta], scheduler: abc.SchedulerBase | None = None
+            observer: abc.ObserverBase[Snapshot], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
             scan = _Scan(observer, Fold(seed, choice=choice, limits=limits))
             return source.subscribe(scan.on_next, scan.on_error, observer.on_completed, scheduler=scheduler)
@@ -72,12 +72,12 @@ def scan_deltas(
 class _Scan:
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[MessageDelta], fold: Fold) -> None:
+    def __init__(self, observer: abc.ObserverBase[Snapshot], fold: Fold) -> None:
         self._observer = observer
         self._fold = fold
         self._latest = fold.snapshot
 
-    def on_next(self, event: Event | MessageDelta) -> None:
+    def on_next(self, event: Event | Snapshot) -> None:
         try:
             snapshot = self._fold.step(event)
         except Exception as error:
@@ -92,14 +92,14 @@ class _Scan:
 
 
 def _explained(error: Exception, event: object) -> Exception:
-    if isinstance(error, RxDeltaError) or type(event) in EVENT_TYPES or isinstance(event, MessageDelta):
+    if isinstance(error, RxDeltaError) or type(event) in EVENT_TYPES or isinstance(event, Snapshot):
         return error
     return InvalidValueError.of(
-        [("event", event, "must be an event or a MessageDelta; chunks go through decode() first")]
+        [("event", event, "must be an event or a Snapshot; chunks go through decode() first")]
     )
 
 
-def _with_snapshot(error: Exception, snapshot: MessageDelta) -> RxDeltaError:
+def _with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
     if not isinstance(error, RxDeltaError):
         return StreamInterrupted.by(error, snapshot=snapshot)
     if error.snapshot is not None and error.snapshot is not snapshot:

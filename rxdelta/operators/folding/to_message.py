@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import IncompleteMessageError, Message, MessageDelta
+from rxdelta.core import IncompleteMessageError, Message, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["to_message"]
 
 
-def to_message() -> Callable[[Observable[MessageDelta]], Observable[Message]]:
-    """The last snapshot as a finished message; see `MessageDelta.to_message`.
+def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
+    """The last snapshot as a finished message; see `Snapshot.to_message`.
 
     Emits once, when the source completes, and completes. After an error of the source it emits nothing.
 
@@ -26,12 +26,12 @@ def to_message() -> Callable[[Observable[MessageDelta]], Observable[Message]]:
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> finished = rd.MessageDelta(content="Hi", role="assistant", status="complete")
+        >>> finished = rd.Snapshot(content="Hi", role="assistant", status="complete")
         >>> rx.of(finished).pipe(rd.to_message()).run()
         <Message complete; text 'Hi'>
     """
 
-    def apply(source: Observable[MessageDelta]) -> Observable[Message]:
+    def apply(source: Observable[Snapshot]) -> Observable[Message]:
         def subscribe(
             observer: abc.ObserverBase[Message], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
@@ -48,9 +48,9 @@ class _Last:
 
     def __init__(self, observer: abc.ObserverBase[Message]) -> None:
         self._observer = observer
-        self._snapshot: MessageDelta | None = None
+        self._snapshot: Snapshot | None = None
 
-    def on_next(self, snapshot: MessageDelta) -> None:
+    def on_next(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def on_completed(self) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from reactivex import Observable, abc
 
-from rxdelta.core import Event, Lifecycle, ProtocolError
+from rxdelta.core import Event, ProtocolChecker, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ __all__ = ["validate"]
 def validate(
     on_violation: Callable[[str, Event | None], object] | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, as long as they keep the protocol's order; see `rxdelta.Lifecycle` for the rules.
+    """The same events, as long as they keep the protocol's order; see `rxdelta.core.ProtocolChecker` for the rules.
 
     Each event is emitted at once. Completes with the source.
 
@@ -57,7 +57,7 @@ class _Check:
     ) -> None:
         self._observer = observer
         self._report = report
-        self._lifecycle = Lifecycle()
+        self._lifecycle = ProtocolChecker()
         self._ended = False
 
     def on_next(self, event: Event) -> None:

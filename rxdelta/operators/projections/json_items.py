@@ -6,7 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, MalformedChunkError, PartialJson
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    InvalidValueError,
+    Limits,
+    MalformedChunkError,
+    PartialJsonParser,
+)
 from rxdelta.operators.projections.calls import Calls, argument_text
 from rxdelta.operators.projections.projection import How, Projection, project
 from rxdelta.operators.projections.prose import JsonText, Unfenced
@@ -135,7 +142,7 @@ class _Array:
 
     def read_again(self) -> None:
         """Begin with the text's first character, and give what hasn't been given."""
-        self._reader = PartialJson(max_depth=self._depth)
+        self._reader = PartialJsonParser(max_depth=self._depth)
         self._text: list[str] = []
         self._seen = 0
         self._ended = False
@@ -157,7 +164,7 @@ class _Array:
                 self._reader.feed(stretch)
                 self._look(stretch, emit)
         if self._reader.error is not None:
-            reader = PartialJson(max_depth=self._depth)  # one that counts from the beginning
+            reader = PartialJsonParser(max_depth=self._depth)  # one that counts from the beginning
             reader.feed("".join(self._text))
             raise MalformedChunkError(f"the items end here: {reader.error}")
 
@@ -176,7 +183,7 @@ class _Array:
             if self._reader.is_final(self._path) or self._reader.error is not None:
                 self._ended = True
                 return
-            self._reader = PartialJson(max_depth=self._depth)
+            self._reader = PartialJsonParser(max_depth=self._depth)
             self._reader.feed(f'{self._way_here}[""{"," if stretch.endswith(",") else ""}')
         elif stretch.endswith("]"):
             self._ended = self._reader.is_final(self._path)

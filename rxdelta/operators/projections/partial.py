@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJson, ToolCall
+from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
 from rxdelta.operators.projections.into import is_array, is_object
 from rxdelta.operators.projections.prose import Unfenced
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from rxdelta.operators.projections.into import Into
     from rxdelta.operators.projections.projection import How
 
-__all__ = ["Partial", "Reading"]
+__all__ = ["PartialValue", "PartialReading"]
 
 T = TypeVar("T")
 
 
 @attrs.frozen(repr=False)
-class Partial(Generic[T]):
+class PartialValue(Generic[T]):
     """A JSON document as far as it had come.
 
     Attributes:
@@ -39,7 +39,7 @@ class Partial(Generic[T]):
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.Partial({"query": "tides"}, "c1", "search", complete=True).is_final("query")
+        >>> rd.PartialValue({"query": "tides"}, "c1", "search", complete=True).is_final("query")
         True
     """
 
@@ -84,10 +84,10 @@ class Partial(Generic[T]):
         shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
         end = "" if self.complete else " …"
         wrong = f"; {self.error}" if self.error is not None else ""
-        return f"<Partial{of} {shown}{end}{wrong}>"
+        return f"<PartialValue{of} {shown}{end}{wrong}>"
 
 
-class Reading(Generic[T]):
+class PartialReading(Generic[T]):
     """One document and what was last said of it.
 
     Args:
@@ -100,11 +100,11 @@ class Reading(Generic[T]):
         self._into = into
         self._depth = limits.json_depth
         self._fenced = fenced
-        self._last: Partial[T] | None = None
+        self._last: PartialValue[T] | None = None
         self._begin()
 
     def _begin(self) -> None:
-        self._reader = PartialJson(max_depth=self._depth)
+        self._reader = PartialJsonParser(max_depth=self._depth)
         self._unfenced = Unfenced()
         self._came = False
         self._anew = self._last is not None
@@ -123,7 +123,7 @@ class Reading(Generic[T]):
     def _is_whole(self) -> bool:
         return self._reader.complete
 
-    def look(self, call: ToolCall | None = None, *, error: str | None = None) -> Partial[T] | None:
+    def look(self, call: ToolCall | None = None, *, error: str | None = None) -> PartialValue[T] | None:
         """What can be seen of it; `None` where this is what was seen last."""
         reader, last = self._reader, self._last
         value, error = reader.value, reader.error or error
@@ -137,13 +137,13 @@ class Reading(Generic[T]):
         self._anew = False
         return self._show(value, call, error=error, open=_open_path(reader, value))
 
-    def end(self, call: ToolCall) -> Partial[T] | None:
+    def end(self, call: ToolCall) -> PartialValue[T] | None:
         """The last that is to be said of a call that has ended."""
         if call.type != "tool_call":
             return self.look(call, error=call.error)
         return self._complete(call.arguments, call)
 
-    def end_text(self, cut: str | None = None) -> Partial[T] | None:
+    def end_text(self, cut: str | None = None) -> PartialValue[T] | None:
         """The last that is to be said of a text that has ended.
 
         Args:
@@ -160,7 +160,7 @@ class Reading(Generic[T]):
             return self.look(error=error.reason)
         return self._complete(value, None)
 
-    def _complete(self, document: Any, call: ToolCall | None) -> Partial[T]:
+    def _complete(self, document: Any, call: ToolCall | None) -> PartialValue[T]:
         if self._into is None:
             return self._show(document, call, complete=True)
         try:
@@ -178,14 +178,14 @@ class Reading(Generic[T]):
         complete: bool = False,
         error: str | None = None,
         open: tuple[str | int, ...] | None = None,
-    ) -> Partial[T]:
+    ) -> PartialValue[T]:
         value = document if self._into is None else made
         call_id, name = (None, None) if call is None else (call.call_id, call.name)
-        self._last = Partial(value, call_id, name, complete, error, json=document, open=open)
+        self._last = PartialValue(value, call_id, name, complete, error, json=document, open=open)
         return self._last
 
 
-def _open_path(reader: PartialJson, value: Any) -> tuple[str | int, ...] | None:
+def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] | None:
     """The way to what is open. If anything is, it is the last member, the last of its members, and so on."""
     if reader.is_final():
         return None

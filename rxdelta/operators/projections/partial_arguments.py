@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from rxdelta.core import DEFAULT_LIMITS, Event, Limits
 from rxdelta.operators.projections.calls import Calls, argument_text
 from rxdelta.operators.projections.into import Into
-from rxdelta.operators.projections.partial import Partial, Reading
+from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
 
 if TYPE_CHECKING:
@@ -25,25 +25,25 @@ T = TypeVar("T")
 @overload
 def partial_arguments(
     call_id: str | None = None, into: None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[Any]]]: ...
+) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_arguments(
     call_id: str | None = None, *, into: type[T], choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[T]]]: ...
+) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @overload
 def partial_arguments(
     call_id: str | None, into: type[T], *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[T]]]: ...
+) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 def partial_arguments(
     call_id: str | None = None,
     into: type[Any] | None = None,
     *,
     choice: int = 0,
     limits: Limits = DEFAULT_LIMITS,
-) -> Callable[[Observable[Event]], Observable[Partial[Any]]]:
+) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """The arguments of the reply's calls as values, as far as they have come.
 
-    A `Partial` is emitted whenever what can be seen of a call's arguments changed, the document closed, or the
+    A `PartialValue` is emitted whenever what can be seen of a call's arguments changed, the document closed, or the
     text turned out not to be JSON; and a last one, `complete`, when the provider has finished a call whose
     arguments are one strict JSON object that the class accepts. A call that isn't valid gets an `error`, and
     `so_far` stays what it was. Values of parallel calls come interleaved, each with its `call_id` and `name`. Calls
@@ -76,7 +76,7 @@ def partial_arguments(
         >>> start = rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "search"})
         >>> args = ['{"query": "ti', 'des", "days"', ": 3}"]
         >>> events = rx.of(start, *[rd.events.ToolCallDelta(0, text) for text in args], rd.events.BlockFinish(0))
-        >>> def draw(partial: rd.Partial) -> None:
+        >>> def draw(partial: rd.PartialValue) -> None:
         ...     print(partial.value, partial.is_final("query"), partial.complete)
         >>> events.pipe(rd.partial_arguments()).subscribe(draw).dispose()
         {'query': 'ti'} False False
@@ -88,12 +88,12 @@ def partial_arguments(
     return project(lambda observer: _Arguments(observer, call_id, made, choice, limits))
 
 
-class _Arguments(Projection[Partial[T]]):
+class _Arguments(Projection[PartialValue[T]]):
     """One subscription's state."""
 
     def __init__(
         self,
-        observer: abc.ObserverBase[Partial[T]],
+        observer: abc.ObserverBase[PartialValue[T]],
         call_id: str | None,
         into: Into[T] | None,
         choice: int,
@@ -106,15 +106,15 @@ class _Arguments(Projection[Partial[T]]):
 
     def begin(self) -> None:
         self._calls = Calls(self._choice, self._limits)
-        self._readings: dict[Index, Reading[T]] = {}
+        self._readings: dict[Index, PartialReading[T]] = {}
 
-    def step(self, event: Event, emit: Callable[[Partial[T]], None]) -> None:
+    def step(self, event: Event, emit: Callable[[PartialValue[T]], None]) -> None:
         for index, call, how, text in self._calls.step(event):
             reading = self._readings.pop(index, None)
             if self._call_id is not None and call.call_id != self._call_id:
                 continue
             if reading is None:
-                reading = Reading(self._into, self._limits)
+                reading = PartialReading(self._into, self._limits)
                 how, text = "begun", argument_text(call)
             if call.open:
                 self._readings[index] = reading

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from rxdelta.core import DEFAULT_LIMITS, Event, Limits
 from rxdelta.core.events import MessageFinish, MessageInterrupted
 from rxdelta.operators.projections.into import Into
-from rxdelta.operators.projections.partial import Partial, Reading
+from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import JsonText
 
@@ -24,20 +24,20 @@ T = TypeVar("T")
 @overload
 def partial_json(
     into: None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[Any]]]: ...
+) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_json(
     into: type[T], *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[T]]]: ...
+) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 def partial_json(
     into: type[Any] | None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
-) -> Callable[[Observable[Event]], Observable[Partial[Any]]]:
+) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """The reply's text, which is one JSON document, as a value, as far as it has come.
 
     The texts of all its text blocks are joined, in the order of the blocks. A markdown fence around the document is
     overlooked, and so is what follows it; anything else before or behind the document is an `error`.
 
-    A `Partial` is emitted whenever what can be seen of the document changed, it closed, or the text turned out not
+    A `PartialValue` is emitted whenever what can be seen of the document changed, it closed, or the text turned out not
     to be JSON; and a last one when the message has finished, `complete` if the text is one strict JSON document that
     the class, if there is one, accepts.
     Every character is read once, however the text is cut, unless the provider replaces it. A reply without text gives
@@ -85,11 +85,11 @@ def partial_json(
     return project(lambda observer: _Document(observer, made, choice, limits))
 
 
-class _Document(Projection[Partial[T]]):
+class _Document(Projection[PartialValue[T]]):
     """One subscription's state."""
 
     def __init__(
-        self, observer: abc.ObserverBase[Partial[T]], into: Into[T] | None, choice: int, limits: Limits
+        self, observer: abc.ObserverBase[PartialValue[T]], into: Into[T] | None, choice: int, limits: Limits
     ) -> None:
         self._into = into
         self._limits = limits
@@ -97,9 +97,9 @@ class _Document(Projection[Partial[T]]):
 
     def begin(self) -> None:
         self._text = JsonText(self._limits)
-        self._reading = Reading(self._into, self._limits, fenced=True)
+        self._reading = PartialReading(self._into, self._limits, fenced=True)
 
-    def step(self, event: Event, emit: Callable[[Partial[T]], None]) -> None:
+    def step(self, event: Event, emit: Callable[[PartialValue[T]], None]) -> None:
         read = False
         for how, text in self._text.step(event):
             self._reading.take(how, text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import ContentPart, Event, FrozenDict, MessageDelta, TokenUsage
+from rxdelta.core import ContentPart, Event, FrozenDict, Snapshot, TokenUsage
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -27,7 +27,7 @@ __all__ = ["Continuation", "can_be_continued"]
 _PROSE = ("text", "reasoning", "refusal")  # what may be left as it is when it breaks off
 
 
-def can_be_continued(partial: MessageDelta) -> bool:
+def can_be_continued(partial: Snapshot) -> bool:
     """Whether something was said, and nothing is half-made that is of no use: a call, an image."""
     said = any(not block.open or (isinstance(block, ContentPart) and block.text) for block in partial.blocks)
     return (
@@ -46,7 +46,7 @@ class Continuation:
     reasoning: that is the rest of the text that broke off. Its usage is added to what the message has cost.
     """
 
-    def __init__(self, partial: MessageDelta) -> None:
+    def __init__(self, partial: Snapshot) -> None:
         last = partial.blocks[-1]
         broken = last.open and last.type == "text" and isinstance(last, ContentPart)
         self._choice = partial.choice

@@ -23,8 +23,8 @@ from rxdelta.core import (
     IncompleteMessageError,
     InvalidValueError,
     Limits,
-    MessageDelta,
     RxDeltaError,
+    Snapshot,
     described,
     is_over,
     refusal,
@@ -54,7 +54,7 @@ def retry_stream(
 ) -> Observable[Event]: ...
 @overload
 def retry_stream(
-    factory: Callable[[MessageDelta | None], Observable[Event]],
+    factory: Callable[[Snapshot | None], Observable[Event]],
     attempts: int = 3,
     backoff: Callable[[int, Exception], float] | None = None,
     *,
@@ -66,7 +66,7 @@ def retry_stream(
 ) -> Observable[Event]: ...
 @overload
 def retry_stream(
-    factory: Callable[[MessageDelta | None], Observable[Event]],
+    factory: Callable[[Snapshot | None], Observable[Event]],
     attempts: int,
     backoff: Callable[[int, Exception], float] | None,
     resume: Literal[True],
@@ -156,9 +156,7 @@ def retry_stream(
         observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         time, owned = clock(scheduler, inherited)
-        request: Callable[[MessageDelta | None], Observable[Event]] = (
-            factory if resume else lambda _: factory()
-        )
+        request: Callable[[Snapshot | None], Observable[Event]] = factory if resume else lambda _: factory()
         rules = _Rules(attempts, wait, resume, retry_if, repeat_calls)
         retrying = _Retrying(observer, request, rules, limits, time, inherited)
         everything = CompositeDisposable(Disposable(retrying.outlet.stop), retrying.current, owned)
@@ -186,10 +184,10 @@ class _Rules:
         self._retry_if = retry_if
         self._repeat_calls = repeat_calls
 
-    def continuable(self, message: MessageDelta | None) -> bool:
+    def continuable(self, message: Snapshot | None) -> bool:
         return self._resume and message is not None and can_be_continued(message)
 
-    def wait(self, failures: int, error: Exception, replies: Sequence[MessageDelta]) -> float | None:
+    def wait(self, failures: int, error: Exception, replies: Sequence[Snapshot]) -> float | None:
         """The seconds until the next attempt; `None` is that there is none."""
         if failures >= self._attempts or (replies and all(is_over(reply) for reply in replies)):
             return None
@@ -200,7 +198,7 @@ class _Rules:
         return check_wait(self._backoff(failures, error)) if self._retry_if(error) else None
 
 
-def _has_called(reply: MessageDelta) -> bool:
+def _has_called(reply: Snapshot) -> bool:
     """Whether a tool may have been started; see `run_tools`."""
     return any(
         call.status == "complete"
@@ -218,7 +216,7 @@ class _Retrying:
     def __init__(
         self,
         observer: abc.ObserverBase[Event],
-        request: Callable[[MessageDelta | None], Observable[Event]],
+        request: Callable[[Snapshot | None], Observable[Event]],
         rules: _Rules,
         limits: Limits,
         time: abc.SchedulerBase,
@@ -264,7 +262,7 @@ class _Retrying:
         slot = SingleAssignmentDisposable()
         self.current.disposable = slot
         attempt = _Attempt(self)
-        message: MessageDelta | None = None
+        message: Snapshot | None = None
         if self._failures:
             message = self._join(attempt)
         if attempt.over or self.outlet.closed:
@@ -288,7 +286,7 @@ class _Retrying:
             attempt.on_completed,
         )
 
-    def _join(self, attempt: _Attempt) -> MessageDelta | None:
+    def _join(self, attempt: _Attempt) -> Snapshot | None:
         """Emit what leads from the last attempt to this one; what is to be gone on with."""
         replies = self.replies()
         message = replies[0] if len(replies) == 1 else None
@@ -301,7 +299,7 @@ class _Retrying:
             attempt.emit([self._reset])
         return None
 
-    def replies(self) -> list[MessageDelta]:
+    def replies(self) -> list[Snapshot]:
         """What has come, of each choice of which anything has."""
         return [
             fold.snapshot for fold in self._folds.values() if fold.snapshot.blocks or is_over(fold.snapshot)

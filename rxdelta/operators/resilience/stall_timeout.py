@@ -15,7 +15,7 @@ from reactivex.disposable import (
     SingleAssignmentDisposable,
 )
 
-from rxdelta.core import InvalidValueError, MessageDelta, StallTimeoutError
+from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
 from rxdelta.runtime import Outlet, check_seconds, clock, current_session, unattended
 from rxdelta.runtime import is_ping as looks_like_ping
 
@@ -132,7 +132,7 @@ class _Watch(Generic[T]):
         self._session = current_session.get()
         self._any = False  # sign of life
         self._timed = False  # timers run from when the source has been subscribed
-        self._snapshot: MessageDelta | None = None
+        self._snapshot: Snapshot | None = None
         self.outlet = Outlet(observer)
         self.upstream = SingleAssignmentDisposable()
         self.silence, self.total = SerialDisposable(), SerialDisposable()
@@ -158,7 +158,7 @@ class _Watch(Generic[T]):
         first = not ping and not self._any
         if not ping:
             self._any = True
-            if isinstance(value, MessageDelta):
+            if isinstance(value, Snapshot):
                 self._snapshot = value
         self.outlet.on_next(value)
         if not ping:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import MessageDelta, StreamInterrupted
+from rxdelta.core import Snapshot, StreamInterrupted
 from rxdelta.runtime import Outlet, SharedSession, current_session, report
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Memory(Protocol[T]):
 
     def so_far(self) -> Sequence[T]: ...
 
-    def snapshot(self) -> MessageDelta | None: ...
+    def snapshot(self) -> Snapshot | None: ...
 
 
 def share(

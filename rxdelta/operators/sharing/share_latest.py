@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import InvalidValueError, MessageDelta
+from rxdelta.core import InvalidValueError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.operators.sharing.share import share
 
@@ -82,6 +82,6 @@ class _Latest:
     def so_far(self) -> Sequence[Any]:
         return self._latest
 
-    def snapshot(self) -> MessageDelta | None:
+    def snapshot(self) -> Snapshot | None:
         latest = self._latest[0] if self._latest else None
-        return latest if isinstance(latest, MessageDelta) else None
+        return latest if isinstance(latest, Snapshot) else None

@@ -20,8 +20,8 @@ from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolC
 from rxdelta.core.events import MessageInterrupted, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Change
 from rxdelta.operators.tools.tool_execution import (
-    Outcome,
     Tool,
+    ToolOutcome,
     ToolProgress,
     bind_error,
     execute,
@@ -427,7 +427,7 @@ class _Weaving:
         if call in self._runs:
             self._news.append(update)
 
-    def _ended(self, run: _Run, outcome: Outcome) -> None:
+    def _ended(self, run: _Run, outcome: ToolOutcome) -> None:
         """How a tool ended, told on whatever thread it ran."""
         if run.call not in self._runs or self._turns.closed:
             return

@@ -16,7 +16,7 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from rxdelta.core import InvalidValueError, ToolResult
 from rxdelta.runtime import call_on, is_interrupt
 
-__all__ = ["Outcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
+__all__ = ["ToolOutcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
 
 Tool = Callable[..., object]
 
@@ -49,7 +49,7 @@ class ToolProgress:
 
 
 @attrs.frozen
-class Outcome:
+class ToolOutcome:
     """How a run ended: with a value, with an exception, or because somebody else cancelled its task."""
 
     value: Any = None
@@ -95,7 +95,7 @@ def execute(
     arguments: Mapping[str, Any],
     loop: asyncio.AbstractEventLoop | None,
     progress: Callable[[Any], None],
-    ended: Callable[[Outcome], None],
+    ended: Callable[[ToolOutcome], None],
 ) -> abc.DisposableBase:
     """Run a tool; tell each value of one that gives several as progress, and how it ended, whatever it raises.
 
@@ -115,7 +115,7 @@ def _run_here(
     tool: Tool,
     arguments: Mapping[str, Any],
     progress: Callable[[Any], None],
-    ended: Callable[[Outcome], None],
+    ended: Callable[[ToolOutcome], None],
 ) -> abc.DisposableBase:
     value: Any = None
     asynchronous = False
@@ -127,7 +127,7 @@ def _run_here(
         if inspect.iscoroutine(value):
             value.close()
     except BaseException as error:
-        ended(Outcome(error=error))
+        ended(ToolOutcome(error=error))
         if is_interrupt(error):
             raise
         return Disposable()
@@ -137,12 +137,12 @@ def _run_here(
             field="tools",
             value=tool,
         )
-    ended(Outcome(value))
+    ended(ToolOutcome(value))
     return Disposable()
 
 
 def _follow(
-    values: Observable[Any], progress: Callable[[Any], None], ended: Callable[[Outcome], None]
+    values: Observable[Any], progress: Callable[[Any], None], ended: Callable[[ToolOutcome], None]
 ) -> abc.DisposableBase:
     last: Any = None
 
@@ -153,7 +153,7 @@ def _follow(
 
     subscription = SingleAssignmentDisposable()
     subscription.disposable = values.subscribe(
-        on_next, lambda error: ended(Outcome(error=error)), lambda: ended(Outcome(last))
+        on_next, lambda error: ended(ToolOutcome(error=error)), lambda: ended(ToolOutcome(last))
     )
     return subscription
 
@@ -170,10 +170,10 @@ def _run_on(
     tool: Tool,
     arguments: Mapping[str, Any],
     progress: Callable[[Any], None],
-    ended: Callable[[Outcome], None],
+    ended: Callable[[ToolOutcome], None],
 ) -> abc.DisposableBase:
     stopped = False
-    tasks: list[asyncio.Task[Outcome]] = []
+    tasks: list[asyncio.Task[ToolOutcome]] = []
 
     def begin() -> None:
         if not stopped:
@@ -181,12 +181,12 @@ def _run_on(
             task.add_done_callback(end)  # which sees every end, whatever the task dies of
             tasks.append(task)
 
-    def end(task: asyncio.Task[Outcome]) -> None:
+    def end(task: asyncio.Task[ToolOutcome]) -> None:
         if task.cancelled():
-            outcome = Outcome(error=asyncio.CancelledError(), cancelled=task.cancelling() > 0)
+            outcome = ToolOutcome(error=asyncio.CancelledError(), cancelled=task.cancelling() > 0)
         else:
             error = task.exception()
-            outcome = task.result() if error is None else Outcome(error=error)
+            outcome = task.result() if error is None else ToolOutcome(error=error)
         if not stopped:
             ended(outcome)
 
@@ -199,7 +199,7 @@ def _run_on(
     return Disposable(stop)
 
 
-async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> Outcome:
+async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> ToolOutcome:
     """How the tool ended. Raises only what cancels its task, or interrupts the program."""
     try:
         if _is_async(tool):
@@ -214,23 +214,23 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
             return await _observed(value, progress)  # pyright: ignore[reportUnknownArgumentType]
         if hasattr(value, "__aiter__"):
             value = await _iterated(value, progress)
-        return Outcome(value, called.error)
+        return ToolOutcome(value, called.error)
     except asyncio.CancelledError:
         raise
     except BaseException as error:
         if is_interrupt(error):
             raise
-        return Outcome(error=error)
+        return ToolOutcome(error=error)
 
 
-def _call(tool: Tool, arguments: Mapping[str, Any]) -> Outcome:
+def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
     """A call whose exception is a value, because not every one can be raised from a thread (`StopIteration`)."""
     try:
-        return Outcome(tool(**arguments))
+        return ToolOutcome(tool(**arguments))
     except BaseException as error:
         if is_interrupt(error):
             raise
-        return Outcome(error=error)
+        return ToolOutcome(error=error)
 
 
 async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
@@ -246,11 +246,11 @@ async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
     return last
 
 
-async def _observed(values: Observable[Any], progress: Callable[[Any], None]) -> Outcome:
+async def _observed(values: Observable[Any], progress: Callable[[Any], None]) -> ToolOutcome:
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Outcome] = loop.create_future()
+    done: asyncio.Future[ToolOutcome] = loop.create_future()
 
-    def settle(outcome: Outcome) -> None:
+    def settle(outcome: ToolOutcome) -> None:
         call_on(loop, lambda: None if done.done() else done.set_result(outcome))
 
     subscription = _follow(values, lambda value: call_on(loop, lambda: progress(value)), settle)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, MessageDelta, ToolCall
+from rxdelta.core import InvalidValueError, Snapshot, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = ["until_all_tools_terminal"]
 _TERMINAL = ("completed", "failed")
 
 
-def until_all_tools_terminal() -> Callable[[Observable[MessageDelta]], Observable[MessageDelta]]:
+def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
     """The same snapshots, up to the first whose message is finished and whose tool calls have all ended.
 
     Each is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call has
@@ -36,7 +36,7 @@ def until_all_tools_terminal() -> Callable[[Observable[MessageDelta]], Observabl
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> call = rd.ToolCall(call_id="c1", name="look", arguments={}, status="complete")
-        >>> asked = rd.MessageDelta(tool_calls=[call], status="complete")
+        >>> asked = rd.Snapshot(tool_calls=[call], status="complete")
         >>> runs, ended = (asked.set_tool_execution_status("c1", word) for word in ("executing", "completed"))
         >>> replies = rx.concat(rx.of(asked, runs, ended), rx.never()).pipe(rd.until_all_tools_terminal())
         >>> replies.subscribe(
@@ -48,9 +48,9 @@ def until_all_tools_terminal() -> Callable[[Observable[MessageDelta]], Observabl
         over
     """
 
-    def apply(source: Observable[MessageDelta]) -> Observable[MessageDelta]:
+    def apply(source: Observable[Snapshot]) -> Observable[Snapshot]:
         def subscribe(
-            observer: abc.ObserverBase[MessageDelta], scheduler: abc.SchedulerBase | None = None
+            observer: abc.ObserverBase[Snapshot], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
             until = _Until(observer)
             until.upstream.disposable = source.subscribe(
@@ -66,17 +66,17 @@ def until_all_tools_terminal() -> Callable[[Observable[MessageDelta]], Observabl
 class _Until:
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[MessageDelta]) -> None:
+    def __init__(self, observer: abc.ObserverBase[Snapshot]) -> None:
         self._observer = observer
         self._ended = False
         self.upstream = SingleAssignmentDisposable()
 
-    def on_next(self, snapshot: MessageDelta) -> None:
+    def on_next(self, snapshot: Snapshot) -> None:
         if self._ended:  # a synchronous source goes on until it has handed over its disposable
             return
-        if not isinstance(snapshot, MessageDelta):
+        if not isinstance(snapshot, Snapshot):
             wrong = InvalidValueError.of(
-                [("snapshot", snapshot, "must be a MessageDelta; scan_deltas() goes first")]
+                [("snapshot", snapshot, "must be a Snapshot; scan_deltas() goes first")]
             )
             self.on_error(wrong)
             return
@@ -98,7 +98,7 @@ class _Until:
             self._observer.on_completed()
 
 
-def _is_over(snapshot: MessageDelta) -> bool:
+def _is_over(snapshot: Snapshot) -> bool:
     """`all_tools_terminal()`, where no calls are fine, and the first that still runs settles it."""
     if snapshot.status == "incomplete":
         return False

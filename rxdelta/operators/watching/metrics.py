@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import MessageDelta
+from rxdelta.core import Snapshot
 from rxdelta.core.events import EVENT_TYPES, BlockStart
 from rxdelta.runtime import PIECES, is_ping
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rxdelta.core import TokenUsage
-    from rxdelta.operators.watching.on_settled import Outcome
+    from rxdelta.operators.watching.on_settled import StreamOutcome
 
 __all__ = ["Meter", "StreamMetrics"]
 
@@ -46,7 +46,7 @@ class StreamMetrics:
         (20.0, 30.0, 0.05)
     """
 
-    outcome: Outcome | None = None
+    outcome: StreamOutcome | None = None
     seconds: float = 0.0
     time_to_first_chunk: float | None = None
     time_to_first_token: float | None = None
@@ -130,7 +130,7 @@ class Meter:
             self._lags += lag
             self._longest_lag = max(lag, self._longest_lag)
 
-    def metrics(self, outcome: Outcome | None, usage: TokenUsage | None) -> StreamMetrics:
+    def metrics(self, outcome: StreamOutcome | None, usage: TokenUsage | None) -> StreamMetrics:
         with self._lock:
             return StreamMetrics(
                 outcome=outcome,
@@ -201,7 +201,7 @@ def _letters(event: Any) -> int:
 
 
 def _says_something(value: Any) -> bool:
-    if isinstance(value, MessageDelta):
+    if isinstance(value, Snapshot):
         called = any(call.arguments for call in value.tool_calls)
         return bool(value.content or value.text or value.reasoning or called)
     return True

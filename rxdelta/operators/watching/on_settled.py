@@ -16,15 +16,15 @@ from rxdelta.operators.watching.side_call import SideCall
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core import MessageDelta
+    from rxdelta.core import Snapshot
 
-__all__ = ["Outcome", "on_settled"]
+__all__ = ["StreamOutcome", "on_settled"]
 
 T = TypeVar("T")
 
 
 @attrs.frozen
-class Outcome:
+class StreamOutcome:
     """How a stream ended.
 
     Attributes:
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def on_settled(
-    fn: Callable[[MessageDelta | None, Outcome], object], *, choice: int = 0
+    fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The same values; and when it is over, `fn` is called with the last snapshot and how it ended.
 
@@ -56,7 +56,7 @@ def on_settled(
     Completes with the source.
 
     Args:
-        fn: What to call, with the snapshot, or `None` where there is none, and an `Outcome`.
+        fn: What to call, with the snapshot, or `None` where there is none, and an `StreamOutcome`.
         choice: Which of several alternative replies the events are folded for.
 
     Raises:
@@ -67,7 +67,7 @@ def on_settled(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
+        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
         >>> def store(snapshot, outcome):
         ...     print(outcome.kind, snapshot.text)
         >>> pieces.pipe(rd.scan_deltas(), rd.on_settled(store)).subscribe().dispose()
@@ -95,7 +95,10 @@ class _Settling(Generic[T]):
     """One subscription's state. It may be disposed from another thread than the source's."""
 
     def __init__(
-        self, observer: abc.ObserverBase[T], fn: Callable[[MessageDelta | None, Outcome], object], choice: int
+        self,
+        observer: abc.ObserverBase[T],
+        fn: Callable[[Snapshot | None, StreamOutcome], object],
+        choice: int,
     ) -> None:
         self._observer = observer
         self._fn = SideCall(fn, "on_settled")
@@ -110,21 +113,21 @@ class _Settling(Generic[T]):
             self._observer.on_next(value)
         except Exception as error:  # nobody else would say that it is over
             self.upstream.dispose()
-            self._settle(Outcome("failed", error))
+            self._settle(StreamOutcome("failed", error))
             raise
 
     def on_error(self, error: Exception) -> None:
-        self._settle(Outcome("failed", error))
+        self._settle(StreamOutcome("failed", error))
         self._observer.on_error(error)
 
     def on_completed(self) -> None:
-        self._settle(Outcome("completed"))
+        self._settle(StreamOutcome("completed"))
         self._observer.on_completed()
 
     def disposed(self) -> None:
-        self._settle(Outcome("disposed"))
+        self._settle(StreamOutcome("disposed"))
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _settle(self, outcome: StreamOutcome) -> None:
         with self._lock:
             if self._settled:
                 return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rxdelta.core import Fold, MessageDelta, ProtocolError, ProviderError
+from rxdelta.core import Fold, ProtocolError, ProviderError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import report
 
@@ -18,10 +18,10 @@ class ReplySoFar:
         self._operator = operator
         self._choice = choice
         self._fold: Fold | None = Fold(choice=choice)
-        self.snapshot: MessageDelta | None = None
+        self.snapshot: Snapshot | None = None
 
     def note(self, value: Any) -> None:
-        if isinstance(value, MessageDelta):
+        if isinstance(value, Snapshot):
             self.snapshot = value
         elif self._fold is not None and type(value) in EVENT_TYPES:
             try:
@@ -33,7 +33,7 @@ class ReplySoFar:
                 said = f"{self._operator} could not fold the events; what came before is what it will tell"
                 report(error, said)
 
-    def _step(self, fold: Fold, event: Any) -> MessageDelta:
+    def _step(self, fold: Fold, event: Any) -> Snapshot:
         try:
             return fold.step(event)
         except ProtocolError:  # another message

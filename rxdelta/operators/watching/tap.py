@@ -15,14 +15,14 @@ from reactivex.disposable import (
 )
 
 from rxdelta.operators.watching.metrics import Meter, StreamMetrics
-from rxdelta.operators.watching.on_settled import Outcome
+from rxdelta.operators.watching.on_settled import StreamOutcome
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
 from rxdelta.runtime import Outlet, clock, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core import MessageDelta
+    from rxdelta.core import Snapshot
 
 __all__ = ["Listener", "tap"]
 
@@ -42,13 +42,13 @@ class Listener:
     def gap(self, seconds: float) -> None:
         """Another chunk came."""
 
-    def event(self, value: Any, reply: MessageDelta | None) -> None:
+    def event(self, value: Any, reply: Snapshot | None) -> None:
         """Any value came."""
 
     def meanwhile(self, metrics: StreamMetrics) -> None:
         """It goes on."""
 
-    def settled(self, metrics: StreamMetrics, reply: MessageDelta | None) -> None:
+    def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
         """It is over: once."""
 
 
@@ -141,15 +141,15 @@ class _Tap(Generic[T]):
         self._pass_on(value)
 
     def on_error(self, error: Exception) -> None:
-        self._settle(Outcome("failed", error))
+        self._settle(StreamOutcome("failed", error))
         self._observer.on_error(error)
 
     def on_completed(self) -> None:
-        self._settle(Outcome("completed"))
+        self._settle(StreamOutcome("completed"))
         self._observer.on_completed()
 
     def disposed(self) -> None:
-        self._settle(Outcome("disposed"))
+        self._settle(StreamOutcome("disposed"))
 
     def tell_every(self, seconds: float) -> None:
         def tell(*_: Any) -> None:
@@ -190,10 +190,10 @@ class _Tap(Generic[T]):
             self._observer.on_next(value)
         except Exception as error:  # nobody else would say that it is over
             self.upstream.dispose()
-            self._settle(Outcome("failed", error))
+            self._settle(StreamOutcome("failed", error))
             raise
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _settle(self, outcome: StreamOutcome) -> None:
         with self._lock:
             if self._settled:
                 return
@@ -201,7 +201,7 @@ class _Tap(Generic[T]):
         self.timer.dispose()
         self._told.finish(self._metrics(outcome))
 
-    def _metrics(self, outcome: Outcome | None) -> StreamMetrics:
+    def _metrics(self, outcome: StreamOutcome | None) -> StreamMetrics:
         reply = self._reply.snapshot
         return self._meter.metrics(outcome, None if reply is None else reply.total_usage)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import MessageDelta
+    from rxdelta.core import Snapshot
     from rxdelta.operators.watching.metrics import StreamMetrics
 
 __all__ = ["tap_metrics"]
@@ -69,7 +69,7 @@ def tap_metrics(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
+        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
         >>> def note(metrics):
         ...     print(metrics.outcome.kind, metrics.chunks)
         >>> pieces.pipe(rd.scan_deltas(), rd.tap_metrics(note)).subscribe().dispose()
@@ -94,5 +94,5 @@ class _Telling(Listener):
     def meanwhile(self, metrics: StreamMetrics) -> None:
         self._fn(metrics)
 
-    def settled(self, metrics: StreamMetrics, reply: MessageDelta | None) -> None:  # noqa: ARG002
+    def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:  # noqa: ARG002
         self._fn(metrics)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from reactivex import Observable, abc
 
-    from rxdelta.core import MessageDelta, TokenUsage
+    from rxdelta.core import Snapshot, TokenUsage
     from rxdelta.operators.watching.metrics import StreamMetrics
 
 __all__ = ["tap_otel"]
@@ -176,7 +176,7 @@ class _Telemetry(Listener):
     def gap(self, seconds: float) -> None:
         self._record(_NEXT_CHUNK, seconds)
 
-    def event(self, value: Any, reply: MessageDelta | None) -> None:
+    def event(self, value: Any, reply: Snapshot | None) -> None:
         if self._model is None and reply is not None:
             self._model = reply.model
         if type(value) is ToolUpdate and value.result is not None:
@@ -185,7 +185,7 @@ class _Telemetry(Listener):
                 self._told.add(value.call_id)
                 self._tool(value.call_id, value.result.duration, value.result.is_error, reply)
 
-    def settled(self, metrics: StreamMetrics, reply: MessageDelta | None) -> None:
+    def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
         outcome, more = metrics.outcome, dict[str, Any]()
         if outcome is None:
             return
@@ -201,7 +201,7 @@ class _Telemetry(Listener):
         self._record(_DURATION, metrics.seconds, more)
         self._span.end()
 
-    def _tool(self, call_id: str, seconds: float, failed: bool, reply: MessageDelta | None) -> None:
+    def _tool(self, call_id: str, seconds: float, failed: bool, reply: Snapshot | None) -> None:
         calls = () if reply is None else reply.tool_calls
         name = next((call.name for call in calls if call.call_id == call_id and call.name), None)
         known: dict[str, Any] = {**self._more, "gen_ai.operation.name": "execute_tool"}
@@ -261,7 +261,7 @@ def _counts(usage: TokenUsage) -> Iterator[tuple[str, int]]:
             yield name, count
 
 
-def _described(reply: MessageDelta | None) -> dict[str, Any]:
+def _described(reply: Snapshot | None) -> dict[str, Any]:
     """What the span says of the reply."""
     if reply is None:
         return {}

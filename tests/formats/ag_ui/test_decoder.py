@@ -39,7 +39,7 @@ def call(id: str, *pieces: str, **start: Any) -> list[Json]:
 
 def decoded(*chunks: Any) -> list[rd.Event]:
     """The events, which keep the protocol."""
-    decoder, lifecycle = rd.providers.decoder("ag-ui"), rd.Lifecycle()
+    decoder, lifecycle = rd.providers.decoder("ag-ui"), rd.core.ProtocolChecker()
     made = [event for chunk in chunks for event in decoder.decode(chunk)]
     made += decoder.close()
     for event in made:
@@ -47,7 +47,7 @@ def decoded(*chunks: Any) -> list[rd.Event]:
     return made
 
 
-def folded(*chunks: Any) -> rd.MessageDelta:
+def folded(*chunks: Any) -> rd.Snapshot:
     fold = rd.Fold()
     for event in decoded(*chunks):
         fold.step(event)
@@ -291,7 +291,7 @@ CHUNKS = st.fixed_dictionaries(
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(CHUNKS, max_size=12))
 def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chunks: list[Json]) -> None:
-    decoder, lifecycle, fold = rd.providers.decoder("ag-ui"), rd.Lifecycle(), rd.Fold()
+    decoder, lifecycle, fold = rd.providers.decoder("ag-ui"), rd.core.ProtocolChecker(), rd.Fold()
     over = False
 
     def take(events: Any) -> None:
@@ -302,7 +302,7 @@ def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chun
                 over = True
                 continue
             if isinstance(event, ev.MessageStart) and fold.snapshot.status != "incomplete":
-                lifecycle, fold = rd.Lifecycle(), rd.Fold()
+                lifecycle, fold = rd.core.ProtocolChecker(), rd.Fold()
             assert lifecycle.check(event) is None, event
             fold.step(event)
 

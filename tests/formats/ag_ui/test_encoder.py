@@ -647,7 +647,7 @@ def test_what_is_no_event_is_refused() -> None:
 # Any events at all.
 
 
-def conversation(events: list[rd.Event]) -> list[rd.MessageDelta]:
+def conversation(events: list[rd.Event]) -> list[rd.Snapshot]:
     """What the messages fold to; those that were taken back are gone."""
     folds = [rd.Fold(choice=0)]
     for event in events:

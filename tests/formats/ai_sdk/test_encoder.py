@@ -506,11 +506,11 @@ def test_no_order_of_events_breaks_a_rule(
 @pytest.mark.slow
 @given(streams)
 def test_what_the_client_reads_keeps_the_events_promise_when_decoded(events: list[Any]) -> None:
-    decoder, promise = rd.providers.decoder("ai-sdk"), rd.Lifecycle()
+    decoder, promise = rd.providers.decoder("ai-sdk"), rd.core.ProtocolChecker()
     for frame in frames_of_anything(events, None)[:-1]:
         for event in decoder.decode(frame):
             if isinstance(event, ev.MessageStart) and promise.close() is None:
-                promise = rd.Lifecycle()  # the next message
+                promise = rd.core.ProtocolChecker()  # the next message
             assert promise.check(event) in (None, "error_event"), event
 
 
@@ -546,7 +546,7 @@ def test_a_recorded_reply_keeps_the_rules_and_comes_back(
     frames = frames_of_anything(events, None, sdk_version=version)
     read(frames, version)
     reply = rd.thaw(fold(*[event for event in events if getattr(event, "choice", 0) == 0]).to_dict())
-    snapshot = rd.MessageDelta.from_dict(reply)
+    snapshot = rd.Snapshot.from_dict(reply)
     if snapshot.status == "incomplete":
         return
     decoder = rd.providers.decoder("ai-sdk")

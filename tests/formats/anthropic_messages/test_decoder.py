@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rxdelta.core import (
     Fold,
-    Lifecycle,
     LimitExceededError,
     MalformedChunkError,
-    MessageDelta,
+    ProtocolChecker,
+    Snapshot,
     ToolCall,
     events,
     thaw,
@@ -132,18 +132,18 @@ def in_message(*chunks: Chunk) -> list[Event]:
     return decode(message_start(), *chunks, close=False)[1:]
 
 
-def fold(decoded: Iterable[Event]) -> MessageDelta:
+def fold(decoded: Iterable[Event]) -> Snapshot:
     folding = Fold()
     for event in decoded:
         folding.step(event)
     return folding.snapshot
 
 
-def reply(*chunks: Chunk) -> MessageDelta:
+def reply(*chunks: Chunk) -> Snapshot:
     return fold(decode(*chunks))
 
 
-def calls(snapshot: MessageDelta) -> list[tuple[str, str | None, Any]]:
+def calls(snapshot: Snapshot) -> list[tuple[str, str | None, Any]]:
     return [
         (call.type, call.call_id, thaw(call.arguments))
         for call in snapshot.blocks
@@ -154,11 +154,11 @@ def calls(snapshot: MessageDelta) -> list[tuple[str, str | None, Any]]:
 def violations(decoded: Sequence[Event]) -> list[str]:
     """The rules that each message in the events breaks."""
     found: list[str | None] = []
-    lifecycle, over = Lifecycle(), False
+    lifecycle, over = ProtocolChecker(), False
     for event in decoded:
         if over and isinstance(event, MessageStart):
             found.append(lifecycle.close())
-            lifecycle = Lifecycle()
+            lifecycle = ProtocolChecker()
         over = isinstance(event, (MessageFinish, StreamError)) or (over and isinstance(event, ProviderEvent))
         found.append(lifecycle.check(event))
     found.append(lifecycle.close())

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import rxdelta as rd
 from rxdelta.core import (
     Fold,
-    Lifecycle,
     LimitExceededError,
     MalformedChunkError,
-    MessageDelta,
+    ProtocolChecker,
+    Snapshot,
     ToolCall,
     thaw,
 )
@@ -137,18 +137,18 @@ def in_message(*chunks: Chunk) -> list[Event]:
     return decode(start(), *chunks, close=False)[1:]
 
 
-def fold(decoded: Iterable[Event]) -> MessageDelta:
+def fold(decoded: Iterable[Event]) -> Snapshot:
     folding = Fold()
     for event in decoded:
         folding.step(event)
     return folding.snapshot
 
 
-def reply(*chunks: Any) -> MessageDelta:
+def reply(*chunks: Any) -> Snapshot:
     return fold(decode(*chunks))
 
 
-def calls(snapshot: MessageDelta) -> list[tuple[str, Any, Any]]:
+def calls(snapshot: Snapshot) -> list[tuple[str, Any, Any]]:
     return [
         (call.type, call.call_id, thaw(call.arguments))
         for call in snapshot.blocks
@@ -157,7 +157,7 @@ def calls(snapshot: MessageDelta) -> list[tuple[str, Any, Any]]:
 
 
 def violations(decoded: Iterable[Event]) -> list[str]:
-    lifecycle = Lifecycle()
+    lifecycle = ProtocolChecker()
     found = [lifecycle.check(event) for event in decoded]
     return [violation for violation in [*found, lifecycle.close()] if violation]
 
@@ -708,11 +708,11 @@ def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(
         with suppress(MalformedChunkError, LimitExceededError):
             decoded += decoder.decode(chunk)
     decoded += decoder.close()
-    lifecycle, folding = Lifecycle(), Fold()
+    lifecycle, folding = ProtocolChecker(), Fold()
     for event in decoded:
         json.dumps(event.to_dict()).encode()
         if isinstance(event, MessageStart) and folding.snapshot.status != "incomplete":
-            lifecycle, folding = Lifecycle(), Fold()
+            lifecycle, folding = ProtocolChecker(), Fold()
         assert lifecycle.check(event) in (None, "error_event")
         if isinstance(event, StreamError):
             assert event is decoded[-1]

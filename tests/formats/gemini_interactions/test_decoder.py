@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.shared import recordings
 
 import rxdelta as rd
-from rxdelta.core import Event, Fold, Lifecycle, events
+from rxdelta.core import Event, Fold, ProtocolChecker, events
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -63,13 +63,13 @@ def decoded(*chunks: Any) -> list[Event]:
     """All events of a stream, checked against the protocol."""
     decoder = GeminiInteractionsDecoder()
     found = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
-    lifecycle = Lifecycle()
+    lifecycle = ProtocolChecker()
     for event in found:
         assert lifecycle.check(event) is None or isinstance(event, StreamError), event
     return found
 
 
-def folded(*chunks: Any) -> rd.MessageDelta:
+def folded(*chunks: Any) -> rd.Snapshot:
     fold = Fold()
     for event in decoded(*chunks):
         if isinstance(event, StreamError):

@@ -36,9 +36,9 @@ def decoded(*chunks: Any, close: bool = True) -> list[rd.events.Event]:
     return [*events, *(decoder.close() if close else ())]
 
 
-def folded(*chunks: Any) -> rd.MessageDelta:
+def folded(*chunks: Any) -> rd.Snapshot:
     """The reply; asserts that the events keep the protocol."""
-    fold, lifecycle = rd.Fold(choice=0), rd.Lifecycle()
+    fold, lifecycle = rd.Fold(choice=0), rd.core.ProtocolChecker()
     for event in decoded(*chunks):
         assert lifecycle.check(event) is None, event
         fold.step(event)
@@ -989,7 +989,7 @@ messages = st.fixed_dictionaries(
 @given(st.lists(messages, max_size=6))
 @settings(max_examples=300)
 def test_any_chunks_keep_the_protocol_and_end_every_block(chunks: list[Chunk]) -> None:
-    decoder, fold, lifecycle = rd.providers.decoder("langchain"), rd.Fold(), rd.Lifecycle()
+    decoder, fold, lifecycle = rd.providers.decoder("langchain"), rd.Fold(), rd.core.ProtocolChecker()
     for one in chunks:
         for event in decoder.decode(one):
             assert lifecycle.check(event) is None, event

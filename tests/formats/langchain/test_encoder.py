@@ -53,7 +53,7 @@ def read(frames: Iterable[Frame]) -> list[rd.Event]:
     return [*(event for frame in frames for event in decoder.decode(frame)), *decoder.close()]
 
 
-def folded(events: Iterable[rd.Event]) -> rd.MessageDelta:
+def folded(events: Iterable[rd.Event]) -> rd.Snapshot:
     """The reply of choice 0, as far as it came without an error."""
     fold = rd.Fold(choice=0)
     for event in events:
@@ -64,7 +64,7 @@ def folded(events: Iterable[rd.Event]) -> rd.MessageDelta:
     return fold.snapshot
 
 
-def there_and_back(*events: rd.Event) -> rd.MessageDelta:
+def there_and_back(*events: rd.Event) -> rd.Snapshot:
     frames = sent(*events)
     Rules().check(frames)
     return folded(read(frames))
@@ -551,7 +551,7 @@ def test_nothing_follows_the_end() -> None:
     assert not one.close()
 
 
-@pytest.mark.parametrize("wrong", [None, {"event": "message-start"}, rd.MessageDelta(content="Hi")])
+@pytest.mark.parametrize("wrong", [None, {"event": "message-start"}, rd.Snapshot(content="Hi")])
 def test_what_is_no_event_is_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError):
         encoder().encode(wrong)
@@ -781,7 +781,7 @@ def natives(events: Iterable[rd.Event]) -> list[dict[str, Any]]:
     return [event.to_dict() for event in before if isinstance(event, ev.ProviderEvent)]
 
 
-def check_with_langchain(frames: Iterable[Frame], reply: rd.MessageDelta) -> None:
+def check_with_langchain(frames: Iterable[Frame], reply: rd.Snapshot) -> None:
     """What LangChain's own reader ends up with is our final message."""
     core = pytest.importorskip("langchain_core.language_models.chat_model_stream")
     stream = core.ChatModelStream()
@@ -813,7 +813,7 @@ def check_with_langchain(frames: Iterable[Frame], reply: rd.MessageDelta) -> Non
 
 def legal(turn: list[rd.Event]) -> list[rd.Event]:
     """The events that keep the protocol, with an end."""
-    lifecycle, kept = rd.Lifecycle(), [ev.MessageStart("m")]
+    lifecycle, kept = rd.core.ProtocolChecker(), [ev.MessageStart("m")]
     lifecycle.check(kept[0])
     for event in turn:
         if isinstance(event, (ev.MessageStart, ev.MessageFinish, ev.AttemptReset, ev.MessageInterrupted)):

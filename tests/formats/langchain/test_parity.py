@@ -32,7 +32,7 @@ def decoded(chunks: Sequence[Any]) -> list[rd.events.Event]:
     return [event for chunk in chunks for event in decoder.decode(chunk)]
 
 
-def folded(events: Sequence[rd.events.Event]) -> rd.MessageDelta:
+def folded(events: Sequence[rd.events.Event]) -> rd.Snapshot:
     fold = rd.Fold(choice=0)
     for event in events:
         fold.step(event)
@@ -41,7 +41,7 @@ def folded(events: Sequence[rd.events.Event]) -> rd.MessageDelta:
 
 def preview(text: Any) -> Any:
     """Arguments that are not there yet, unless they can't become one JSON object any more."""
-    reader = rd.PartialJson()
+    reader = rd.PartialJsonParser()
     reader.feed(text)
     return rd.thaw(reader.value) if reader.error is None else None
 
@@ -156,7 +156,7 @@ class Projection:
             whole = rd.thaw(block.options)
             start = self.starts[block.key].content["value"]
             return whole if "type" in start else {"type": "non_standard", "value": whole}
-        wire = rd.block_to_wire(block)
+        wire = rd.core.block_to_wire(block)
         citations = [rd.thaw(citation.raw) for citation in block.citations]
         wire.pop("citations", None)
         return wire | ({"annotations": citations} if citations else {})

@@ -47,8 +47,8 @@ def decoded(*chunks: Any, close: bool = True) -> list[rd.events.Event]:
     return [*events, *(decoder.close() if close else ())]
 
 
-def folded(*chunks: Any) -> rd.MessageDelta:
-    fold, lifecycle = rd.Fold(choice=0), rd.Lifecycle()
+def folded(*chunks: Any) -> rd.Snapshot:
+    fold, lifecycle = rd.Fold(choice=0), rd.core.ProtocolChecker()
     for event in decoded(*chunks):
         assert lifecycle.check(event) is None, event
         fold.step(event)
@@ -345,7 +345,7 @@ chunks = st.builds(
 @given(st.lists(json_values | chunks, max_size=6))
 @settings(max_examples=300)
 def test_anything_gives_events_that_keep_the_protocol_or_our_errors(found: list[Any]) -> None:
-    decoder, fold, lifecycle = rd.providers.decoder("mistral"), rd.Fold(choice=0), rd.Lifecycle()
+    decoder, fold, lifecycle = rd.providers.decoder("mistral"), rd.Fold(choice=0), rd.core.ProtocolChecker()
     for one in [*found, None]:
         told: Any = ()
         with suppress(rd.RxDeltaError):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rxdelta as rd
-from rxdelta.core import Fold, Lifecycle, MalformedChunkError, MessageDelta, ToolCall, thaw
+from rxdelta.core import Fold, MalformedChunkError, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import (
     BlockFinish,
     BlockStart,
@@ -67,25 +67,25 @@ def in_message(*lines: Line) -> list[Event]:
     return decode(*lines, close=False)[1:]
 
 
-def fold(decoded: Iterable[Event]) -> MessageDelta:
+def fold(decoded: Iterable[Event]) -> Snapshot:
     folding = Fold()
     for event in decoded:
         folding.step(event)
     return folding.snapshot
 
 
-def reply(*lines: Any) -> MessageDelta:
+def reply(*lines: Any) -> Snapshot:
     return fold(decode(*lines))
 
 
-def calls(snapshot: MessageDelta) -> list[tuple[str, Any, Any]]:
+def calls(snapshot: Snapshot) -> list[tuple[str, Any, Any]]:
     return [
         (call.type, call.name, thaw(call.arguments)) for call in snapshot.blocks if isinstance(call, ToolCall)
     ]
 
 
 def violations(decoded: Iterable[Event]) -> list[str]:
-    lifecycle = Lifecycle()
+    lifecycle = ProtocolChecker()
     found = [lifecycle.check(event) for event in decoded]
     return [violation for violation in [*found, lifecycle.close()] if violation]
 
@@ -475,7 +475,7 @@ def test_whatever_comes_gives_events_in_legal_order_or_one_of_our_errors(stream:
         with suppress(MalformedChunkError):
             decoded += decoder.decode(line)
     decoded += decoder.close()
-    lifecycle, folding = Lifecycle(), Fold()
+    lifecycle, folding = ProtocolChecker(), Fold()
     for event in decoded:
         json.dumps(event.to_dict()).encode()
         assert lifecycle.check(event) in (None, "error_event")

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from rxdelta.core import (
     ContentPart,
     Fold,
-    Lifecycle,
     LimitExceededError,
     MalformedChunkError,
-    MessageDelta,
+    ProtocolChecker,
+    Snapshot,
     ToolCall,
     events,
     thaw,
@@ -97,12 +97,12 @@ def decode(*chunks: Any, close: bool = True) -> list[Event]:
 
 
 def violations(found: Iterable[Event]) -> list[str]:
-    lifecycle = Lifecycle()
+    lifecycle = ProtocolChecker()
     broken = [lifecycle.check(event) for event in found]
     return [rule for rule in (*broken, lifecycle.close()) if rule is not None]
 
 
-def fold(found: Iterable[Event], choice: int = 0) -> MessageDelta:
+def fold(found: Iterable[Event], choice: int = 0) -> Snapshot:
     fold = Fold(choice=choice)
     for event in found:
         if not isinstance(event, StreamError):
@@ -110,7 +110,7 @@ def fold(found: Iterable[Event], choice: int = 0) -> MessageDelta:
     return fold.snapshot
 
 
-def reply(*chunks: Any, choice: int = 0) -> MessageDelta:
+def reply(*chunks: Any, choice: int = 0) -> Snapshot:
     """The snapshot of a complete stream, which must keep the protocol."""
     found = decode(*chunks)
     assert violations(found) == []
@@ -118,13 +118,13 @@ def reply(*chunks: Any, choice: int = 0) -> MessageDelta:
     return fold(found, choice)
 
 
-def shape(message: MessageDelta) -> list[tuple[str, str | None]]:
+def shape(message: Snapshot) -> list[tuple[str, str | None]]:
     return [
         (block.type, block.text if isinstance(block, ContentPart) else block.name) for block in message.blocks
     ]
 
 
-def calls(message: MessageDelta) -> list[tuple[Any, ...]]:
+def calls(message: Snapshot) -> list[tuple[Any, ...]]:
     return [(each.call_id, each.name, thaw(each.arguments)) for each in message.tool_calls]
 
 
@@ -1381,7 +1381,7 @@ def test_any_json_gives_lawful_events_or_a_named_error_and_nothing_else(chunks: 
     assert set(violations(found)) <= {"missing_message_start", "missing_message_finish", "error_event"}
     for choice in {event.choice for event in found if not isinstance(event, ProviderEvent)}:
         message = fold(found, choice)
-        MessageDelta.from_dict(message.to_dict())
+        Snapshot.from_dict(message.to_dict())
     for event in found:
         events.from_dict(event.to_dict())
 

@@ -38,8 +38,8 @@ def decoded(*chunks: Any, close: bool = True) -> list[rd.events.Event]:
     return [*events, *(decoder.close() if close else ())]
 
 
-def folded(*chunks: Any, number: int = 0) -> rd.MessageDelta:
-    fold, lifecycle = rd.Fold(choice=number), rd.Lifecycle()
+def folded(*chunks: Any, number: int = 0) -> rd.Snapshot:
+    fold, lifecycle = rd.Fold(choice=number), rd.core.ProtocolChecker()
     for event in decoded(*chunks):
         assert lifecycle.check(event) is None, event
         fold.step(event)
@@ -279,7 +279,7 @@ chunks = st.builds(
 @given(st.lists(json_values | chunks, max_size=6))
 @settings(max_examples=300)
 def test_anything_gives_events_that_keep_the_protocol_or_our_errors(found: list[Any]) -> None:
-    decoder, lifecycle = rd.providers.decoder("openai-completions"), rd.Lifecycle()
+    decoder, lifecycle = rd.providers.decoder("openai-completions"), rd.core.ProtocolChecker()
     for one in [*found, None]:
         told: Any = ()
         with suppress(rd.RxDeltaError):

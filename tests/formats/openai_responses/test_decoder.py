@@ -18,10 +18,10 @@ import rxdelta as rd
 from rxdelta.core import (
     ContentPart,
     Fold,
-    Lifecycle,
     LimitExceededError,
     MalformedChunkError,
-    MessageDelta,
+    ProtocolChecker,
+    Snapshot,
     ToolCall,
     events,
     thaw,
@@ -141,12 +141,12 @@ def decode(*chunks: Any) -> list[Event]:
 
 
 def violations(found: Iterable[Event]) -> list[str]:
-    lifecycle = Lifecycle()
+    lifecycle = ProtocolChecker()
     broken = [lifecycle.check(one) for one in found]
     return [rule for rule in (*broken, lifecycle.close()) if rule is not None]
 
 
-def fold(found: Iterable[Event]) -> MessageDelta:
+def fold(found: Iterable[Event]) -> Snapshot:
     fold = Fold(choice=0)
     for one in found:
         if not isinstance(one, StreamError):
@@ -154,18 +154,18 @@ def fold(found: Iterable[Event]) -> MessageDelta:
     return fold.snapshot
 
 
-def reply(*chunks: Any) -> MessageDelta:
+def reply(*chunks: Any) -> Snapshot:
     found = decode(*chunks)
     assert set(violations(found)) <= {"missing_message_finish", "error_event"}
     return fold(found)
 
 
-def streamed(item: Chunk, *pieces: Chunk, begin: Chunk | None = None) -> MessageDelta:
+def streamed(item: Chunk, *pieces: Chunk, begin: Chunk | None = None) -> Snapshot:
     """A response of this item alone, which begins with what is known of it at the beginning."""
     return reply(created(), added(begin or item), *pieces, done(item), completed(item))
 
 
-def blocks(snapshot: MessageDelta) -> list[tuple[Any, ...]]:
+def blocks(snapshot: Snapshot) -> list[tuple[Any, ...]]:
     return [
         (block.type, block.text)
         if isinstance(block, ContentPart)
@@ -174,7 +174,7 @@ def blocks(snapshot: MessageDelta) -> list[tuple[Any, ...]]:
     ]
 
 
-def only(snapshot: MessageDelta) -> Any:
+def only(snapshot: Snapshot) -> Any:
     (block,) = snapshot.blocks
     return block
 
@@ -1505,7 +1505,7 @@ def test_a_field_whose_name_means_something_here_is_kept_under_another() -> None
 # -- recordings: nothing that the next request needs is lost
 
 
-def items_of(snapshot: MessageDelta) -> list[Chunk]:
+def items_of(snapshot: Snapshot) -> list[Chunk]:
     """The response's items again, from our blocks alone."""
     items: list[Chunk] = []
     for block in snapshot.blocks:
@@ -1740,7 +1740,7 @@ def test_any_json_gives_lawful_events_or_a_named_error_and_nothing_else(chunks: 
     for begin, end in zip(starts or [0], [*starts[1:], len(found)]):
         said = found[begin:end]
         assert set(violations(said)) <= {"missing_message_start", "missing_message_finish", "error_event"}
-        MessageDelta.from_dict(fold(said).to_dict())
+        Snapshot.from_dict(fold(said).to_dict())
     for one in found:
         events.from_dict(one.to_dict())
 

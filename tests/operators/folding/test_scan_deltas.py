@@ -36,8 +36,8 @@ MARKS: dict[str, Any] = {
     "E": ev.MessageFinish("stop"),
     "!": ev.StreamError("overloaded", "overloaded_error"),
     "N": ev.MessageStart(id="m2"),
-    "x": rd.MessageDelta(content="x"),
-    "y": rd.MessageDelta(content="y"),
+    "x": rd.Snapshot(content="x"),
+    "y": rd.Snapshot(content="y"),
     "d": {"choices": []},
     "R": ev.AttemptReset(2, None, None),
 }
@@ -172,7 +172,7 @@ def test_52_an_observer_may_dispose_or_emit_inside_on_next() -> None:
     source = Subject[Any]()
     got: list[str] = []
 
-    def draw(snapshot: rd.MessageDelta) -> None:
+    def draw(snapshot: rd.Snapshot) -> None:
         got.append(snapshot.text)
         if snapshot.text == "":
             source.on_next(MARKS["a"])
@@ -205,7 +205,7 @@ def test_51_an_observer_that_raises_raises_to_whoever_emitted_and_may_go_on() ->
     source = Subject[Any]()
     got: list[str] = []
 
-    def draw(snapshot: rd.MessageDelta) -> None:
+    def draw(snapshot: rd.Snapshot) -> None:
         got.append(snapshot.text)
         if snapshot.text == "a":
             raise BOOM
@@ -227,7 +227,7 @@ def test_31_a_hundred_thousand_keep_alives_emit_nothing() -> None:
 
 def test_53_two_threads_behind_one_lock_lose_nothing() -> None:
     source = Subject[Any]()
-    got: list[rd.MessageDelta] = []
+    got: list[rd.Snapshot] = []
     serial = source.pipe(rd.scan_deltas())
     serial.subscribe(got.append)
     source.on_next(MARKS["S"])
@@ -249,10 +249,10 @@ def test_53_two_threads_behind_one_lock_lose_nothing() -> None:
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))
 def test_snapshots_of_a_reply_do_not_change_after_the_stream_has_gone_on(wire_format: str) -> None:
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     taken: list[Any] = []
 
-    def keep(snapshot: rd.MessageDelta) -> None:
+    def keep(snapshot: rd.Snapshot) -> None:
         snapshots.append(snapshot)
         taken.append(snapshot.to_dict())
 
@@ -264,7 +264,7 @@ def test_snapshots_of_a_reply_do_not_change_after_the_stream_has_gone_on(wire_fo
 def test_snapshots_are_monotone(pieces: list[tuple[int, str]]) -> None:
     events: list[Any] = [ev.BlockStart(index, {"type": "text"}) for index in range(3)]
     events += [ev.TextDelta(index, piece) for index, piece in pieces]
-    got: list[rd.MessageDelta] = []
+    got: list[rd.Snapshot] = []
     rx.from_iterable(events).pipe(rd.scan_deltas()).subscribe(got.append)
     assert len(got) == 3 + sum(bool(piece) for _, piece in pieces)
     for before, after in pairwise(got):
@@ -288,7 +288,7 @@ def test_two_replies_that_are_merged_are_refused_and_never_woven(first: str, sec
             replies[1][position] = attrs.evolve(event, id="another")  # two requests have two ids
     begun = next(n for n, event in enumerate(replies[0]) if isinstance(event, ev.BlockStart)) + 1
     woven = [*replies[0][:begun], *(event for pair in zip(replies[0][begun:], replies[1]) for event in pair)]
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     ends: list[Any] = []
     rx.from_iterable(woven).pipe(rd.scan_deltas()).subscribe(
         snapshots.append, ends.append, lambda: ends.append("|")

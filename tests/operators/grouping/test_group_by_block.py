@@ -536,10 +536,10 @@ def test_blocks_that_nobody_can_reach_are_not_kept() -> None:
         lambda block: block.subscribe(on_error=ends.append)
     )
     push(source, "S")
-    before = alive(rd.BlockFold)
+    before = alive(rd.core.BlockFold)
     outer.dispose()
     push(source, "TUxz")
-    assert alive(rd.BlockFold) == before
+    assert alive(rd.core.BlockFold) == before
     assert ends == []
 
 
@@ -751,7 +751,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
             source.on_next(ev.BlockFinish(n))
             source.on_next(ev.ToolUpdate(f"c{n}", "completed"))
 
-    before = alive(rd.BlockStream), alive(rd.BlockFold)
+    before = alive(rd.BlockStream), alive(rd.core.BlockFold)
     source.pipe(rd.group_by_block()).subscribe(start)
     add(range(2_000))
     tracemalloc.start()
@@ -762,7 +762,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
     finally:
         tracemalloc.stop()
     assert count == 10_000
-    assert (alive(rd.BlockStream), alive(rd.BlockFold)) == before
+    assert (alive(rd.BlockStream), alive(rd.core.BlockFold)) == before
     assert grown < 100_000
 
 
@@ -783,7 +783,7 @@ def test_a_block_that_was_left_open_is_freed_with_the_message() -> None:
 
 @pytest.mark.parametrize("wire_format", ["openai-chat"])
 def test_the_parallel_calls_of_a_recording_never_mix(wire_format: str) -> None:
-    async def main() -> tuple[list[Any], rd.MessageDelta]:
+    async def main() -> tuple[list[Any], rd.Snapshot]:
         chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
         events = chunks.pipe(rd.decode(wire_format))
         streams: list[tuple[rd.BlockStream, list[Any]]] = []

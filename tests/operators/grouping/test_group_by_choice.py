@@ -158,7 +158,7 @@ def late(marks: str, more: str, end: str = "on_completed") -> dict[int, list[Any
     return got
 
 
-def folded(events: list[Any], choice: int) -> rd.MessageDelta:
+def folded(events: list[Any], choice: int) -> rd.Snapshot:
     fold = rd.Fold(choice=choice)
     for event in events:
         fold.step(event)
@@ -268,7 +268,7 @@ def test_a_choice_folds_to_what_the_whole_does_early_or_late(marks: list[str], c
     events = [MARKS[mark] for mark in marks]
     if any(mark in marks[marks.index(end) :] for mark, end in ("ME", "NH") if end in marks):
         return  # a second message; one of the two would be refused
-    snapshots: dict[int, rd.MessageDelta] = {}
+    snapshots: dict[int, rd.Snapshot] = {}
     streams: list[rd.ChoiceStream] = []
     source = Subject[Any]()
 

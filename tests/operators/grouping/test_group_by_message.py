@@ -143,7 +143,7 @@ def late(marks: str, more: str = "") -> list[list[Any]]:
     return got
 
 
-def folded(events: list[Any], choice: int = 0) -> rd.MessageDelta:
+def folded(events: list[Any], choice: int = 0) -> rd.Snapshot:
     fold = rd.Fold(choice=choice)
     for event in events:
         fold.step(event)

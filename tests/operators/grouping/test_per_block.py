@@ -409,7 +409,7 @@ def test_what_waits_for_its_turn_is_not_lost_when_the_observer_raises() -> None:
 
 
 def test_3_a_live_stream_for_each_block_of_a_recording() -> None:
-    async def main() -> tuple[list[rd.Block], rd.MessageDelta]:
+    async def main() -> tuple[list[rd.Block], rd.Snapshot]:
         chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
         events = chunks.pipe(rd.decode("openai-chat"))
         drawn: list[rd.Block] = []

@@ -238,7 +238,7 @@ def test_two_subscriptions_know_nothing_of_each_other() -> None:
 
 
 def test_what_is_no_event_is_refused_after_what_was_held() -> None:
-    snapshot = rd.MessageDelta(content="x")
+    snapshot = rd.Snapshot(content="x")
     messages, _ = run(marbles("(abs)-c", EVENTS | {"s": snapshot}, start=0), rd.compact_deltas(4))
     assert [message.value.value for message in messages[:2]] == [one("a"), one("b")]
     (end,) = messages[2:]

@@ -216,22 +216,22 @@ def test_a_path_consists_of_keys_and_indexes(path: Any) -> None:
 
 def test_an_item_costs_the_same_however_long_the_array_is(monkeypatch: pytest.MonkeyPatch) -> None:
     read = longest = 0
-    feed = rd.PartialJson.feed
-    value = rd.PartialJson.value.fget  # type: ignore[attr-defined]
+    feed = rd.PartialJsonParser.feed
+    value = rd.PartialJsonParser.value.fget  # type: ignore[attr-defined]
 
-    def counted(self: rd.PartialJson, fragment: str) -> None:
+    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    def measured(self: rd.PartialJson) -> Any:
+    def measured(self: rd.PartialJsonParser) -> Any:
         nonlocal longest
         shown = value(self)
         longest = max(longest, len(shown["list"]))
         return shown
 
-    monkeypatch.setattr(rd.PartialJson, "feed", counted)
-    monkeypatch.setattr(rd.PartialJson, "value", property(measured))
+    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.PartialJsonParser, "value", property(measured))
     text = json.dumps({"list": [{"n": n} for n in range(3000)]})
     assert len(of(text, "list", size=7)) == 3000
     assert longest == 2
@@ -269,7 +269,7 @@ def test_any_array_anywhere_cut_anywhere(
     got: list[Any] = []
     source.pipe(rd.json_items(path)).subscribe(got.append)
     source.on_next(START)
-    reader, at, turn = rd.PartialJson(), 0, 0
+    reader, at, turn = rd.PartialJsonParser(), 0, 0
     steps = (path,) if isinstance(path, str) else path
     while at < len(text):
         piece = text[at : at + sizes[turn % len(sizes)]]
@@ -292,7 +292,7 @@ soup = st.lists(
 def test_whatever_comes_is_items_and_then_perhaps_an_error(text: str, sizes: int) -> None:
     pieces = [says(text[at : at + sizes]) for at in range(0, len(text), sizes)]
     got, errors = until_error(START, *pieces, END)
-    whole = rd.PartialJson()
+    whole = rd.PartialJsonParser()
     whole.feed(freeze(text))  # the end of the message makes half a character one of its own
     assert len(errors) == (whole.error is not None)
     if errors:

@@ -235,14 +235,14 @@ def test_what_the_class_refuses_is_never_complete_and_has_no_value(text: str, sh
 
 def test_a_long_document_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
-    feed = rd.PartialJson.feed
+    feed = rd.PartialJsonParser.feed
 
-    def counted(self: rd.PartialJson, fragment: str) -> None:
+    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    monkeypatch.setattr(rd.PartialJson, "feed", counted)
+    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
     text = json.dumps({"text": "x`" * 5000, "list": [*range(1000)]})
     for around in ("", "```json\n"):
         read = 0

@@ -37,7 +37,7 @@ MARKS: dict[str, Any] = {
     "p": ev.ProviderEvent("someone", "ping", {}),
     "!": ev.StreamError("busy", "overloaded_error", "529"),
     "?": {"choices": []},
-    "x": rd.MessageDelta(content="a small delta"),
+    "x": rd.Snapshot(content="a small delta"),
     "A": ev.AttemptReset(1),
     "N": ev.MessageStart(id="m2"),
     "O": ev.MessageStart(),
@@ -79,7 +79,7 @@ each_operator = pytest.mark.parametrize("name", OPERATORS)
 
 
 def shown(value: Any) -> Any:
-    if isinstance(value, rd.Partial):
+    if isinstance(value, rd.PartialValue):
         return value.value
     return value.arguments if isinstance(value, rd.ToolCall) else value
 

@@ -148,7 +148,7 @@ def test_starting_over(diagrams: list[str], expected: list[Any], subscriptions: 
 
 def snapshots_of(
     *requests: list[rd.Event | Exception], **options: Any
-) -> tuple[list[rd.MessageDelta], list[Any]]:
+) -> tuple[list[rd.Snapshot], list[Any]]:
     each = iter(requests)
     seen: list[Any] = []
 
@@ -160,7 +160,7 @@ def snapshots_of(
         )
 
     options = {"backoff": no_wait, "attempts": len(requests), **options}
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     errors: list[Exception] = []
     rd.retry_stream(request, **options).pipe(rd.scan_deltas()).subscribe(snapshots.append, errors.append)
     return snapshots, [*seen, *errors]
@@ -233,7 +233,7 @@ def test_no_tool_is_run_twice_unasked(start: Any) -> None:
 # Going on.
 
 
-def go_on(*requests: list[rd.Event | Exception], **options: Any) -> tuple[rd.MessageDelta, list[Any]]:
+def go_on(*requests: list[rd.Event | Exception], **options: Any) -> tuple[rd.Snapshot, list[Any]]:
     snapshots, seen = snapshots_of(*requests, resume=True, **options)
     return snapshots[-1], seen
 
@@ -724,7 +724,7 @@ def test_the_text_is_whole_whatever_breaks_off_where(cuts: list[int], resume: bo
     words = "abcdefghijkl"
     asked = 0
 
-    def request(partial: rd.MessageDelta | None = None) -> Observable[rd.Event]:
+    def request(partial: rd.Snapshot | None = None) -> Observable[rd.Event]:
         nonlocal asked
         said = len(partial.text) if partial is not None else 0
         rest = [ev.TextDelta(0, letter) for letter in words[said:]]
@@ -747,7 +747,7 @@ def test_the_text_is_whole_whatever_breaks_off_where(cuts: list[int], resume: bo
         assert (end, last.text, last.status) == ("|", words, "complete")
         began = sum(cut > 0 for cut in cuts) + 1
         assert last.total_usage.input_tokens == began
-        lifecycle = rd.Lifecycle()
+        lifecycle = rd.core.ProtocolChecker()
         assert [lifecycle.check(event) for event in checked[:-1]] == [None] * len(checked[:-1])
     else:
         assert got[-1] is OVERLOADED or type(got[-1]) is rd.ProviderError

@@ -121,7 +121,7 @@ def test_limits(limits: dict[str, float], source: str, expected: str, stall: Any
         (ev.ToolCallDelta(0, ""), True),
         (ev.TextDelta(0, " "), False),
         (ev.BlockFinish(0), False),
-        (rd.MessageDelta(), False),
+        (rd.Snapshot(), False),
     ],
 )
 def test_what_is_no_sign_of_life(value: Any, ping: bool) -> None:

@@ -117,7 +117,7 @@ def test_tools_that_run_are_cancelled_and_their_calls_fail() -> None:
     def look() -> Observable[int]:
         return rx.create(lambda *_: Disposable(lambda: left.append(1)))
 
-    snapshots: list[rd.MessageDelta] = []
+    snapshots: list[rd.Snapshot] = []
     pipeline = source.pipe(
         rd.until_stopped(stop), rd.run_tools({"look": look}), rd.scan_deltas(), rd.until_all_tools_terminal()
     )
@@ -242,7 +242,7 @@ def test_what_is_no_signal_is_refused_at_once(signal: Any) -> None:
         rd.until_stopped(signal)
 
 
-@pytest.mark.parametrize("value", [{"type": "ping"}, rd.MessageDelta()])
+@pytest.mark.parametrize("value", [{"type": "ping"}, rd.Snapshot()])
 def test_what_is_no_event_is_refused(value: Any) -> None:
     errors: list[Exception] = []
     source = Subject[Any]()

@@ -48,7 +48,7 @@ def late(told: list[rd.Event]) -> list[Any]:
     return watch(shared)[0]
 
 
-def folded(told: list[Any], choice: int = 0) -> rd.MessageDelta:
+def folded(told: list[Any], choice: int = 0) -> rd.Snapshot:
     fold = rd.Fold(choice=choice)
     for event in told:
         fold.step(event)
@@ -167,8 +167,8 @@ def by_message(told: list[rd.Event]) -> list[list[str]]:
     return texts
 
 
-def by_message_all(told: list[rd.Event]) -> list[rd.MessageDelta]:
-    messages: list[rd.MessageDelta] = []
+def by_message_all(told: list[rd.Event]) -> list[rd.Snapshot]:
+    messages: list[rd.Snapshot] = []
     rx.from_iterable(told).pipe(
         rd.group_by_message(), ops.flat_map(lambda one: one.pipe(rd.scan_deltas(), ops.last()))
     ).subscribe(messages.append)
@@ -302,7 +302,7 @@ def test_behind_run_tools_the_tools_run_once() -> None:
     [
         ({"type": "ping"}, rd.InvalidValueError),
         (ev.StreamError("no"), rd.ProviderError),
-        (rd.MessageDelta(), rd.InvalidValueError),
+        (rd.Snapshot(), rd.InvalidValueError),
     ],
 )
 def test_what_ends_the_stream(value: Any, kind: type[Exception]) -> None:

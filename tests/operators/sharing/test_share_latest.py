@@ -128,8 +128,8 @@ def test_a_retry_behind_it_repeats_no_request() -> None:
 
 
 def test_an_error_has_the_newest_snapshot() -> None:
-    snapshot = rd.MessageDelta(content="Hi")
-    shared = Subject[rd.MessageDelta]()
+    snapshot = rd.Snapshot(content="Hi")
+    shared = Subject[rd.Snapshot]()
     latest = shared.pipe(rd.share_latest())
     _, subscription = watch(latest)
     shared.on_next(snapshot)

@@ -55,7 +55,7 @@ def results(events: list[Any]) -> dict[str, Any]:
     return {update.call_id: update.result.content for update in updates}
 
 
-def snapshot(events: list[Any]) -> rd.MessageDelta:
+def snapshot(events: list[Any]) -> rd.Snapshot:
     fold = rd.Fold()
     for event in events:
         fold.step(event)
@@ -598,14 +598,14 @@ def test_an_asynchronous_tool_without_a_loop_is_told_to_the_programmer_and_not_t
 def test_the_fourth_pipeline() -> None:
     """Each tool starts as soon as its own arguments are whole; the picture stays until the last has ended."""
 
-    async def main() -> list[rd.MessageDelta]:
+    async def main() -> list[rd.Snapshot]:
         async def get_forecast(city: str, **_: Any) -> str:
             return f"sun in {city}"
 
         from rxdelta.testing import sample_chunks
 
         events = rd.from_async_iterable(sample_chunks("weather")).pipe(rd.decode("anthropic-messages"))
-        seen: list[rd.MessageDelta] = []
+        seen: list[rd.Snapshot] = []
         await rd.for_each(
             events.pipe(
                 rd.run_tools({"get_forecast": get_forecast}, max_concurrency=4),

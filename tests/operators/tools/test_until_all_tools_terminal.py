@@ -27,8 +27,8 @@ def call(name: str = "c1", execution: str | None = None, **known: Any) -> rd.Too
     )
 
 
-def reply(*calls: rd.ToolCall, status: str = "complete") -> rd.MessageDelta:
-    return rd.MessageDelta(role="assistant", status=status, tool_calls=calls)
+def reply(*calls: rd.ToolCall, status: str = "complete") -> rd.Snapshot:
+    return rd.Snapshot(role="assistant", status=status, tool_calls=calls)
 
 
 INVALID = call(type="invalid_tool_call", arguments="{", status="incomplete", error="cut")
@@ -257,7 +257,7 @@ def told(name: str, word: str) -> Any:
     return ev.ToolUpdate(name, execution_status=word)
 
 
-def statuses(snapshot: rd.MessageDelta) -> list[str]:
+def statuses(snapshot: rd.Snapshot) -> list[str]:
     return [one.execution_status() for one in snapshot.tool_calls]
 
 

@@ -24,19 +24,19 @@ from support.replies import ANTHROPIC
 import rxdelta as rd
 
 ev = rd.events
-COMPLETED, DISPOSED = rd.Outcome("completed"), rd.Outcome("disposed")
-SNAPSHOTS = {mark: rd.MessageDelta(content=mark) for mark in "abcd"}
+COMPLETED, DISPOSED = rd.StreamOutcome("completed"), rd.StreamOutcome("disposed")
+SNAPSHOTS = {mark: rd.Snapshot(content=mark) for mark in "abcd"}
 
 
 class Notes(list[Any]):
     """What has been settled."""
 
-    def __call__(self, snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None:
+    def __call__(self, snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
         self.append((snapshot, outcome))
 
 
-def failed(error: Exception) -> rd.Outcome:
-    return rd.Outcome("failed", error)
+def failed(error: Exception) -> rd.StreamOutcome:
+    return rd.StreamOutcome("failed", error)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_it_is_told_before_the_end_is_passed_on_and_after_the_source_was_left() 
     source, other = Subject[int](), Subject[int]()
     order: list[Any] = []
 
-    def settle(_: object, outcome: rd.Outcome) -> None:
+    def settle(_: object, outcome: rd.StreamOutcome) -> None:
         order.append((outcome.kind, len(other.observers)))
 
     source.pipe(rd.on_settled(settle)).subscribe(on_completed=lambda: order.append("|"))
@@ -157,7 +157,7 @@ def test_51_an_observer_that_raises_settles_it_and_leaves_the_source() -> None:
 
 
 def test_52_an_observer_may_dispose_inside_on_next() -> None:
-    source, notes = Subject[rd.MessageDelta](), Notes()
+    source, notes = Subject[rd.Snapshot](), Notes()
     subscription = SerialDisposable()
     subscription.disposable = source.pipe(rd.on_settled(notes)).subscribe(lambda _: subscription.dispose())
     source.on_next(SNAPSHOTS["a"])
@@ -166,7 +166,7 @@ def test_52_an_observer_may_dispose_inside_on_next() -> None:
 
 
 def test_an_observer_may_end_the_source_inside_on_next() -> None:
-    source, notes = Subject[rd.MessageDelta](), Notes()
+    source, notes = Subject[rd.Snapshot](), Notes()
     source.pipe(rd.on_settled(notes)).subscribe(lambda _: source.on_completed())
     source.on_next(SNAPSHOTS["a"])
     assert notes == [(SNAPSHOTS["a"], COMPLETED)]
@@ -271,7 +271,7 @@ def test_an_observer_that_raises_on_a_loop_settles_too() -> None:
 def test_an_async_fn_runs_as_a_task_on_the_loop_whoever_disposes() -> None:
     stored: list[Any] = []
 
-    async def store(snapshot: rd.MessageDelta | None, outcome: rd.Outcome) -> None:
+    async def store(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
         await asyncio.sleep(0)
         stored.append((snapshot, outcome))
 

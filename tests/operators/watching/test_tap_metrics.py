@@ -81,7 +81,7 @@ def test_it_is_told_before_the_end_is_passed_on(end: str) -> None:
     source = rx.empty() if end == "|" else rx.throw(BOOM)
     tapped: Observable[Any] = source.pipe(rd.tap_metrics(lambda metrics: order.append(metrics.outcome)))
     tapped.subscribe(on_error=lambda _: order.append("#"), on_completed=lambda: order.append("|"))
-    kind = rd.Outcome("completed") if end == "|" else rd.Outcome("failed", BOOM)
+    kind = rd.StreamOutcome("completed") if end == "|" else rd.StreamOutcome("failed", BOOM)
     assert order == [kind, end]
 
 
@@ -151,7 +151,7 @@ def test_the_usage_is_of_the_choice_that_was_asked_for() -> None:
 
 
 def test_among_snapshots_the_first_that_says_something_is_the_first_token() -> None:
-    snapshots = {"n": rd.MessageDelta(role="assistant"), "a": rd.MessageDelta(content="a")}
+    snapshots = {"n": rd.Snapshot(role="assistant"), "a": rd.Snapshot(content="a")}
     (metrics,) = measured("-n--a|", snapshots)[0]
     assert (metrics.time_to_first_chunk, metrics.time_to_first_token, metrics.chunks) == (1, 4, 2)
 
@@ -212,8 +212,8 @@ def test_what_waits_is_not_kept_for_ever() -> None:
 
     waiting = _Waiting()
     for number in range(1000):
-        waiting.add(number, 0, rd.MessageDelta(content=str(number)))
-        waiting.take(rd.MessageDelta(content="another"), number)
+        waiting.add(number, 0, rd.Snapshot(content=str(number)))
+        waiting.take(rd.Snapshot(content="another"), number)
     assert (len(waiting._values), len(waiting._known)) == (0, 0)
     for number in range(1000):
         event = ev.TextDelta(0, "ab")
@@ -329,7 +329,7 @@ def test_51_an_observer_that_raises_is_told_and_leaves_the_source() -> None:
     source.pipe(rd.tap_metrics(notes)).subscribe(draw)
     with pytest.raises(ValueError, match="boom"):
         source.on_next("a")
-    assert [metrics.outcome for metrics in notes] == [rd.Outcome("failed", BOOM)]
+    assert [metrics.outcome for metrics in notes] == [rd.StreamOutcome("failed", BOOM)]
     assert source.observers == []
 
 
@@ -425,7 +425,7 @@ def test_a_reader_that_leaves_and_an_async_fn() -> None:
 
     run_loop(main)
     (metrics,) = stored
-    assert (metrics.outcome, metrics.chunks) == (rd.Outcome("disposed"), 4)
+    assert (metrics.outcome, metrics.chunks) == (rd.StreamOutcome("disposed"), 4)
     assert metrics.time_to_first_chunk is not None
     assert 0 <= metrics.time_to_first_chunk <= metrics.seconds
 

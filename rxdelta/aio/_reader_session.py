@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime import Pump
 
-__all__ = ["CLOSE_SECONDS", "Session", "current_session"]
+__all__ = ["CLOSE_SECONDS", "ReaderSession", "current_session"]
 
 CLOSE_SECONDS = 5.0
 """How long leaving waits for a source to close before it cancels the closing and goes."""
 
 
-class Session:
+class ReaderSession:
     """One reader's subscription: the pumps behind it, and whether they should wait."""
 
     def __init__(

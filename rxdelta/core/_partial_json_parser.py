@@ -17,7 +17,7 @@ from rxdelta.core._strict_json import InvalidJson, clean_text, read_decimal, rea
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["PartialJson"]
+__all__ = ["PartialJsonParser"]
 
 # Where the reader stands, between tokens ...
 _VALUE: Final = 0
@@ -98,7 +98,7 @@ class _Missing:
 _MISSING: Final = _Missing()
 
 
-class PartialJson:
+class PartialJsonParser:
     """One strict JSON document, read as far as its fragments have come.
 
     What is read is exactly what `parse_json` would take; text that cannot become that sets `error` and ends
@@ -106,7 +106,7 @@ class PartialJson:
     fragment, however the document is cut. Not for use by two threads at once.
 
     Example:
-        >>> reader = PartialJson()
+        >>> reader = PartialJsonParser()
         >>> reader.feed('{"city": "Os')
         >>> reader.value
         {'city': 'Os'}
@@ -161,7 +161,7 @@ class PartialJson:
         After an error or `close()` fragments are ignored.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed("[1, 2, ")
             >>> reader.feed("x")
             >>> reader.value, reader.error
@@ -194,7 +194,7 @@ class PartialJson:
         where one has very many members, reading after every fragment costs their number each time.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed('{"days": [{"high": 21}, {"high": 1')
             >>> reader.value
             {'days': [{'high': 21}, {}]}
@@ -208,7 +208,7 @@ class PartialJson:
         """Whether there is a value to show. Distinguishes a document that is `null` from none.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed("nul")
             >>> reader.value, reader.started
             (None, False)
@@ -226,7 +226,7 @@ class PartialJson:
         follow.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed("{} ")
             >>> reader.complete
             True
@@ -238,7 +238,7 @@ class PartialJson:
         """Why the text cannot become strict JSON, and at which character (from 0); `None` while it can.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed('{"a" 1}')
             >>> reader.error
             "not valid JSON: expected ':' but found '1' at character 5"
@@ -253,7 +253,7 @@ class PartialJson:
         A path that is absent so far is not final.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed('{"a": [1, "x"], "b": ["y", "z')
             >>> reader.is_final(["a"]), reader.is_final(["a", 1]), reader.is_final(["b", 0])
             (True, True, True)
@@ -276,7 +276,7 @@ class PartialJson:
             InvalidJson: The text was not strict JSON, or ended too early; again if closed again.
 
         Example:
-            >>> reader = PartialJson()
+            >>> reader = PartialJsonParser()
             >>> reader.feed("42")
             >>> reader.value, reader.close(), reader.value
             (None, 42, 42)
@@ -291,10 +291,10 @@ class PartialJson:
     def __repr__(self) -> str:
         read = f"{self._position + len(self._tail):,} characters"
         if self._error is not None:
-            return f"<PartialJson: {read}, {self._error}>"
+            return f"<PartialJsonParser: {read}, {self._error}>"
         if self.complete:
-            return f"<PartialJson: {read}, complete>"
-        return f"<PartialJson: {read}, {len(self._containers)} containers open>"
+            return f"<PartialJsonParser: {read}, complete>"
+        return f"<PartialJsonParser: {read}, {len(self._containers)} containers open>"
 
     def _read(self, text: str) -> None:
         """Go over `text`, which begins with the tail kept and has no surrogates."""

@@ -22,10 +22,10 @@ from rxdelta.core.events import (
     UsageUpdate,
 )
 
-__all__ = ["Lifecycle"]
+__all__ = ["ProtocolChecker"]
 
 
-class Lifecycle:
+class ProtocolChecker:
     """Watches one message's events and names the rules they break.
 
     | violation | what happened |
@@ -44,7 +44,7 @@ class Lifecycle:
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.Lifecycle().check(rd.events.TextDelta(0, "Hi"))
+        >>> rd.core.ProtocolChecker().check(rd.events.TextDelta(0, "Hi"))
         'missing_message_start'
     """
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rxdelta.core._frozen import FrozenDict, FrozenList
-from rxdelta.core._partial_json import PartialJson
+from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_json
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def cut(text: str, lengths: list[int]) -> Iterator[str]:
             return
 
 
-def fed(text: str, lengths: list[int] | None = None, *, max_depth: int = 200) -> PartialJson:
-    reader = PartialJson(max_depth=max_depth)
+def fed(text: str, lengths: list[int] | None = None, *, max_depth: int = 200) -> PartialJsonParser:
+    reader = PartialJsonParser(max_depth=max_depth)
     for fragment in cut(text, lengths) if lengths else [text]:
         reader.feed(fragment)
     return reader
@@ -77,7 +77,7 @@ def written(value: object) -> str:
     return json.dumps(value)
 
 
-def outcome(reader: PartialJson) -> tuple[str, str | None, bool]:
+def outcome(reader: PartialJsonParser) -> tuple[str, str | None, bool]:
     return written(reader.value), reader.error, reader.started
 
 
@@ -202,7 +202,7 @@ def test_every_document_ends_as_if_read_at_once(text: str, lengths: list[int]) -
 @given(documents())
 @example('{"a" : -1.5e+3 ,"b":[true,[false],null],"c":"\\\\\\"\\ud83d\\ude00\\u00e9"}')
 def test_each_prefix_shows_what_a_slow_reading_of_it_shows(text: str) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     for end, character in enumerate(text, start=1):
         reader.feed(character)
         value, started, open_paths = slow_reading(text[:end])
@@ -214,7 +214,7 @@ def test_each_prefix_shows_what_a_slow_reading_of_it_shows(text: str) -> None:
 @steady
 @given(documents(), sizes)
 def test_values_only_grow(text: str, lengths: list[int]) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     earlier, started = reader.value, False
     for fragment in cut(text, lengths):
         reader.feed(fragment)
@@ -230,7 +230,7 @@ def test_values_only_grow(text: str, lengths: list[int]) -> None:
 @steady
 @given(documents(), sizes)
 def test_a_value_once_read_never_changes(text: str, lengths: list[int]) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     kept = []
     for fragment in cut(text, lengths):
         reader.feed(fragment)
@@ -242,7 +242,7 @@ def test_a_value_once_read_never_changes(text: str, lengths: list[int]) -> None:
 @steady
 @given(documents(), sizes)
 def test_what_is_final_stays_and_containers_that_are_final_are_shared(text: str, lengths: list[int]) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     final: dict[tuple[str | int, ...], object] = {}
     for fragment in cut(text, lengths):
         reader.feed(fragment)
@@ -261,7 +261,7 @@ def test_what_is_final_stays_and_containers_that_are_final_are_shared(text: str,
 @steady
 @given(documents(), sizes)
 def test_all_containers_are_read_only(text: str, lengths: list[int]) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     for fragment in cut(text, lengths):
         reader.feed(fragment)
         for path in paths(reader.value):
@@ -320,13 +320,13 @@ def test_any_text_is_taken_or_refused_as_parse_json_does(text: str, lengths: lis
 @given(soup | damaged_documents(), sizes)
 def test_where_the_text_is_cut_makes_no_difference(text: str, lengths: list[int]) -> None:
     assert outcome(fed(text, lengths)) == outcome(fed(text))
-    assert repr(fed(text, lengths)).partition(" ")[0] == "<PartialJson:"
+    assert repr(fed(text, lengths)).partition(" ")[0] == "<PartialJsonParser:"
 
 
 @steady
 @given(soup | damaged_documents(), soup)
 def test_after_an_error_the_value_stays_and_nothing_is_read(text: str, more: str) -> None:
-    reader = PartialJson()
+    reader = PartialJsonParser()
     before: object = None
     for character in text:
         reader.feed(character)
@@ -470,7 +470,7 @@ def test_only_whole_characters_of_an_open_string_are_shown() -> None:
         ("\ude00", "aé\n😀\ufffd\u1234\ufffdb😀"),
         ('\ud83d"', "aé\n😀\ufffd\u1234\ufffdb😀\ufffd"),
     ]
-    reader = PartialJson()
+    reader = PartialJsonParser()
     for fragment, shown in steps:
         reader.feed(fragment)
         assert reader.value == shown
@@ -515,7 +515,7 @@ def test_a_number_alone_is_complete_only_when_nothing_can_follow() -> None:
 
 
 def test_null_is_told_from_nothing() -> None:
-    assert (PartialJson().value, PartialJson().started) == (None, False)
+    assert (PartialJsonParser().value, PartialJsonParser().started) == (None, False)
     assert (fed(" nul").value, fed(" nul").started) == (None, False)
     assert (fed(" null").value, fed(" null").started) == (None, True)
     assert (fed('"').value, fed('"').started) == ("", True)
@@ -572,8 +572,8 @@ def test_a_path_that_is_absent_is_not_final() -> None:
     for path in absent:
         assert not closed.is_final(path)
         assert not opened.is_final(path)
-    assert not PartialJson().is_final()
-    assert not PartialJson().is_final([0])
+    assert not PartialJsonParser().is_final()
+    assert not PartialJsonParser().is_final([0])
     assert not fed('"ab" ').is_final([0])
     for path in (["b", 2], ["b", -1], ["b", "1"], ["b", 1, 1], ["b", 1, -1]):
         assert not opened.is_final(path)  # type: ignore[arg-type]
@@ -656,7 +656,7 @@ def test_a_subclass_of_str_is_read_as_its_text() -> None:
         def __add__(self, other: str) -> str:
             return "odd"
 
-    reader = PartialJson()
+    reader = PartialJsonParser()
     for fragment in ('{"a', '": ["\\', 'n", tr', "ue]}"):
         reader.feed(Odd(fragment))
     assert reader.close() == {"a": ["\n", True]}
@@ -685,16 +685,16 @@ def test_no_character_is_read_again_but_for_a_bounded_tail(
     text: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanned = 0
-    read = PartialJson._read
+    read = PartialJsonParser._read
 
-    def counting(self: PartialJson, given: str) -> None:
+    def counting(self: PartialJsonParser, given: str) -> None:
         nonlocal scanned
         scanned += len(given)
         read(self, given)
 
-    monkeypatch.setattr(PartialJson, "_read", counting)
+    monkeypatch.setattr(PartialJsonParser, "_read", counting)
     fragments = list(cut(text, [length]))
-    reader = PartialJson()
+    reader = PartialJsonParser()
     for fragment in fragments:
         reader.feed(fragment)
     assert reader.error is None
@@ -710,9 +710,9 @@ def test_reading_an_open_string_leaves_it_in_one_piece() -> None:
 
 
 def test_a_reader_can_be_read_by_a_person() -> None:
-    assert repr(PartialJson()) == "<PartialJson: 0 characters, 0 containers open>"
-    assert repr(fed('{"a": ["\\ud83d')) == "<PartialJson: 14 characters, 2 containers open>"
-    assert repr(fed("{} ")) == "<PartialJson: 3 characters, complete>"
+    assert repr(PartialJsonParser()) == "<PartialJsonParser: 0 characters, 0 containers open>"
+    assert repr(fed('{"a": ["\\ud83d')) == "<PartialJsonParser: 14 characters, 2 containers open>"
+    assert repr(fed("{} ")) == "<PartialJsonParser: 3 characters, complete>"
     assert repr(fed("[1 2]")) == (
-        "<PartialJson: 5 characters, not valid JSON: expected ',' or ']' but found '2' at character 3>"
+        "<PartialJsonParser: 5 characters, not valid JSON: expected ',' or ']' but found '2' at character 3>"
     )

@@ -29,7 +29,7 @@ def E(index: int = 0, choice: int = 0) -> rd.Event:
 
 
 def broken(*events: rd.Event) -> list[str | None]:
-    lifecycle = rd.Lifecycle()
+    lifecycle = rd.core.ProtocolChecker()
     return [*(lifecycle.check(event) for event in events), lifecycle.close()]
 
 
@@ -122,13 +122,13 @@ def test_what_a_wrong_event_means_is_taken_in_all_the_same() -> None:
 
 
 def test_a_providers_own_event_of_that_name_is_no_unknown_delta() -> None:
-    assert rd.Lifecycle().check(ev.ProviderEvent("p", "content-block-delta")) is None
+    assert rd.core.ProtocolChecker().check(ev.ProviderEvent("p", "content-block-delta")) is None
 
 
 @given(st.lists(any_event(), max_size=20))
 def test_the_fold_takes_what_is_legal_and_ignores_what_is_not(events: list[rd.Event]) -> None:
     """A delta that breaks a rule of its block changes nothing, one that keeps them all does."""
-    lifecycle, folding = rd.Lifecycle(), rd.Fold()
+    lifecycle, folding = rd.core.ProtocolChecker(), rd.Fold()
     for event in [S, *events]:
         violation = lifecycle.check(event)
         if isinstance(event, (ev.MessageFinish, ev.MessageInterrupted, ev.AttemptReset)):
