@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import attrs
 
 from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolCall, is_mapping
+from rxdelta.formats.notes import PROVIDER_TYPE
 
 __all__ = ["Admission"]
 
@@ -169,7 +170,7 @@ class Admission:
 
     def _admits(self, block: Block) -> bool:
         if isinstance(block, ToolCall):
-            kind = block.metadata.get("provider_type")
+            kind = block.metadata.get(PROVIDER_TYPE)
             own = block.type == "server_tool_call"
             said: list[Any] = [block.arguments, block.metadata]
             return not own or (_is_one_of(kind, _CALLS) and self._in_items(said) is None)
@@ -177,7 +178,7 @@ class Admission:
             kind = block.options.get("type")  # without one, some take it for a reference to what is stored
             return kind is not None and _is_one_of(kind, _ITEMS) and self._in_items(block.options) is None
         if block.type == "server_tool_result":
-            kind, output = block.options.get("provider_type"), block.options.get("output")
+            kind, output = block.options.get(PROVIDER_TYPE), block.options.get("output")
             said = [block.options, {"tools": output} if kind == "tool_search_output" else None]
             return _is_one_of(kind, _RESULTS) and self._in_items(said) is None
         return self._in_medium(block) is None and self._in_items(block.options) is None
@@ -244,7 +245,7 @@ def _is_one_of(kind: Any, kinds: frozenset[str]) -> bool:
 
 
 def _has_its_words(call: ToolCall) -> bool:
-    kind = call.metadata.get("provider_type")
+    kind = call.metadata.get(PROVIDER_TYPE)
     return isinstance(kind, str) and kind in _IN_ITS_WORDS
 
 

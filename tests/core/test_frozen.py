@@ -90,7 +90,9 @@ def test_a_frozen_value_equals_what_it_was_made_of_and_thaws_to_it(value: object
     assert hash(frozen) == hash(freeze(value))
     assert pickle.loads(pickle.dumps(frozen)) == frozen
     assert copy.copy(frozen) is copy.deepcopy(frozen) is freeze(frozen) is frozen
-    assert not any(isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList)) for found in containers(rd.thaw(frozen)))
+    assert not any(
+        isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList)) for found in containers(rd.thaw(frozen))
+    )
 
 
 def test_a_pickled_container_is_still_frozen() -> None:

@@ -38,6 +38,7 @@ from rxdelta.core import (
     tool_call_delta,
 )
 from rxdelta.formats.decoding import Fields, as_mapping, due, usage_of
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SYNTHETIC_ID
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
 
@@ -267,7 +268,7 @@ class _Message:
         if index in self.used:
             index = self.next
         if content["type"] in _CALLS and block_id is None:
-            content |= {"id": "-".join(filter(None, ["call", self.id, str(index)])), "synthetic_id": True}
+            content |= {"id": "-".join(filter(None, ["call", self.id, str(index)])), SYNTHETIC_ID: True}
         start = events.BlockStart(index, content)
         finished = self._finish_block(known) if known is not None and known.open else ()
         if kind == "fallback":
@@ -430,7 +431,7 @@ def _thinking(block: Chunk, path: str) -> Content:
 
 def _redacted_thinking(block: Chunk, path: str) -> Content:
     _F.text(block.get("data"), f"{path}.data")
-    return _others(block, "type") | {"type": "reasoning", "reasoning": "", "redacted": True}
+    return _others(block, "type") | {"type": "reasoning", "reasoning": "", REDACTED: True}
 
 
 def _tool_use(block: Chunk, path: str) -> Content:
@@ -446,7 +447,7 @@ def _tool_use(block: Chunk, path: str) -> Content:
 
 
 def _server_tool_use(block: Chunk, path: str) -> Content:
-    return _tool_use(block, path) | {"type": "server_tool_call_chunk", "provider_type": block["type"]}
+    return _tool_use(block, path) | {"type": "server_tool_call_chunk", PROVIDER_TYPE: block["type"]}
 
 
 def _tool_result(block: Chunk, path: str) -> Content:
@@ -458,7 +459,7 @@ def _tool_result(block: Chunk, path: str) -> Content:
         "type": "server_tool_result",
         "tool_call_id": real_id(_F.text(block.get("tool_use_id"), f"{path}.tool_use_id")),
         "output": output,
-        "provider_type": block["type"],
+        PROVIDER_TYPE: block["type"],
         "status": "error" if failed else "success",
     }
 

@@ -17,6 +17,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import medium_of
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 
 __all__ = ["request"]
 
@@ -75,11 +76,11 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
         return {"type": "text", "text": block.text, **({"citations": citations} if citations else {})}
     if block.type == "refusal" and block.text:
         return {"type": "text", "text": block.text}
-    if block.type == "reasoning" and options.get("redacted") and "data" in options:
+    if block.type == "reasoning" and options.get(REDACTED) and "data" in options:
         return {"type": "redacted_thinking", "data": options["data"]}
     if block.type == "reasoning" and options.get("signature"):
         return {"type": "thinking", "thinking": block.text or "", "signature": options["signature"]}
-    kind = options.get("provider_type")
+    kind = options.get(PROVIDER_TYPE)
     if block.type == "server_tool_result" and isinstance(kind, str) and kind.endswith("_tool_result"):
         return {
             "type": kind,
@@ -92,7 +93,7 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
 
 def _call(call: ToolCall) -> Json | None:
     metadata = thaw(call.metadata)
-    kind = metadata.get("provider_type", "tool_use")
+    kind = metadata.get(PROVIDER_TYPE, "tool_use")
     if call.type == "server_tool_call" and not _is_its_own(call, kind):
         return None
     own = {name: value for name, value in metadata.items() if name in _OF_A_CALL}
@@ -137,7 +138,7 @@ def _also(options: Json, *names: str) -> Json:
 
 _ITS_OWN = ("server_tool_use", "mcp_tool_use")
 _OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
-_OF_A_RESULT = frozenset(["provider_type", "tool_call_id", "output", "status"])
+_OF_A_RESULT = frozenset([PROVIDER_TYPE, "tool_call_id", "output", "status"])
 
 # What the API takes back, so that nothing of another provider's is sent.
 _CITATIONS = (

@@ -57,6 +57,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SYNTHETIC_ID
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
 
@@ -289,11 +290,11 @@ class _Message:
         server = kind.endswith("_tool_use")
         fields = kept(_without(start, "toolUseId", "name", "type", "input", *_NOT_A_CALLS_OWN))
         if server:
-            fields["provider_type"] = kind
+            fields[PROVIDER_TYPE] = kind
         type_ = "server_tool_call_chunk" if server else "tool_call_chunk"
         fields |= {"type": type_, "name": name or None, "args": "", "id": call_id}
         if call_id is None:
-            fields |= {"id": f"call-{self._index(place)}", "synthetic_id": True}
+            fields |= {"id": f"call-{self._index(place)}", SYNTHETIC_ID: True}
         block = self._begin(out, place, "toolUse", fields)
         block.id, block.is_call, block.server = call_id, True, server
         self._arguments(out, block, start.get("input"), f"{path}.input")
@@ -307,7 +308,7 @@ class _Message:
         fields = kept(_without(start, "toolUseId", "type", "content", "output"))
         fields |= {"type": "server_tool_result", "tool_call_id": call_id, "output": []}
         if word(start.get("type")):
-            fields["provider_type"] = start["type"]
+            fields[PROVIDER_TYPE] = start["type"]
         self._begin(out, place, "toolResult", fields).id = call_id
 
     def _delta(self, out: Out, place: int, name: str, value: Any, path: str) -> None:
@@ -496,7 +497,7 @@ class _Message:
             if opaque.size > opaque.told and (at_once or due(opaque.size, opaque.told)):
                 fields[name] = opaque.tell()
                 if name == "data":
-                    fields["redacted"] = True
+                    fields[REDACTED] = True
         if len(block.items) > block.told and (at_once or due(len(block.items), block.told)):
             block.told = len(block.items)
             fields["output" if block.kind == "toolResult" else "citations"] = block.items

@@ -24,6 +24,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 
 __all__ = ["request"]
 
@@ -122,7 +123,7 @@ def _said(turn: Turn) -> list[Json]:
             if block.type != "server_tool_call":
                 blocks.append({"toolUse": _call(block)})
             elif block.call_id in own:
-                kind = block.metadata.get("provider_type")
+                kind = block.metadata.get(PROVIDER_TYPE)
                 blocks.append({"toolUse": {**_call(block), "type": kind}})
         elif block.type == "server_tool_result":
             if block.options.get("tool_call_id") in own:
@@ -151,7 +152,7 @@ def _part(part: ContentPart) -> Json | None:
 
 def _reasoning(part: ContentPart) -> Json | None:
     signature, data = part.options.get("signature"), part.options.get("data")
-    if part.options.get("redacted"):
+    if part.options.get(REDACTED):
         redacted = _bytes(data) if isinstance(data, str) else None
         return {"reasoningContent": {"redactedContent": redacted}} if redacted else None
     if not isinstance(signature, str) or not signature:
@@ -197,7 +198,7 @@ def _own_tools(turn: Turn) -> set[Any]:
         for block in turn.blocks
         if isinstance(block, ToolCall)
         and block.type == "server_tool_call"
-        and block.metadata.get("provider_type") == "server_tool_use"
+        and block.metadata.get(PROVIDER_TYPE) == "server_tool_use"
     }
     return {
         part.options["tool_call_id"]
@@ -217,7 +218,7 @@ def _is_ours(output: Any) -> bool:
 
 def _own_result(part: ContentPart) -> Json:
     options: Json = thaw(part.options)
-    kind = {"type": options["provider_type"]} if "provider_type" in options else {}
+    kind = {"type": options[PROVIDER_TYPE]} if PROVIDER_TYPE in options else {}
     status = {"status": options["status"]} if options.get("status") in ("success", "error") else {}
     content = [_with_bytes(item) for item in options["output"]]
     return {"toolUseId": _id(options["tool_call_id"]), "content": content, **status, **kind}

@@ -52,6 +52,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
 
 __all__ = ["CohereDecoder", "recognises"]
 
@@ -349,11 +350,11 @@ class _Message:
             return  # sent twice
         fields = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
         if word(call.get("type")) not in (None, "function"):
-            fields["provider_type"] = call["type"]
+            fields[PROVIDER_TYPE] = call["type"]
         ours = call_id or "-".join(filter(None, ["call", self.id, str(self._blocks)]))
         fields |= {"type": "tool_call_chunk", "id": ours, "name": name or None, "args": ""}
         if call_id is None:
-            fields["synthetic_id"] = True
+            fields[SYNTHETIC_ID] = True
         block = self._begin(out, ("call", place), "call", fields)
         block.id = call_id
         self._add_arguments(out, block, arguments, f"{path}.function.arguments")
@@ -388,7 +389,7 @@ class _Message:
         self._release(out)
         block = self._at.get(key)
         if block is None or not block.open or block.kind != kind:
-            plan: Json = {"provider_type": "tool_plan"} if key[0] == "plan" else {}
+            plan: Json = {PROVIDER_TYPE: "tool_plan"} if key[0] == "plan" else {}
             block = self._begin(out, key, kind, {"type": kind, kind: "", **plan})
         out.append((text_delta if kind == "text" else reasoning_delta)(block.index, text))
 

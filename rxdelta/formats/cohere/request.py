@@ -19,6 +19,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.notes import PROVIDER_TYPE
 
 __all__ = ["request"]
 
@@ -71,7 +72,7 @@ def _said(turn: Turn) -> Json:
         text = part.text
         if not text or part.type not in ("text", "refusal", "reasoning"):
             continue
-        if part.options.get("provider_type") == "tool_plan":
+        if part.options.get(PROVIDER_TYPE) == "tool_plan":
             plan.append(text)
         else:
             kind = "thinking" if part.type == "reasoning" else "text"

@@ -73,6 +73,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID, call_identity
 
 __all__ = ["GeminiDecoder", "recognises"]
 
@@ -424,9 +425,7 @@ class _Candidate:
         self._end_writing(out)
         self._end_call(out)
         self._has_calls = True
-        known: dict[str, Any] = (
-            {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
-        )
+        known: dict[str, Any] = call_identity(call_id, self._made_up_id())
         if not streamed or args:
             known["args"] = freeze(args or {}, "args", lenient=True)
         number = self._start(
@@ -444,7 +443,7 @@ class _Candidate:
         new = dict(fields)
         if call_id is not None and call.call_id is None:
             call.call_id = call_id
-            new |= {"id": call_id, "synthetic_id": False}
+            new |= {"id": call_id, SYNTHETIC_ID: False}
         self._change(out, call.block, new)
 
     def _add_argument(self, out: Out, call: _Call, piece: Json, path: str) -> None:
@@ -492,23 +491,21 @@ class _Candidate:
     def _server_call(self, out: Out, kind: str, found: Json, call: Json, fields: Json, path: str) -> None:
         """A call of a tool that the provider runs itself."""
         call_id = _id(_READ.text_of(found, "id", path))
-        known: dict[str, Any] = (
-            {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
-        )
+        known: dict[str, Any] = call_identity(call_id, self._made_up_id())
         self._running[kind] = known["id"]
-        own = {"type": "server_tool_call", "provider_type": kind}
+        own = {"type": "server_tool_call", PROVIDER_TYPE: kind}
         self._whole(out, {**fields, **call, **known, **own})
 
     def read_code_result(self, out: Out, result: Json, fields: Json, path: str) -> None:
         status = None
         if result.get("outcome") not in _UNSPECIFIED:
             status = "success" if result["outcome"] in ("OUTCOME_OK", 1) else "error"
-        own = {"provider_type": "codeExecutionResult", "output": others(result, _ID), "status": status}
+        own = {PROVIDER_TYPE: "codeExecutionResult", "output": others(result, _ID), "status": status}
         self._server_result(out, "executableCode", result, {**fields, **own}, path)
 
     def read_tool_response(self, out: Out, response: Json, fields: Json, path: str) -> None:
         output = freeze(response.get("response"), lenient=True)
-        own = {**others(response, _TOOL_RESPONSE), "provider_type": "toolResponse", "output": output}
+        own = {**others(response, _TOOL_RESPONSE), PROVIDER_TYPE: "toolResponse", "output": output}
         self._server_result(out, "toolCall", response, {**fields, **own}, path)
 
     def _server_result(self, out: Out, kind: str, found: Json, content: Json, path: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, text_of
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
 __all__ = ["request"]
 
@@ -178,7 +179,7 @@ def _of_the_part(options: Mapping[str, Any]) -> Json:
 
 def _is_made_up(call: ToolCall) -> bool:
     """Whether the provider gave the call no id."""
-    return call.call_id is None or call.metadata.get("synthetic_id") is True
+    return call.call_id is None or call.metadata.get(SYNTHETIC_ID) is True
 
 
 def _named(call: ToolCall) -> Json:
@@ -192,7 +193,7 @@ def _call(call: ToolCall) -> Json:
 
 def _server_call(call: ToolCall) -> Json | None:
     """A call of a tool that the provider runs itself."""
-    kind = call.metadata.get("provider_type")
+    kind = call.metadata.get(PROVIDER_TYPE)
     arguments = arguments_of(call)
     own = _of_the_part(call.metadata)
     if kind == "executableCode":
@@ -207,7 +208,7 @@ def _server_call(call: ToolCall) -> Json | None:
 
 def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None:
     options: Json = thaw(block.options)
-    kind, call_id, output = options.get("provider_type"), options.get("tool_call_id"), options.get("output")
+    kind, call_id, output = options.get(PROVIDER_TYPE), options.get("tool_call_id"), options.get("output")
     named = {} if call_id is None or call_id in made_up else {"id": call_id}
     own = _of_the_part(options)
     if kind == "codeExecutionResult":
@@ -271,8 +272,8 @@ _PART = (
 """What a request's part may have beside its content."""
 
 _OURS = frozenset([
-    "provider_type", "synthetic_id", "execution_status", "signature", "thought", "tool_call_id", "output",
+    PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "signature", "thought", "tool_call_id", "output",
     "status",
 ])  # fmt: skip
-_ANOTHERS = frozenset(["item_id", "sent_as", "redacted", "data"])
+_ANOTHERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])
 """What tells that a reasoning is another provider's."""

@@ -58,6 +58,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID, call_identity
 
 __all__ = ["GeminiInteractionsDecoder", "recognises"]
 
@@ -574,21 +575,21 @@ def _start_server_call(
 ) -> None:
     name = _READ.text_of(fields, "name", path) or step.kind.removesuffix("_call")
     args = _arguments(fields.get("arguments"), f"{path}.arguments")
-    known = {"name": name, "args": args, "provider_type": step.kind}
+    known = {"name": name, "args": args, PROVIDER_TYPE: step.kind}
     content = {**_common(decoder, fields, path), "type": "server_tool_call_chunk", **known}
     decoder.start_block(out, step, "server_call", content)
 
 
 def _common(decoder: GeminiInteractionsDecoder, fields: Json, path: str) -> dict[str, Any]:
     call_id = real_id(_READ.text_of(fields, "id", path))
-    known = {"id": call_id} if call_id else {"id": decoder.made_up_id(), "synthetic_id": True}
+    known = call_identity(call_id, decoder.made_up_id())
     return {**others(fields, _CALL), **known}
 
 
 def _start_result(decoder: GeminiInteractionsDecoder, out: Out, step: _Step, fields: Json, path: str) -> None:
     call_id = real_id(_READ.text_of(fields, "call_id", path)) or real_id(_READ.text_of(fields, "id", path))
     output = freeze(fields.get("result"), lenient=True)
-    known = {"tool_call_id": call_id, "provider_type": step.kind, "status": _status(fields), "output": output}
+    known = {"tool_call_id": call_id, PROVIDER_TYPE: step.kind, "status": _status(fields), "output": output}
     decoder.start_block(
         out, step, "result", {**others(fields, _RESULT), "type": "server_tool_result", **known}
     )
@@ -657,7 +658,7 @@ def _grow_tool(_: GeminiInteractionsDecoder, out: Out, step: _Step, delta: Json)
             _add_output(out, step, freeze(delta["result"], lenient=True))
     else:
         call_id = real_id(word(delta.get("id")) or "")
-        fields |= {"id": call_id, "synthetic_id": False} if call_id and step.id is None else {}
+        fields |= {"id": call_id, SYNTHETIC_ID: False} if call_id and step.id is None else {}
         args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
         fields |= {} if isinstance(args, str) else {"args": args}
         step.fed |= bool(args)

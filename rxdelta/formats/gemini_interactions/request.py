@@ -21,6 +21,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
 __all__ = ["request"]
 
@@ -151,8 +152,8 @@ class _Reply:
         if call.type != "server_tool_call":
             self._steps.append({**step, "arguments": arguments_of(call), **signed})
             return
-        kind = metadata.get("provider_type")
-        if not isinstance(kind, str) or not kind.endswith("_call") or "item_id" in metadata:
+        kind = metadata.get(PROVIDER_TYPE)
+        if not isinstance(kind, str) or not kind.endswith("_call") or ITEM_ID in metadata:
             return
         step["type"] = kind
         if call.name == kind.removesuffix("_call"):
@@ -169,7 +170,7 @@ class _Reply:
         call_id, status = options.get("tool_call_id"), options.get("status")
         if not isinstance(call_id, str) or call_id not in self._calls:
             return
-        step: Json = {"type": options.get("provider_type"), "call_id": call_id}
+        step: Json = {"type": options.get(PROVIDER_TYPE), "call_id": call_id}
         if options.get("output") is not None:
             step["result"] = options["output"]
         if status in ("error", "success"):
@@ -180,7 +181,7 @@ class _Reply:
 def _text(block: ContentPart) -> Json:
     written: Json = {"type": "text", "text": block.text}
     found = [thaw(citation.raw) for citation in block.citations if citation.raw.get("type") in _ANNOTATIONS]
-    return {**written, "annotations": found} if found and "item_id" not in block.options else written
+    return {**written, "annotations": found} if found and ITEM_ID not in block.options else written
 
 
 # Results.
@@ -220,7 +221,7 @@ _MEDIA: Mapping[str, str] = {
 _OF_A_MEDIUM = ("resolution", "processing", "channels", "sample_rate", "name")
 _ANNOTATIONS = ("url_citation", "file_citation", "place_citation")
 _OURS = frozenset([
-    "provider_type", "synthetic_id", "execution_status", "tool_call_id", "output", "status",
+    PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "tool_call_id", "output", "status",
 ])  # fmt: skip
-_ANOTHERS = frozenset(["item_id", "sent_as", "redacted", "data"])
+_ANOTHERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])
 """What tells that a reasoning is another provider's."""

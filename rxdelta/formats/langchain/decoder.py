@@ -67,6 +67,7 @@ from rxdelta.core import (
     tool_call_delta,
 )
 from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, due, kept, usage_of, word
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SYNTHETIC_ID, call_identity
 
 __all__ = ["LangChainDecoder", "recognises"]
 
@@ -212,7 +213,7 @@ class LangChainDecoder:
         wire = {key: value for key, value in data.items() if key not in _ADDED}
         if type(index) is int and index in self._keys:
             wire["index"] = self._keys[index]
-        if data.get("synthetic_id") is True:
+        if data.get(SYNTHETIC_ID) is True:
             wire.pop("id", None)
         if isinstance(data.get("usage"), Mapping):
             wire["usage"] = _without_assumed(data["usage"])
@@ -482,9 +483,7 @@ class LangChainDecoder:
         if block is None:
             self._end_prose(out)
             call.grows = call.grows or "tool_call"
-            known: dict[str, Any] = (
-                {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
-            )
+            known: dict[str, Any] = call_identity(call_id, self._made_up_id())
             kind = f"{call.grows}_chunk"
             content = {**call.fields, "type": kind, "name": call.entry.get("name"), **known}
             if isinstance(args, str):
@@ -497,7 +496,7 @@ class LangChainDecoder:
             new: dict[str, Any] = {}
             if call_id is not None and block.id is None:
                 block.id = call_id
-                new |= {"id": call_id, "synthetic_id": False}
+                new |= {"id": call_id, SYNTHETIC_ID: False}
             if name and name != block.name:
                 block.name += name
                 new["name"] = block.name
@@ -881,7 +880,7 @@ def _extras(extras: object) -> dict[str, Any]:
 
 
 def _redacted(part: Json, *_: str) -> _Piece:
-    content = {"type": "reasoning", "reasoning": "", "redacted": True, **_rest(part)}
+    content = {"type": "reasoning", "reasoning": "", REDACTED: True, **_rest(part)}
     return _Piece("reasoning", "", content)
 
 
@@ -920,7 +919,7 @@ def _result(part: Json, kind: str, _: str) -> _Piece:
         "type": "server_tool_result",
         "tool_call_id": call_id if isinstance(call_id, str) else None,
         "output": part.get(said),
-        **({} if standard else {"provider_type": kind, "status": _status(part)}),
+        **({} if standard else {PROVIDER_TYPE: kind, "status": _status(part)}),
     }
     return _Piece("data", "", content)
 
@@ -951,14 +950,14 @@ def _fragment_of(part: Json, index: Index | None, path: str) -> _Fragment:
     if kind == "custom_tool_call" and isinstance(args, str):
         args = {"input": args}
     call_id = part.get("call_id") or part.get("id")
-    item = {"item_id": part["id"]} if part.get("call_id") and part.get("id") else {}
+    item = {ITEM_ID: part["id"]} if part.get("call_id") and part.get("id") else {}
     entry = {"type": kind, "id": call_id, "name": part.get("name"), "args": args, "error": part.get("error")}
     fields = _rest(part, "id", "call_id", "name", "error", *_ARGUMENTS) | item
     call = _Fragment("part", index, entry, fields, path, said)
     call.grows = _CALLS[kind]
     call.at = part["index"] if isinstance(part.get("index"), str) else ""
     if kind in ("server_tool_use", "mcp_tool_use"):
-        call.fields["provider_type"] = kind
+        call.fields[PROVIDER_TYPE] = kind
     return call
 
 
@@ -1288,7 +1287,7 @@ _EVENT_FIELDS = frozenset(
     ]
 )
 
-_ADDED = frozenset(["key", "synthetic_id", "folded"])
+_ADDED = frozenset(["key", SYNTHETIC_ID, "folded"])
 """What `to_langchain_events` adds to an event for other readers' sake, or for ours."""
 _TOOLS = {
     "tool-started": "executing",
@@ -1329,7 +1328,7 @@ _CALL_FIELDS = frozenset(["type", "index", "id", "name", "args", "error"])
 _SAID_ONCE = frozenset(
     [
         "id",
-        "item_id",
+        ITEM_ID,
         "output_version",
         "model_provider",
         "type",
@@ -1344,7 +1343,7 @@ _SAID_ONCE = frozenset(
         "format",
         "filename",
         "phase",
-        "provider_type",
+        PROVIDER_TYPE,
     ]
 )
 # Words by which the protocol would read something into a call that the provider didn't say.

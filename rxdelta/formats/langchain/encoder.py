@@ -65,6 +65,7 @@ from rxdelta.core.events import (
     UsageUpdate,
 )
 from rxdelta.formats.encoding import Masked, cut_off, masked, whole_characters
+from rxdelta.formats.notes import SYNTHETIC_ID
 from rxdelta.framing import SSE_HEADERS
 
 __all__ = ["LANGCHAIN_HEADERS", "LangChainEncoder", "LangChainFrame", "LangChainParams"]
@@ -232,7 +233,7 @@ class LangChainEncoder:
         told = {name: value for name, value in metadata.items() if _is_told_at_start(name, value)}
         more = {name: value for name, value in metadata.items() if name not in told}
         if event.id is None:
-            data |= {"id": clean_text(self._new_id()), "synthetic_id": True}
+            data |= {"id": clean_text(self._new_id()), SYNTHETIC_ID: True}
         data |= {"metadata": told} if told else {}
         data |= {"responseMetadata": more} if more else {}
         data |= {"synthetic": True} if synthetic else {}

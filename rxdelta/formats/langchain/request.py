@@ -23,6 +23,7 @@ from typing import Any
 from rxdelta.core import Citation, ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
 __all__ = ["request"]
 
@@ -123,7 +124,7 @@ def _block(block: ContentPart | ToolCall) -> Json | None:
 
 def _reasoning(block: ContentPart, options: Json) -> Json | None:
     """Encrypted reasoning of Anthropic's is none of the standard's; LangChain carries it as it is."""
-    if options.get("redacted") and "data" in options:
+    if options.get(REDACTED) and "data" in options:
         return {"type": "non_standard", "value": {"type": "redacted_thinking", "data": options["data"]}}
     if not block.text and not options:
         return None
@@ -131,7 +132,7 @@ def _reasoning(block: ContentPart, options: Json) -> Json | None:
 
 
 def _own_result(options: Json) -> Json:
-    kind = options.get("provider_type")
+    kind = options.get(PROVIDER_TYPE)
     if kind is not None:  # as LangChain itself calls it
         extras = options.get("extras")
         options = {**options, "extras": {**(extras if is_mapping(extras) else {}), "block_type": kind}}
@@ -189,7 +190,7 @@ def _result(result: ToolResult, name: str | None) -> Json:
 
 
 _OF_A_MEDIUM = frozenset(["mime_type", "url", "file_id"])
-_OF_REASONING = frozenset(["sent_as", "redacted", "data"])
-_OF_A_RESULT = frozenset(["tool_call_id", "status", "output", "provider_type"])
-_OF_A_CALL = frozenset(["synthetic_id", "execution_status"])
+_OF_REASONING = frozenset([SENT_AS, REDACTED, "data"])
+_OF_A_RESULT = frozenset(["tool_call_id", "status", "output", PROVIDER_TYPE])
+_OF_A_CALL = frozenset([SYNTHETIC_ID, "execution_status"])
 _OF_A_CITATION = ("url", "title", "cited_text", "start_index", "end_index")

@@ -25,6 +25,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.notes import SENT_AS
 
 __all__ = ["request"]
 
@@ -107,7 +108,7 @@ def _written(part: ContentPart) -> list[Json]:
         text = [{"type": "text", "text": part.text}] if part.text else []
         return [*text, *(one for one in references if one["type"] == "reference")]
     if part.type == "reasoning" and part.text:
-        signature = part.options.get("signature") if part.options.get("sent_as") == "thinking" else None
+        signature = part.options.get("signature") if part.options.get(SENT_AS) == "thinking" else None
         signed = {"signature": signature} if signature else {}
         said = [{"type": "text", "text": part.text}, *references]
         return [{"type": "thinking", "thinking": said, "closed": True, **signed}]

@@ -37,6 +37,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
 
 __all__ = ["OllamaDecoder", "recognises"]
 
@@ -179,10 +180,10 @@ class OllamaDecoder:
             raise _READ.fail(f"{path}.function.arguments", "an object", arguments)
         fields = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
         if word(call.get("type")) not in (None, "function"):
-            fields["provider_type"] = call["type"]
+            fields[PROVIDER_TYPE] = call["type"]
         if call_id is None:
             ours = "-".join(filter(None, ["call", self._made_of, str(self._blocks)]))
-            fields |= {"id": ours, "synthetic_id": True}
+            fields |= {"id": ours, SYNTHETIC_ID: True}
         else:
             fields["id"] = call_id
         arguments = {} if arguments is None else freeze(arguments, lenient=True)

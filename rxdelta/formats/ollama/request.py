@@ -21,6 +21,7 @@ from typing import Any
 from rxdelta.core import ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import medium_of
+from rxdelta.formats.notes import SYNTHETIC_ID
 
 __all__ = ["request"]
 
@@ -84,4 +85,4 @@ def _result(result: ToolResult, call: ToolCall | None) -> Json:
 
 
 def _has_id(call: ToolCall) -> bool:
-    return bool(call.call_id) and not call.metadata.get("synthetic_id")
+    return bool(call.call_id) and not call.metadata.get(SYNTHETIC_ID)

@@ -75,6 +75,7 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, call_identity
 
 __all__ = ["Choice", "OpenAIChatDecoder", "recognises"]
 
@@ -376,7 +377,7 @@ class Choice:
             text = _READ.text_of(delta, field, path)
             if text:
                 if not told:  # under which name the vendor wants it back
-                    self._write(out, "reasoning", text, {"sent_as": field})
+                    self._write(out, "reasoning", text, {SENT_AS: field})
                 break
 
     def read_detail(self, out: Out, found: object, path: str, sent_as: str = _DETAILS[0]) -> bool:
@@ -387,14 +388,14 @@ class Choice:
         entry = _READ.mapping(found, path)
         fields = others(entry, _DETAIL)
         if sent_as != _DETAILS[0]:
-            fields["sent_as"] = sent_as
+            fields[SENT_AS] = sent_as
         elif word(entry.get("type")) not in (None, "reasoning.text", "reasoning.encrypted"):
-            fields["provider_type"] = entry["type"]
+            fields[PROVIDER_TYPE] = entry["type"]
         index, data = entry.get("index"), _READ.text_of(entry, "data", path)
         text = next(filter(None, (_READ.text_of(entry, name, path) for name in _SAID)), "")
         signature = _READ.text_of(entry, "signature", path)
         if data:
-            self._whole(out, {**fields, "type": "reasoning", "redacted": True, "data": data})
+            self._whole(out, {**fields, "type": "reasoning", REDACTED: True, "data": data})
         if signature:
             fields["signature"] = signature
         if text:
@@ -464,7 +465,7 @@ class Choice:
             if part.get("type") != "text":
                 self._pass_on(out, part)
             elif text := _READ.text_of(part, "text", at):
-                self._write(out, "reasoning", text, {"sent_as": "thinking"})
+                self._write(out, "reasoning", text, {SENT_AS: "thinking"})
 
     def _pass_on(self, out: Out, part: Json) -> None:
         """A block of a type that isn't ours. What calls itself a call here is none that we could read."""
@@ -569,9 +570,7 @@ class Choice:
         self._end_prose(out)
         call = _Call(self.blocks, call_id, name, fields, custom)
         self._calls.add(call, index)
-        known: dict[str, Any] = (
-            {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
-        )
+        known: dict[str, Any] = call_identity(call_id, self._made_up_id())
         self._start(
             out, {**fields, "type": "tool_call_chunk", "name": name or None, "args": "", **known}, call
         )
@@ -589,7 +588,7 @@ class Choice:
         call.fields.update(new)
         if call_id is not None and call.call_id is None:
             self._calls.identify(call, call_id)
-            new |= {"id": call_id, "synthetic_id": False}
+            new |= {"id": call_id, SYNTHETIC_ID: False}
         if name and name != call.name and not (call.name and call.has_arguments):
             call.name += name
             new["name"] = call.name
@@ -900,7 +899,7 @@ def _call_fields(entry: Json, function: Json) -> dict[str, Any]:
     fields = others(entry, _FRAGMENT)
     fields |= others(function, _FUNCTION)
     if word(entry.get("type")) not in (None, "function"):
-        fields["provider_type"] = entry["type"]
+        fields[PROVIDER_TYPE] = entry["type"]
     return fields
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, thaw
 from rxdelta.formats.conversation import Native, Turn, refuse, result_text, text_of
 from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
 
 __all__ = ["request"]
 
@@ -75,7 +76,7 @@ def _assistant(turn: Turn) -> Json:
     thoughts = [part for part in turn.parts if part.type == "reasoning"]
     content: str | list[Json] | None = turn.text or None
     message: Json = {"role": "assistant", "content": content}
-    if any(part.options.get("sent_as") == "thinking" for part in thoughts):
+    if any(part.options.get(SENT_AS) == "thinking" for part in thoughts):
         message["content"] = [_thinking(part) for part in turn.parts if part.type in ("reasoning", "text")]
     else:
         message |= _reasoning(thoughts)
@@ -101,20 +102,20 @@ def _thinking(part: ContentPart) -> Json:
 
 
 def _reasoning(parts: Sequence[ContentPart]) -> Json:
-    if any(part.options.get("sent_as") == "thinking_blocks" for part in parts):
+    if any(part.options.get(SENT_AS) == "thinking_blocks" for part in parts):
         return {"thinking_blocks": [_block(part) for part in parts]}
-    if any([*part.options] != ["sent_as"] or part.options["sent_as"] not in _NAMES for part in parts):
+    if any([*part.options] != [SENT_AS] or part.options[SENT_AS] not in _NAMES for part in parts):
         return {"reasoning_details": [_detail(part) for part in parts]}
     found: Json = {}
     for part in parts:
-        name = part.options["sent_as"]
+        name = part.options[SENT_AS]
         found[name] = found.get(name, "") + (part.text or "")
     return found
 
 
 def _block(part: ContentPart) -> Json:
     """LiteLLM's way, which is Anthropic's."""
-    if part.options.get("redacted"):
+    if part.options.get(REDACTED):
         return {"type": "redacted_thinking", "data": part.options.get("data")}
     signed = {name: part.options[name] for name in ("signature",) if name in part.options}
     return {"type": "thinking", "thinking": part.text or "", **signed}
@@ -122,9 +123,9 @@ def _block(part: ContentPart) -> Json:
 
 def _detail(part: ContentPart) -> Json:
     options = thaw(part.options)
-    kind = options.pop("provider_type", None)
-    options.pop("sent_as", None)
-    if options.pop("redacted", False):
+    kind = options.pop(PROVIDER_TYPE, None)
+    options.pop(SENT_AS, None)
+    if options.pop(REDACTED, False):
         return {"type": kind or "reasoning.encrypted", **options}
     if kind == "reasoning.summary":
         return {"type": kind, "summary": part.text or "", **options}
@@ -134,7 +135,7 @@ def _detail(part: ContentPart) -> Json:
 def _call(call: ToolCall) -> Json:
     metadata = thaw(call.metadata)
     arguments = "{}" if call.arguments is None else text_of(call.arguments)
-    if call.metadata.get("provider_type") == "custom":
+    if call.metadata.get(PROVIDER_TYPE) == "custom":
         given = call.arguments
         text = given.get("input", "") if isinstance(given, Mapping) else given or ""
         return {"type": "custom", "id": call.call_id, "custom": {"name": call.name, "input": text}}

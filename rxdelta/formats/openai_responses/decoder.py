@@ -59,6 +59,7 @@ from rxdelta.core import (
     tool_call_delta,
 )
 from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, due, error_code, kept, usage_of, word
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID, call_identity
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
@@ -749,7 +750,7 @@ class _Reasoning(_Item):
         else:
             raw = False
         if raw or (writes is not None and writes.part == "content_index" and "reasoning" not in content):
-            content["provider_type"] = "reasoning_text"
+            content[PROVIDER_TYPE] = "reasoning_text"
         out.append(events.BlockFinish(self.block, content))
         self.done = True
 
@@ -800,7 +801,7 @@ class _Tool(_Item):
         """What is said of the call, but not what it is to do."""
         payload = spec.payload or ("arguments",)
         fields = _rest(item, "type", "name", "call_id", spec.result, spec.result and "error", *payload)
-        return fields if self.type == "function_call" else {**fields, "provider_type": self.type}
+        return fields if self.type == "function_call" else {**fields, PROVIDER_TYPE: self.type}
 
     # Pieces of its arguments.
 
@@ -879,7 +880,7 @@ class _Tool(_Item):
         name = _READ.text(item.get("name"), f"{path}.name")
         args = self._payload(item, spec, path)
         call_id = self.call_id or self.id
-        known = {"id": call_id} if call_id else {"id": self._made_up_id(), "synthetic_id": True}
+        known = call_identity(call_id, self._made_up_id())
         content: Content = {**self._fields(item, spec), **known}
         content["type"] = "tool_call" if ours else "server_tool_call"
         if name:
@@ -930,10 +931,10 @@ class _Tool(_Item):
 
     def _add_result(self, out: Out, item: Json, call_id: str, result: object) -> None:
         failed = item.get("status") in ("failed", "incomplete") or item.get("error") not in NOTHING
-        fields = {"tool_call_id": call_id, "output": result, "provider_type": self.type}
+        fields = {"tool_call_id": call_id, "output": result, PROVIDER_TYPE: self.type}
         error = {} if item.get("error") in NOTHING else {"item_error": item["error"]}
         if self.id is not None:
-            fields["item_id"] = self.id
+            fields[ITEM_ID] = self.id
         status = "error" if failed else "success"
         number = self.response.start(out, {**fields, **error, "type": "server_tool_result", "status": status})
         out.append(events.BlockFinish(number))
@@ -953,7 +954,7 @@ class _Result(_Item):
         if "status" in content:
             content["item_status"] = content["status"]
         content |= {"type": "server_tool_result", "tool_call_id": call_id, "output": output}
-        return content | {"provider_type": self.type, "status": "error" if failed else "success"}
+        return content | {PROVIDER_TYPE: self.type, "status": "error" if failed else "success"}
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
         content = self._content(item)
@@ -971,7 +972,7 @@ class _Image(_Item):
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
         fields = _rest(item, "type", "result", "status")
-        self.block = self.response.start(out, {**fields, "type": "image", "provider_type": self.type})
+        self.block = self.response.start(out, {**fields, "type": "image", PROVIDER_TYPE: self.type})
 
     def finish(self, out: Out, item: Json | None, path: str, _wrong: str | None = None, /) -> None:
         content: Content = {"type": "image"}
@@ -1336,8 +1337,8 @@ _WRONG: Mapping[str, str] = {
 # Names that mean something in the protocol, and would be read as that.
 _TAKEN = frozenset([
     "id", "type", "index", "name", "call_id", "args", "arguments", "input", "error", "execution_status",
-    "tool_call_id", "output", "provider_type", "item_id", "citations", "data", "text", "thinking",
-    "refusal", "reasoning", "signature", "mime_type", "part_lengths", "synthetic_id",
+    "tool_call_id", "output", PROVIDER_TYPE, ITEM_ID, "citations", "data", "text", "thinking",
+    "refusal", "reasoning", "signature", "mime_type", "part_lengths", SYNTHETIC_ID,
 ])  # fmt: skip
 _STATUS_EVENT = frozenset(["type", "item_id", "output_index", "sequence_number", "obfuscation"])
 _ERROR = frozenset(["message", "type", "code", "sequence_number"])

@@ -27,6 +27,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, InvalidValueError, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, refuse, result_text, text_of
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
 
 __all__ = ["request"]
 
@@ -139,7 +140,7 @@ class _Reply:
 
     def _say(self, block: ContentPart) -> None:
         options: Json = thaw(block.options)
-        item_id = None if self._bare else options.get("item_id")
+        item_id = None if self._bare else options.get(ITEM_ID)
         text = block.text or ""
         if item_id is None:
             self._say_plainly(text if block.type != "unsupported" else "", options.get("phase"))
@@ -170,7 +171,7 @@ class _Reply:
     def _give_back(self, block: ContentPart) -> None:
         """What the provider's own tool gave back: in its call's item, or as an item of its own."""
         options: Json = thaw(block.options)
-        kind, item_id, output = options.get("provider_type"), options.get("item_id"), options.get("output")
+        kind, item_id, output = options.get(PROVIDER_TYPE), options.get(ITEM_ID), options.get("output")
         if not isinstance(kind, str) or not isinstance(item_id, str):
             return
         call = self._calls.get(item_id)
@@ -195,7 +196,7 @@ class _Reply:
 
 def _is_in_a_message(block: ContentPart) -> bool:
     """A part of a message of a kind that isn't known has the message's id beside its own fields."""
-    return block.type == "unsupported" and "item_id" in block.options
+    return block.type == "unsupported" and ITEM_ID in block.options
 
 
 def _has_reasoning(blocks: Sequence[ContentPart | ToolCall]) -> bool:
@@ -204,10 +205,10 @@ def _has_reasoning(blocks: Sequence[ContentPart | ToolCall]) -> bool:
 
 def _reasoning(block: ContentPart) -> Json | None:
     options: Json = thaw(block.options)
-    if "item_id" not in options:
+    if ITEM_ID not in options:
         return None
-    item: Json = {"type": "reasoning", "id": options["item_id"], "summary": []}
-    raw = options.get("provider_type") == "reasoning_text"
+    item: Json = {"type": "reasoning", "id": options[ITEM_ID], "summary": []}
+    raw = options.get(PROVIDER_TYPE) == "reasoning_text"
     texts = _split(block.text or "", options.get("part_lengths"), "" if raw else "\n\n")
     kind = "reasoning_text" if raw else "summary_text"
     item["content" if raw else "summary"] = [{"type": kind, "text": text} for text in texts]
@@ -233,9 +234,9 @@ def _split(text: str, found: Any, between: str) -> list[str]:
 def _picture(block: ContentPart) -> Json | None:
     """What the provider's own tool drew."""
     options: Json = thaw(block.options)
-    if options.get("provider_type") != "image_generation_call" or "item_id" not in options:
+    if options.get(PROVIDER_TYPE) != "image_generation_call" or ITEM_ID not in options:
         return None
-    named = {"type": "image_generation_call", "id": options["item_id"]}
+    named = {"type": "image_generation_call", "id": options[ITEM_ID]}
     return {**named, "status": "completed", "result": block.text, **_own(options, "mime_type")}
 
 
@@ -254,7 +255,7 @@ def _unknown(block: ContentPart) -> Json | None:
 
 def _kind(call: ToolCall) -> str:
     """The type of the item. A special tool's call that could not be read has no place but as a function's."""
-    kind = str(call.metadata.get("provider_type", "function_call"))
+    kind = str(call.metadata.get(PROVIDER_TYPE, "function_call"))
     kind = "custom_tool_call" if kind == "custom" else kind
     if kind not in _CLIENTS or (call.type == "invalid_tool_call" and kind != "custom_tool_call"):
         return "function_call"
@@ -277,26 +278,26 @@ def _call(call: ToolCall) -> Json:
         item |= {"execution": "client", "arguments": {} if arguments is None else arguments}
     else:
         item = {**_DEFAULTS.get(kind, {}), **(arguments if isinstance(arguments, dict) else {}), **item}
-    if "item_id" not in metadata:  # what else there is, is another provider's
+    if ITEM_ID not in metadata:  # what else there is, is another provider's
         return {"id": item["call_id"], **item} if kind in _NEEDS_ID else item
     own = _own(metadata)
     if call.type == "invalid_tool_call":
         own.pop("status", None)
-        if call.metadata.get("provider_type") not in (None, kind):
+        if call.metadata.get(PROVIDER_TYPE) not in (None, kind):
             return item  # its id is that of an item of another type
     if kind == "custom_tool_call":
         own.pop("status", None)  # is told, but not taken
-    return {**item, "id": metadata["item_id"], **own}
+    return {**item, "id": metadata[ITEM_ID], **own}
 
 
 def _server_call(call: ToolCall) -> Json | None:
     """A call of a tool that the provider ran."""
     metadata: Json = thaw(call.metadata)
-    kind = metadata.get("provider_type")
-    if not isinstance(metadata.get("item_id"), str) or not isinstance(kind, str):
+    kind = metadata.get(PROVIDER_TYPE)
+    if not isinstance(metadata.get(ITEM_ID), str) or not isinstance(kind, str):
         return None
-    item: Json = {"type": kind, "id": metadata["item_id"]}
-    if call.call_id not in (None, metadata["item_id"]) and not metadata.get("synthetic_id"):
+    item: Json = {"type": kind, "id": metadata[ITEM_ID]}
+    if call.call_id not in (None, metadata[ITEM_ID]) and not metadata.get(SYNTHETIC_ID):
         item["call_id"] = call.call_id
     item |= {"status": "completed"} if kind not in _HAS_NO_STATUS else {}
     arguments: Any = thaw(call.arguments)
@@ -435,11 +436,11 @@ _NEEDS_ID = frozenset(["computer_call", "local_shell_call"])
 _NAMED = frozenset(["mcp_call", "mcp_approval_request", "custom_tool_call", "function_call"])
 _GIVES_JSON = frozenset(["mcp_call", "mcp_approval_request", "function_call"])
 _HAS_NO_STATUS = frozenset(["program", "mcp_approval_request", "custom_tool_call"])
-_OF_A_MESSAGE = frozenset(["item_id", "phase", "status"])
+_OF_A_MESSAGE = frozenset([ITEM_ID, "phase", "status"])
 
 # What the library says of a block, and what of it is written by hand.
 _OURS = frozenset([
-    "provider_type", "item_id", "synthetic_id", "execution_status", "signature", "part_lengths",
+    PROVIDER_TYPE, ITEM_ID, SYNTHETIC_ID, "execution_status", "signature", "part_lengths",
     "tool_call_id", "output", "item_status", "logprobs",
 ])  # fmt: skip
 _NEVER_OWN = frozenset(["type", "item_type", "role", "item_role", "id", "call_id", "item_call_id"])

@@ -1,0 +1,37 @@
+"""The names under which one side of a format leaves word for the other, in a block's `options` or `metadata`.
+
+A decoder leaves them, the request and the encoders read them, also those of another format: a conversation may go
+on with another provider. Only what a standard field has no place for is noted. What a format leaves for itself
+alone stands in its own folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID", "call_identity"]
+
+PROVIDER_TYPE: Final = "provider_type"
+"""The provider's own word for the type of a block or call that has become a standard one: `web_search_call`."""
+
+SYNTHETIC_ID: Final = "synthetic_id"
+"""`True`: the decoder made up the call's id, because the provider gave none. `False` once one has come after all."""
+
+SENT_AS: Final = "sent_as"
+"""The field in which reasoning came, where vendors of one format have several: `reasoning_content`, `thinking`."""
+
+REDACTED: Final = "redacted"
+"""`True` for reasoning that can't be read. It stands encrypted in `data`, and only its own provider takes it back."""
+
+ITEM_ID: Final = "item_id"
+"""The id of the item of the Responses API of which the block is, or is a part. A call's own id is another."""
+
+
+def call_identity(call_id: str | None, made_up: str) -> dict[str, Any]:
+    """The fields by which a call is known: the provider's id, else one that the decoder made up.
+
+    Example:
+        >>> call_identity(None, "call-0"), call_identity("c1", "call-0")
+        ({'id': 'call-0', 'synthetic_id': True}, {'id': 'c1'})
+    """
+    return {"id": call_id} if call_id else {"id": made_up, SYNTHETIC_ID: True}
