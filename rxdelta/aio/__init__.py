@@ -2,9 +2,9 @@
 
 from rxdelta.aio._from_async_iterable import from_async_iterable
 from rxdelta.aio._from_iterable import from_iterable
+from rxdelta.aio._readers import first_value, for_each, iterate, last_value
 from rxdelta.aio._to_async_iterable import Overflow, Reading, to_async_iterable
 from rxdelta.aio._to_iterable import BlockingReading, to_iterable
-from rxdelta.aio._values import first_value, for_each, iterate, last_value
 
 __all__ = [
     "BlockingReading",
