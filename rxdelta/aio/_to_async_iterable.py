@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
 
@@ -15,7 +14,7 @@ from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._reader_session import ReaderSession, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, Snapshot, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import dropped
+from rxdelta.runtime import call_on, dropped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -195,7 +194,7 @@ class Inbox(Generic[T]):
         self._values.append(value)
         if len(self._values) >= self._full:
             self.session.room.update()
-        self._on_loop(self._news.set)
+        call_on(self._loop, self._news.set)
 
     def _has_room(self) -> bool:
         return len(self._values) < self._full
@@ -224,20 +223,8 @@ class Inbox(Generic[T]):
             return False
         self._error = error
         self._ended = True
-        self._on_loop(self._news.set)
+        call_on(self._loop, self._news.set)
         return True
-
-    def _on_loop(self, call: Callable[[], object]) -> None:
-        """Values may come from other threads, where an asyncio event must not be set."""
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
-            call()
-        else:
-            with suppress(RuntimeError):  # the loop is closed, and the reader with it
-                self._loop.call_soon_threadsafe(call)
 
 
 def _overflow(behind: str, value: object) -> BufferOverflowError:

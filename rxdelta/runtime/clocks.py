@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
@@ -17,7 +16,7 @@ from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
 from rxdelta.core import InvalidValueError
-from rxdelta.runtime.loop import running_loop
+from rxdelta.runtime.loop import call_on, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,19 +70,12 @@ class _LoopScheduler(AsyncIOScheduler):
         self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:
         start = super().schedule_relative
-        if self._is_here():
+        if running_loop() is self._own:
             timer = start(duetime, action, state)
         else:
             timer = later = SingleAssignmentDisposable()
-            self._hop(lambda: later.set_disposable(start(duetime, action, state)))
-        return Disposable(lambda: timer.dispose() if self._is_here() else self._hop(timer.dispose))
-
-    def _is_here(self) -> bool:
-        return running_loop() is self._own
-
-    def _hop(self, call: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: its timers will never fire, and need no cancelling
-            self._own.call_soon_threadsafe(call)
+            call_on(self._own, lambda: later.set_disposable(start(duetime, action, state)))
+        return Disposable(lambda: call_on(self._own, timer.dispose))
 
 
 class _ThreadScheduler(Scheduler, DisposableBase):
