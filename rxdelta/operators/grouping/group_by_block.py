@@ -87,7 +87,7 @@ class BlockStream(Branch[Block]):
         self.index = index
         self.choice = choice
         self._block = block
-        self._shown = False
+        self._emitted = False
         self._given_up = False
 
     @property
@@ -106,20 +106,20 @@ class BlockStream(Branch[Block]):
         return self._block.name if isinstance(self._block, ToolCall) else None
 
     @property
-    def _what(self) -> str:
+    def _label(self) -> str:
         named = "" if self.name is None else f" {self.name!r}"
         of = f" of choice {self.choice}" if self.choice else ""
         return f"block {self.index!r}{of} ({self.kind}{named})"
 
     def __repr__(self) -> str:
-        return f"<BlockStream {self._what}>"
+        return f"<BlockStream {self._label}>"
 
     def _so_far(self) -> Sequence[Block]:
-        return (self._block,) if self._shown else ()
+        return (self._block,) if self._emitted else ()
 
     def _show(self, block: Block) -> None:
         self._block = block
-        self._shown = True
+        self._emitted = True
         self._emit(block)
 
 
@@ -172,7 +172,7 @@ def group_by_block(
     return apply
 
 
-class _Growing:
+class _GrowingBlock:
     """A block that hasn't ended."""
 
     __slots__ = ("call_id", "fold", "message", "stream")
@@ -187,30 +187,30 @@ class _Growing:
 class _Message:
     """What a choice has said so far: its growing blocks, and which ones have been."""
 
-    __slots__ = ("_below", "_ended", "blocks", "count", "finished", "id", "started")
+    __slots__ = ("_ended", "_ended_below", "blocks", "count", "finished", "id", "started")
 
     def __init__(self, *, finished: bool = False) -> None:
         self.id: str | None = None
         self.started = False
         self.finished = finished
         self.count = 0
-        self.blocks: dict[int | str, _Growing] = {}
+        self.blocks: dict[int | str, _GrowingBlock] = {}
         self._ended: set[int | str] = set()
-        self._below = 0  # these have ended too: numbers that come in order take no memory
+        self._ended_below = 0  # these have ended too: numbers that come in order take no memory
 
     def knows(self, index: int | str) -> bool:
-        return index in self.blocks or index in self._ended or self._is_below(index)
+        return index in self.blocks or index in self._ended or self._is_ended_below(index)
 
-    def _is_below(self, index: int | str) -> bool:
-        return isinstance(index, int) and 0 <= index < self._below
+    def _is_ended_below(self, index: int | str) -> bool:
+        return isinstance(index, int) and 0 <= index < self._ended_below
 
     def end(self, index: int | str) -> None:
         del self.blocks[index]
-        if not self._is_below(index):
+        if not self._is_ended_below(index):
             self._ended.add(index)
-        while self._below in self._ended:
-            self._ended.remove(self._below)
-            self._below += 1
+        while self._ended_below in self._ended:
+            self._ended.remove(self._ended_below)
+            self._ended_below += 1
 
     def finish(self) -> None:
         """Whoever still waits for a tool is found by its call."""
@@ -226,21 +226,21 @@ class _Grouping(Split[BlockStream]):
         super().__init__(observer)
         self._limits = limits
         self._messages: dict[int, _Message] = ByChoice(limits)
-        self._calls = CallIndex[_Growing]()
+        self._calls = CallIndex[_GrowingBlock]()
         self._interrupted = False
 
     def _step(self, event: Event) -> None:
-        given: Any = event  # the checkers don't follow `type(…)`, which is what is quick
+        delta: Any = event  # the checkers don't follow `type(…)`, which is what is quick
         kind: Any = type(event)
         piece_of = _PIECES.get(kind)
         if piece_of is None:
-            self._step_with_care(event)
+            self._step_any(event)
             return
-        message = self._messages.get(given.choice)
-        growing = None if message is None else message.blocks.get(given.index)
+        message = self._messages.get(delta.choice)
+        growing = None if message is None else message.blocks.get(delta.index)
         if growing is None or growing.fold.grows is not kind:
             return
-        piece = piece_of(given)
+        piece = piece_of(delta)
         if not piece:
             return
         try:
@@ -250,7 +250,7 @@ class _Grouping(Split[BlockStream]):
             return
         growing.stream._show(block)
 
-    def _step_with_care(self, event: Event) -> None:
+    def _step_any(self, event: Event) -> None:
         """Fold first, then show what was touched: nobody's code runs between the two."""
         if self._ended:
             return
@@ -272,7 +272,7 @@ class _Grouping(Split[BlockStream]):
             self._messages[choice] = message = _Message(finished=self._interrupted)
         return message
 
-    def _message_start(self, event: MessageStart) -> Sequence[_Growing]:
+    def _message_start(self, event: MessageStart) -> Sequence[_GrowingBlock]:
         message = self._message(event.choice)
         begun = message.started and message.count > 0
         if begins_another(event, id=message.id, begun=begun, over=message.finished):
@@ -290,9 +290,9 @@ class _Grouping(Split[BlockStream]):
         for growing in cut:
             stream = growing.stream
             self._forget_call(growing)
-            self._close(stream, StreamInterrupted(f"another message began while {stream._what} was open"))
+            self._close(stream, StreamInterrupted(f"another message began while {stream._label} was open"))
 
-    def _block_start(self, event: BlockStart) -> Sequence[_Growing]:
+    def _block_start(self, event: BlockStart) -> Sequence[_GrowingBlock]:
         message = self._message(event.choice)
         growing = message.blocks.get(event.index)
         if growing is None:
@@ -300,18 +300,18 @@ class _Grouping(Split[BlockStream]):
         growing.fold.reset(event)
         return (growing,)
 
-    def _block_delta(self, event: BlockDelta) -> Sequence[_Growing]:
+    def _block_delta(self, event: BlockDelta) -> Sequence[_GrowingBlock]:
         growing = self._message(event.choice).blocks.get(event.index)
         if growing is None:
             return ()
         growing.fold.step(event)
         return (growing,)
 
-    def _block_finish(self, event: BlockFinish) -> Sequence[_Growing]:
+    def _block_finish(self, event: BlockFinish) -> Sequence[_GrowingBlock]:
         message = self._message(event.choice)
         growing = message.blocks.get(event.index)
         if growing is not None:
-            touched: Sequence[_Growing] = (growing,)
+            touched: Sequence[_GrowingBlock] = (growing,)
         elif event.content is None or message.knows(event.index):
             return ()
         else:
@@ -322,9 +322,9 @@ class _Grouping(Split[BlockStream]):
 
     def _new(
         self, message: _Message, event: BlockStart | BlockFinish, start: BlockStart | Block
-    ) -> Sequence[_Growing]:
+    ) -> Sequence[_GrowingBlock]:
         index = event.index
-        if message.finished or self._unread:
+        if message.finished or self._outer_disposed:
             return ()
         if isinstance(index, int) and abs(index) >= self._limits.index:
             raise LimitExceededError.of("index", self._limits.index, "the block index")
@@ -334,28 +334,28 @@ class _Grouping(Split[BlockStream]):
                 raise LimitExceededError.of("blocks", self._limits.blocks, what)
             message.count += 1
         fold = BlockFold(start, limits=self._limits)
-        message.blocks[index] = growing = _Growing(
+        message.blocks[index] = growing = _GrowingBlock(
             BlockStream(self, index, event.choice, fold.block), fold, message
         )
         return (growing,)
 
-    def _message_finish(self, event: MessageFinish) -> Sequence[_Growing]:
+    def _message_finish(self, event: MessageFinish) -> Sequence[_GrowingBlock]:
         return self._finished(self._message(event.choice), _CUT.get(event.reason or ""))
 
-    def _message_interrupted(self, _: MessageInterrupted) -> Sequence[_Growing]:
+    def _message_interrupted(self, _: MessageInterrupted) -> Sequence[_GrowingBlock]:
         self._interrupted = True
         messages = self._messages.values()
         return [growing for message in messages for growing in self._finished(message, _CUT["interrupted"])]
 
-    def _finished(self, message: _Message, cut: str | None) -> Sequence[_Growing]:
+    def _finished(self, message: _Message, cut: str | None) -> Sequence[_GrowingBlock]:
         touched = [growing for growing in message.blocks.values() if growing.fold.block.open]
         for growing in touched:
             growing.fold.finish(cut=cut)
         message.finish()
         return touched
 
-    def _tool_update(self, event: ToolUpdate) -> Sequence[_Growing]:
-        touched: list[_Growing] = []
+    def _tool_update(self, event: ToolUpdate) -> Sequence[_GrowingBlock]:
+        touched: list[_GrowingBlock] = []
         for growing in self._calls.of(event.call_id):
             call = growing.fold.block
             if isinstance(call, ToolCall):
@@ -368,22 +368,22 @@ class _Grouping(Split[BlockStream]):
                 touched.append(growing)
         return touched
 
-    def _attempt_reset(self, _: AttemptReset) -> Sequence[_Growing]:
+    def _attempt_reset(self, _: AttemptReset) -> Sequence[_GrowingBlock]:
         self._forget()
         self._interrupted = False
         for stream in list(self._open):
             stream._given_up = True
-            self._close(stream, StreamInterrupted(f"the attempt was given up while {stream._what} was open"))
+            self._close(stream, StreamInterrupted(f"the attempt was given up while {stream._label} was open"))
         return ()
 
-    def _unchanged(self, _: Event) -> Sequence[_Growing]:
+    def _unchanged(self, _: Event) -> Sequence[_GrowingBlock]:
         return ()
 
-    def _show(self, growing: _Growing) -> None:
+    def _show(self, growing: _GrowingBlock) -> None:
         """Tell of what is new, and be done with a block that has ended."""
         stream, block = growing.stream, growing.fold.block
-        self._note_call(growing)
-        if not stream._shown:
+        self._index_call(growing)
+        if not stream._emitted:
             self._open[stream] = None
             try:
                 self._announce(stream)
@@ -392,32 +392,32 @@ class _Grouping(Split[BlockStream]):
         elif not _same(stream._block, block):
             stream._show(block)
         if _has_ended(block):
-            self._free(growing)
+            self._close_block(growing)
 
-    def _note_call(self, growing: _Growing) -> None:
+    def _index_call(self, growing: _GrowingBlock) -> None:
         call_id = call_id_of(growing.fold.block)
         if call_id != growing.call_id:
             self._calls.note(growing, growing.call_id, call_id)
             growing.call_id = call_id
 
-    def _forget_call(self, growing: _Growing) -> None:
+    def _forget_call(self, growing: _GrowingBlock) -> None:
         self._calls.note(growing, growing.call_id, None)
 
-    def _free(self, growing: _Growing) -> None:
+    def _close_block(self, growing: _GrowingBlock) -> None:
         message, index = growing.message, growing.stream.index
         if message.blocks.get(index) is growing:
             message.end(index)
         self._forget_call(growing)
         self._close(growing.stream)
 
-    def _last_word(self, stream: BlockStream) -> Exception | None:
-        return StreamInterrupted(f"the stream ended while {stream._what} was open")
+    def _completion_error(self, stream: BlockStream) -> Exception | None:
+        return StreamInterrupted(f"the stream ended while {stream._label} was open")
 
     def _forget(self) -> None:
         self._messages.clear()
-        self._calls = CallIndex[_Growing]()
+        self._calls = CallIndex[_GrowingBlock]()
 
-    _STEPS: ClassVar[dict[type, Callable[[_Grouping, Any], Sequence[_Growing]]]] = {
+    _STEPS: ClassVar[dict[type, Callable[[_Grouping, Any], Sequence[_GrowingBlock]]]] = {
         MessageStart: _message_start,
         BlockStart: _block_start,
         BlockDelta: _block_delta,

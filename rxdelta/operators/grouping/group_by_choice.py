@@ -32,7 +32,7 @@ class ChoiceStream(EventBranch):
         self.choice = choice
 
     @property
-    def _what(self) -> str:
+    def _label(self) -> str:
         return f"choice {self.choice}"
 
     def __repr__(self) -> str:
@@ -85,19 +85,19 @@ class _ByChoice(EventSplit[ChoiceStream]):
     def __init__(self, observer: abc.ObserverBase[ChoiceStream], limits: Limits) -> None:
         super().__init__(observer, limits)
         self._choices: dict[int, ChoiceStream] = ByChoice(limits)
-        self._held: Sequence[Event] = ()  # without a choice, for those that begin later
+        self._waiting: Sequence[Event] = ()  # without a choice, for those that begin later
 
-    def _pass_on(self, event: Event) -> None:
+    def _route(self, event: Event) -> None:
         choice = getattr(event, "choice", None)
         if choice is None:
             if not self._choices or isinstance(event, AttemptReset):
-                self._held = [*self._held, event]
+                self._waiting = [*self._waiting, event]
             for begun in list(self._choices.values()):
-                self._give(begun, event)
+                self._deliver(begun, event)
             return
         stream = self._choices.get(choice)
         if stream is None:
-            if self._unread:
+            if self._outer_disposed:
                 return
             stream = ChoiceStream(self, choice, self._limits)
             try:
@@ -106,12 +106,12 @@ class _ByChoice(EventSplit[ChoiceStream]):
                 self._finish(error)
                 return
             self._start(stream)
-        self._give(stream, event)
+        self._deliver(stream, event)
 
     def _start(self, stream: ChoiceStream) -> None:
-        held = self._held
-        self._held = [event for event in held if isinstance(event, AttemptReset)]
-        self._begin(stream, held)
+        waiting = self._waiting
+        self._waiting = [event for event in waiting if isinstance(event, AttemptReset)]
+        self._open_stream(stream, waiting)
 
     def _forget(self) -> None:
         self._choices.clear()

@@ -31,7 +31,7 @@ class MessageStream(EventBranch):
         self.id: str | None = None
 
     @property
-    def _what(self) -> str:
+    def _label(self) -> str:
         return "a message" if self.id is None else f"message {self.id!r}"
 
     def __repr__(self) -> str:
@@ -88,21 +88,21 @@ class _ByMessage(EventSplit[MessageStream]):
         super().__init__(observer, limits)
         self._current: MessageStream | None = None
 
-    def _pass_on(self, event: Event) -> None:
+    def _route(self, event: Event) -> None:
         stream = self._current
-        if stream is not None and stream._story.begins_another(event):
+        if stream is not None and stream._replay.begins_another(event):
             self._current = None
             self._close(stream)
             stream = None
         if stream is None:
-            if self._unread:
+            if self._outer_disposed:
                 return
             self._current = stream = MessageStream(self, self._limits)
         if isinstance(event, MessageStart) and stream.id is None:
             stream.id = event.id
         if stream not in self._open:
-            self._begin(stream)
-        self._give(stream, event)
+            self._open_stream(stream)
+        self._deliver(stream, event)
 
     def _forget(self) -> None:
         self._current = None

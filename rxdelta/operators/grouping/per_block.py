@@ -86,52 +86,52 @@ class _Merging(Generic[R]):
         self._observer = observer
         self._fn = fn
         self._scheduler = scheduler
-        self._panels: dict[_Panel[R], None] = {}
+        self._pipelines: dict[_Pipeline[R], None] = {}
         self._stopped = False
-        self._over = False  # the source has ended
+        self._source_ended = False  # the source has ended
         self._error: Exception | None = None  # of the source
         self._failure: Exception | None = None  # of a pipeline by itself
-        self._cut: Exception | None = None  # of a pipeline whose block was cut off
-        self._todo: deque[Callable[[], None]] = deque()
+        self._cut_error: Exception | None = None  # of a pipeline whose block was cut off
+        self._queue: deque[Callable[[], None]] = deque()
         self._turn = Lock()
 
     def stop(self) -> None:
         self._stopped = True
-        for panel in list(self._panels):
-            panel.subscription.dispose()
-        self._panels.clear()
+        for pipeline in list(self._pipelines):
+            pipeline.subscription.dispose()
+        self._pipelines.clear()
 
     def on_next(self, block: BlockStream) -> None:
         if self._stopped:
             return
-        panel = _Panel(self, block)
-        self._panels[panel] = None
+        pipeline = _Pipeline(self, block)
+        self._pipelines[pipeline] = None
         try:
-            pipeline = self._fn(block)
-            if not isinstance(pipeline, Observable):
-                raise InvalidValueError.of([("fn", pipeline, "must return an Observable")])
+            result = self._fn(block)
+            if not isinstance(result, Observable):
+                raise InvalidValueError.of([("fn", result, "must return an Observable")])
         except Exception as error:
-            panel.on_error(error)
+            pipeline.on_error(error)
             return
-        panel.subscription.disposable = pipeline.subscribe(
-            panel.on_next, panel.on_error, panel.on_completed, scheduler=self._scheduler
+        pipeline.subscription.disposable = result.subscribe(
+            pipeline.on_next, pipeline.on_error, pipeline.on_completed, scheduler=self._scheduler
         )
 
     def on_error(self, error: Exception) -> None:
-        self.in_turn(partial(self._source_ended, error))
+        self.run_in_turn(partial(self._end_source, error))
 
     def on_completed(self) -> None:
-        self.in_turn(partial(self._source_ended, None))
+        self.run_in_turn(partial(self._end_source, None))
 
-    def in_turn(self, step: Callable[[], None]) -> None:
+    def run_in_turn(self, step: Callable[[], None]) -> None:
         """Do it, or leave it to whoever is at it: another thread, or ourselves further up."""
-        self._todo.append(step)
+        self._queue.append(step)
         raised: Exception | None = None
-        while self._todo and self._turn.acquire(blocking=False):
+        while self._queue and self._turn.acquire(blocking=False):
             try:
-                while self._todo:
+                while self._queue:
                     try:
-                        self._todo.popleft()()
+                        self._queue.popleft()()
                     except Exception as error:
                         if raised is not None:
                             report(error, "an observer of per_block raised again")
@@ -141,37 +141,37 @@ class _Merging(Generic[R]):
         if raised is not None:
             raise raised
 
-    def emit(self, panel: _Panel[R], value: R) -> None:
+    def emit(self, pipeline: _Pipeline[R], value: R) -> None:
         try:
             self._observer.on_next(value)
         except BaseException:
-            panel.subscription.dispose()
-            self.panel_ended(panel, None, cut=False)
+            pipeline.subscription.dispose()
+            self.pipeline_ended(pipeline, None, cut=False)
             raise
 
-    def panel_ended(self, panel: _Panel[R], error: Exception | None, cut: bool) -> None:
-        if panel not in self._panels:
+    def pipeline_ended(self, pipeline: _Pipeline[R], error: Exception | None, cut: bool) -> None:
+        if pipeline not in self._pipelines:
             return
-        del self._panels[panel]
+        del self._pipelines[pipeline]
         if error is not None and not cut:
             if self._failure is None:
                 self._failure = error
             else:
-                report(error, f"another pipeline of per_block failed, that of {panel.block!r}")
-        elif error is not None and self._cut is None and not panel.block._given_up:
-            self._cut = error
+                report(error, f"another pipeline of per_block failed, that of {pipeline.block!r}")
+        elif error is not None and self._cut_error is None and not pipeline.block._given_up:
+            self._cut_error = error
         self._end_if_over()
 
-    def _source_ended(self, error: Exception | None) -> None:
-        self._over = True
+    def _end_source(self, error: Exception | None) -> None:
+        self._source_ended = True
         self._error = error
         self._end_if_over()
 
     def _end_if_over(self) -> None:
-        if not self._over or self._panels or self._stopped:
+        if not self._source_ended or self._pipelines or self._stopped:
             return
         self._stopped = True
-        error = self._error or self._failure or self._cut
+        error = self._error or self._failure or self._cut_error
         if self._failure is not None and error is not self._failure:
             report(self._failure, "a pipeline of per_block failed before the source did")
         if error is None:
@@ -180,7 +180,7 @@ class _Merging(Generic[R]):
             self._observer.on_error(error)
 
 
-class _Panel(Generic[R]):
+class _Pipeline(Generic[R]):
     """One block's pipeline."""
 
     def __init__(self, merging: _Merging[R], block: BlockStream) -> None:
@@ -189,11 +189,11 @@ class _Panel(Generic[R]):
         self.subscription = SingleAssignmentDisposable()
 
     def on_next(self, value: R) -> None:
-        self._merging.in_turn(partial(self._merging.emit, self, value))
+        self._merging.run_in_turn(partial(self._merging.emit, self, value))
 
     def on_error(self, error: Exception) -> None:
         cut = self.block._failure is not None  # what comes after that comes of it
-        self._merging.in_turn(partial(self._merging.panel_ended, self, error, cut))
+        self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, error, cut))
 
     def on_completed(self) -> None:
-        self._merging.in_turn(partial(self._merging.panel_ended, self, None, cut=False))
+        self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, None, cut=False))

@@ -65,7 +65,7 @@ class Branch(Observable[T]):
         self._readers: tuple[_Reader[T], ...] = ()
 
     @property
-    def _what(self) -> str:
+    def _label(self) -> str:
         """What it is, for messages."""
         raise NotImplementedError
 
@@ -85,13 +85,15 @@ class Branch(Observable[T]):
         with self.lock:
             self._leases[reader] = split.readers.disposable
             self._readers = tuple(self._leases)
-        split.uninterrupted(self._catch_up, reader)
+        split.run_exclusive(self._catch_up, reader)
         return Disposable(partial(self._leave, reader))
 
     def _catch_up(self, reader: _Reader[T]) -> None:
-        told = all(self._tell(reader, partial(reader.observer.on_next, value)) for value in self._so_far())
-        if told and self._split is None:
-            self._tell_end(reader)
+        delivered = all(
+            self._notify(reader, partial(reader.observer.on_next, value)) for value in self._so_far()
+        )
+        if delivered and self._split is None:
+            self._notify_end(reader)
 
     def _emit(self, value: T) -> None:
         for reader in self._readers:  # who subscribes meanwhile has caught up with this value
@@ -103,13 +105,15 @@ class Branch(Observable[T]):
     def _end(self, failure: Exception | None) -> None:
         self._split, self._failure = None, failure
         for reader in self._readers:
-            self._tell_end(reader)
+            self._notify_end(reader)
 
-    def _tell_end(self, reader: _Reader[T]) -> None:
+    def _notify_end(self, reader: _Reader[T]) -> None:
         failure, observer = self._failure, reader.observer
-        self._tell(reader, observer.on_completed if failure is None else partial(observer.on_error, failure))
+        self._notify(
+            reader, observer.on_completed if failure is None else partial(observer.on_error, failure)
+        )
 
-    def _tell(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
+    def _notify(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
         """Whether it could be told."""
         try:
             notify()
@@ -120,7 +124,7 @@ class Branch(Observable[T]):
 
     def _drop(self, reader: _Reader[T], error: Exception) -> None:
         self._leave(reader)
-        report(error, f"a subscriber of {self._what} raised, and is not told any more", reader.session)
+        report(error, f"a subscriber of {self._label} raised, and is not told any more", reader.session)
 
     def _leave(self, reader: _Reader[T]) -> None:
         with self.lock:
@@ -137,9 +141,9 @@ class Split(Generic[S]):
         self._observer = observer
         self._open: dict[S, None] = {}
         self._ended = False
-        self._unread = False  # the streams' stream: whoever reads on will not hear of new ones
+        self._outer_disposed = False  # the streams' stream: whoever reads on will not hear of new ones
         self._busy = False
-        self._waiting: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._queue: deque[tuple[Callable[[Any], None], Any]] = deque()
         self._session = current_session.get()
         self._upstream = SingleAssignmentDisposable()
         self.readers = RefCountDisposable(CompositeDisposable(Disposable(self._abandon), self._upstream))
@@ -151,40 +155,40 @@ class Split(Generic[S]):
         return CompositeDisposable(Disposable(self._leave), self.readers)
 
     def on_next(self, event: Event) -> None:
-        if self._busy or self._waiting:
-            self._take(self._step, event)
+        if self._busy or self._queue:
+            self._enqueue(self._step, event)
             return
         self._busy = True
         try:
             self._step(event)
         finally:
             self._busy = False
-        if self._waiting:
-            self._work_off()
+        if self._queue:
+            self._drain()
 
     def on_error(self, error: Exception) -> None:
-        self._take(self._finish, error)
+        self._enqueue(self._finish, error)
 
     def on_completed(self) -> None:
-        self._take(self._finish, None)
+        self._enqueue(self._finish, None)
 
-    def uninterrupted(self, call: Callable[[Any], None], argument: Any) -> None:
+    def run_exclusive(self, call: Callable[[Any], None], argument: Any) -> None:
         """Call it now, and let the source's events wait until it has returned."""
         if self._busy:
             call(argument)
         else:
-            self._take(call, argument)
+            self._enqueue(call, argument)
 
-    def _take(self, step: Callable[[Any], None], argument: Any) -> None:
-        self._waiting.append((step, argument))
+    def _enqueue(self, step: Callable[[Any], None], argument: Any) -> None:
+        self._queue.append((step, argument))
         if not self._busy:
-            self._work_off()
+            self._drain()
 
-    def _work_off(self) -> None:
+    def _drain(self) -> None:
         self._busy = True
         try:
-            while self._waiting:
-                step, argument = self._waiting.popleft()
+            while self._queue:
+                step, argument = self._queue.popleft()
                 step(argument)
         finally:
             self._busy = False
@@ -192,7 +196,7 @@ class Split(Generic[S]):
     def _step(self, event: Event) -> None:
         raise NotImplementedError
 
-    def _last_word(self, stream: S) -> Exception | None:  # noqa: ARG002
+    def _completion_error(self, stream: S) -> Exception | None:  # noqa: ARG002
         """With what a stream ends that is open when the source completes."""
         return None
 
@@ -215,7 +219,7 @@ class Split(Generic[S]):
         """The end, for the streams first."""
         self._ended = True
         for stream in list(self._open):
-            self._close(stream, self._last_word(stream) if error is None else error)
+            self._close(stream, self._completion_error(stream) if error is None else error)
         self._forget()
         if error is None:
             self._observer.on_completed()
@@ -223,7 +227,7 @@ class Split(Generic[S]):
             self._observer.on_error(error)
 
     def _leave(self) -> None:
-        self._unread = True
+        self._outer_disposed = True
 
     def _abandon(self) -> None:
         """Nobody reads any more: whoever finds one of the streams later is told so, and doesn't wait."""
@@ -231,7 +235,7 @@ class Split(Generic[S]):
             return
         self._ended = True
         for stream in list(self._open):
-            self._close(stream, StreamInterrupted(f"the source was left while {stream._what} was open"))
+            self._close(stream, StreamInterrupted(f"the source was left while {stream._label} was open"))
         self._forget()
 
 
@@ -240,13 +244,13 @@ class EventBranch(Branch[Event]):
 
     def __init__(self, split: Split[Any], limits: Limits, choice: int = 0) -> None:
         super().__init__(split)
-        self._story = EventsSoFar(limits, choice=choice)
+        self._replay = EventsSoFar(limits, choice=choice)
 
-    def _take_in(self, event: Event) -> None:
-        self._story.take(event)
+    def _remember(self, event: Event) -> None:
+        self._replay.take(event)
 
     def _so_far(self) -> Sequence[Event]:
-        return self._story.so_far()
+        return self._replay.so_far()
 
 
 class EventSplit(Split[B]):
@@ -261,22 +265,22 @@ class EventSplit(Split[B]):
             return
         failure = refusal(event)
         if failure is None:
-            self._pass_on(event)
+            self._route(event)
         else:
             self._finish(failure)
 
-    def _pass_on(self, event: Event) -> None:
+    def _route(self, event: Event) -> None:
         raise NotImplementedError
 
-    def _begin(self, stream: B, first: Sequence[Event] = ()) -> None:
+    def _open_stream(self, stream: B, first: Sequence[Event] = ()) -> None:
         self._open[stream] = None
         self._announce(stream)
         for event in first:
-            self._give(stream, event)
+            self._deliver(stream, event)
 
-    def _give(self, stream: B, event: Event) -> None:
+    def _deliver(self, stream: B, event: Event) -> None:
         try:
-            stream._take_in(event)
+            stream._remember(event)
         except Exception as error:
             self._finish(error)
             return
