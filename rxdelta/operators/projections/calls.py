@@ -16,14 +16,14 @@ from rxdelta.core.events import (
     ToolCallDelta,
     ToolUpdate,
 )
-from rxdelta.operators.projections.projection import How, names_any
+from rxdelta.operators.projections.projection import ChangeKind, names_any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["Calls", "argument_text"]
 
-Change: TypeAlias = "tuple[Index, ToolCall, How, str]"
+Change: TypeAlias = "tuple[Index, ToolCall, ChangeKind, str]"
 
 _ARGUMENTS = ("args", "input", "arguments")
 
@@ -73,7 +73,7 @@ class Calls:
     def _start(self, event: BlockStart) -> Sequence[Change]:
         index = event.index
         if index in self._open:
-            self._take(index)
+            self._remove_open(index)
         fold = self._folded(event)
         call = _call(fold)
         self._closed.discard(index)
@@ -92,12 +92,12 @@ class Calls:
         before = _call(fold)
         if fold is None or before is None:
             return ()
-        told = names_any(event.fields, _ARGUMENTS)
-        text = argument_text(before) if told else ""
+        names_arguments = names_any(event.fields, _ARGUMENTS)
+        text = argument_text(before) if names_arguments else ""
         fold.step(event)
         call = _call(fold)
         self._ids.note(event.index, before.call_id, call and call.call_id)
-        whole = argument_text(call) if told and call is not None else ""
+        whole = argument_text(call) if names_arguments and call is not None else ""
         if whole.startswith(text):
             return _changed(event.index, call, "more", whole[len(text) :])
         return _changed(event.index, call, "replaced", whole)
@@ -116,7 +116,7 @@ class Calls:
         return _changed(index, call, "begun", argument_text(call))
 
     def _end(self, index: Index, event: BlockFinish | MessageFinish | MessageInterrupted) -> Sequence[Change]:
-        fold = self._take(index)
+        fold = self._remove_open(index)
         fold.step(event)
         call = _call(fold)
         if call is None:  # it turned out to be something else
@@ -127,7 +127,7 @@ class Calls:
             return _changed(index, call, "replaced", argument_text(call))
         return _changed(index, call, "more", "")
 
-    def _take(self, index: Index) -> Fold:
+    def _remove_open(self, index: Index) -> Fold:
         """It isn't open any more."""
         fold = self._open.pop(index)
         call = _call(fold)
@@ -165,7 +165,7 @@ def _call(fold: Fold | None) -> ToolCall | None:
     return block if isinstance(block, ToolCall) else None
 
 
-def _changed(index: Index, call: ToolCall | None, how: How, text: str) -> Sequence[Change]:
+def _changed(index: Index, call: ToolCall | None, how: ChangeKind, text: str) -> Sequence[Change]:
     if call is None or call.type == "server_tool_call":
         return ()
     return ((index, call, how, text),)

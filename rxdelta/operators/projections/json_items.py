@@ -15,7 +15,7 @@ from rxdelta.core import (
     PartialJsonParser,
 )
 from rxdelta.operators.projections.calls import Calls, argument_text
-from rxdelta.operators.projections.projection import How, Projection, project
+from rxdelta.operators.projections.projection import ChangeKind, Projection, project
 from rxdelta.operators.projections.prose import JsonText, Unfenced
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Items(Projection[Any]):
             for piece in self._unfenced.pieces(text, self._array.is_whole):
                 self._array.feed(piece, emit)
 
-    def _changes(self, event: Event) -> Iterable[tuple[How, str]]:
+    def _changes(self, event: Event) -> Iterable[tuple[ChangeKind, str]]:
         if self._call_id is None:
             yield from self._text.step(event)
             return
@@ -134,10 +134,10 @@ class _Array:
     def __init__(self, path: tuple[str | int, ...], limits: Limits) -> None:
         self._path = path
         self._depth = limits.json_depth
-        self._way_here = "".join(
+        self._prefix = "".join(
             f"{{{json.dumps(step)}:" if isinstance(step, str) else "[" + "0," * step for step in path
         )
-        self._given = 0
+        self._emitted = 0
         self.read_again()
 
     def read_again(self) -> None:
@@ -162,28 +162,28 @@ class _Array:
         else:
             for stretch in _stretches(text):
                 self._reader.feed(stretch)
-                self._look(stretch, emit)
+                self._emit_closed_item(stretch, emit)
         if self._reader.error is not None:
             reader = PartialJsonParser(max_depth=self._depth)  # one that counts from the beginning
             reader.feed("".join(self._text))
             raise MalformedChunkError(f"the items end here: {reader.error}")
 
-    def _look(self, stretch: str, emit: Callable[[Any], None]) -> None:
+    def _emit_closed_item(self, stretch: str, emit: Callable[[Any], None]) -> None:
         if self._ended:
             return
-        next_one = 1 if self._seen else 0  # of those before, one stands for all
-        if self._reader.is_final((*self._path, next_one)):
+        index = 1 if self._seen else 0  # of those before, one stands for all
+        if self._reader.is_final((*self._path, index)):
             item: Any = self._reader.value
-            for step in (*self._path, next_one):
+            for step in (*self._path, index):
                 item = item[step]
             self._seen += 1
-            if self._seen > self._given:
-                self._given += 1
+            if self._seen > self._emitted:
+                self._emitted += 1
                 emit(item)
             if self._reader.is_final(self._path) or self._reader.error is not None:
                 self._ended = True
                 return
             self._reader = PartialJsonParser(max_depth=self._depth)
-            self._reader.feed(f'{self._way_here}[""{"," if stretch.endswith(",") else ""}')
+            self._reader.feed(f'{self._prefix}[""{"," if stretch.endswith(",") else ""}')
         elif stretch.endswith("]"):
             self._ended = self._reader.is_final(self._path)

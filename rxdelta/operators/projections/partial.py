@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rxdelta.operators.projections.into import Into
-    from rxdelta.operators.projections.projection import How
+    from rxdelta.operators.projections.projection import ChangeKind
 
 __all__ = ["PartialValue", "PartialReading"]
 
@@ -76,15 +76,15 @@ class PartialValue(Generic[T]):
         """
         if self._open is not None and self._open[: len(path)] == path:
             return False
-        return _leads_somewhere(self._json, path)
+        return _has_path(self._json, path)
 
     def __repr__(self) -> str:
         of = "".join(f" {word}" for word in (self.call_id, self.name) if word)
         shown = repr(self._json)
         shown = shown if len(shown) <= 80 else f"{shown[:79]}…"
-        end = "" if self.complete else " …"
+        last_value = "" if self.complete else " …"
         wrong = f"; {self.error}" if self.error is not None else ""
-        return f"<PartialValue{of} {shown}{end}{wrong}>"
+        return f"<PartialValue{of} {shown}{last_value}{wrong}>"
 
 
 class PartialReading(Generic[T]):
@@ -106,14 +106,14 @@ class PartialReading(Generic[T]):
     def _begin(self) -> None:
         self._reader = PartialJsonParser(max_depth=self._depth)
         self._unfenced = Unfenced()
-        self._came = False
-        self._anew = self._last is not None
+        self._has_text = False
+        self._is_new = self._last is not None
 
-    def take(self, how: How, text: str) -> None:
+    def take(self, how: ChangeKind, text: str) -> None:
         """Read on, or begin anew."""
         if how != "more":
             self._begin()
-        self._came = self._came or bool(text)
+        self._has_text = self._has_text or bool(text)
         if self._fenced:
             for piece in self._unfenced.pieces(text, self._is_whole):
                 self._reader.feed(piece)
@@ -123,41 +123,43 @@ class PartialReading(Generic[T]):
     def _is_whole(self) -> bool:
         return self._reader.complete
 
-    def look(self, call: ToolCall | None = None, *, error: str | None = None) -> PartialValue[T] | None:
+    def changed_value(
+        self, call: ToolCall | None = None, *, error: str | None = None
+    ) -> PartialValue[T] | None:
         """What can be seen of it; `None` where this is what was seen last."""
         reader, last = self._reader, self._last
         value, error = reader.value, reader.error or error
         if last is None:
             changed = reader.started or error is not None
         else:
-            as_before = (last._open is None) == reader.is_final() and last.error == error
-            changed = self._anew or not as_before or last._json != value
+            unchanged = (last._open is None) == reader.is_final() and last.error == error
+            changed = self._is_new or not unchanged or last._json != value
         if not changed:
             return None
-        self._anew = False
+        self._is_new = False
         return self._show(value, call, error=error, open=_open_path(reader, value))
 
-    def end(self, call: ToolCall) -> PartialValue[T] | None:
+    def last_value(self, call: ToolCall) -> PartialValue[T] | None:
         """The last that is to be said of a call that has ended."""
         if call.type != "tool_call":
-            return self.look(call, error=call.error)
+            return self.changed_value(call, error=call.error)
         return self._complete(call.arguments, call)
 
-    def end_text(self, cut: str | None = None) -> PartialValue[T] | None:
+    def last_value_of_text(self, cut: str | None = None) -> PartialValue[T] | None:
         """The last that is to be said of a text that has ended.
 
         Args:
             cut: Why it ended before its time, if it did.
         """
-        if not self._came:
+        if not self._has_text:
             return None
         self._reader.feed(self._unfenced.rest())
         if cut is not None and not self._reader.complete:
-            return self.look(error=cut)
+            return self.changed_value(error=cut)
         try:
             value = self._reader.close()
         except InvalidJson as error:
-            return self.look(error=error.reason)
+            return self.changed_value(error=error.reason)
         return self._complete(value, None)
 
     def _complete(self, document: Any, call: ToolCall | None) -> PartialValue[T]:
@@ -204,7 +206,7 @@ def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] |
     return tuple(path[:opened])
 
 
-def _leads_somewhere(value: object, path: Sequence[str | int]) -> bool:
+def _has_path(value: object, path: Sequence[str | int]) -> bool:
     for step in path:
         if is_object(value):
             if not isinstance(step, str) or step not in value:

@@ -120,6 +120,6 @@ class _Arguments(Projection[PartialValue[T]]):
                 self._readings[index] = reading
             if call.status != "complete":
                 reading.take(how, text)
-            partial = reading.look(call) if call.open else reading.end(call)
+            partial = reading.changed_value(call) if call.open else reading.last_value(call)
             if partial is not None:
                 emit(partial)

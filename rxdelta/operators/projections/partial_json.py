@@ -106,9 +106,9 @@ class _Document(Projection[PartialValue[T]]):
             read = True
         partial = None
         if isinstance(event, (MessageFinish, MessageInterrupted)):
-            partial = self._reading.end_text(_why_cut(event))
+            partial = self._reading.last_value_of_text(_why_cut(event))
         elif read:
-            partial = self._reading.look()
+            partial = self._reading.changed_value()
         if partial is not None:
             emit(partial)
 

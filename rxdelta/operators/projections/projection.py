@@ -26,11 +26,11 @@ from rxdelta.core.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["How", "Projection", "project"]
+__all__ = ["ChangeKind", "Projection", "project"]
 
 T = TypeVar("T")
 
-How: TypeAlias = Literal["begun", "more", "replaced"]
+ChangeKind: TypeAlias = Literal["begun", "more", "replaced"]
 """What a piece of a growing text is: its beginning, more of it, or all of it anew."""
 
 
@@ -98,7 +98,7 @@ class Projection(Generic[T]):
         if getattr(event, "choice", self._choice) != self._choice:
             return
         if kind is AttemptReset:
-            self._anew()
+            self._restart()
             return
         if isinstance(event, MessageStart):
             self._message_start(event)
@@ -110,11 +110,11 @@ class Projection(Generic[T]):
     def _message_start(self, event: MessageStart) -> None:
         begun = self._started and self._has_block
         if begins_another(event, id=self._message_id, begun=begun, over=self._ended):
-            self._anew()
+            self._restart()
         self._started = self._started or not event.assumed
         self._message_id = self._message_id or event.id
 
-    def _anew(self) -> None:
+    def _restart(self) -> None:
         self._message_id = None
         self._started = self._has_block = self._ended = False
         self.begin()

@@ -15,14 +15,14 @@ from rxdelta.core.events import (
     ReasoningDelta,
     TextDelta,
 )
-from rxdelta.operators.projections.projection import How, names_any
+from rxdelta.operators.projections.projection import ChangeKind, names_any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["JsonText", "Prose", "Unfenced"]
 
-Change: TypeAlias = "tuple[Index, How, str]"
+Change: TypeAlias = "tuple[Index, ChangeKind, str]"
 
 _FIELDS = {"text": ("text",), "reasoning": ("reasoning", "thinking")}
 
@@ -87,13 +87,13 @@ class Prose:
         index = event.index
         block = self._open.pop(index, None)
         if block is None:
-            return self._came_whole(event)
+            return self._finish_without_start(event)
         self._closed.add(index)
         before = _text(block.fold)
         block.fold.step(event)
         return (_compare(index, before, _text(block.fold) if self._is_ours(block.fold) else ""),)
 
-    def _came_whole(self, event: BlockFinish) -> Sequence[Change]:
+    def _finish_without_start(self, event: BlockFinish) -> Sequence[Change]:
         """A finish is enough of a block if it has content and nothing was known of the block."""
         if event.content is None or event.index in self._closed:
             return ()
@@ -154,7 +154,7 @@ class JsonText:
         self._pieces: dict[Index, list[str]] = {}
         self._reached = 0  # so many blocks have been read; all but the last of them have ended
 
-    def step(self, event: Event) -> Iterator[tuple[How, str]]:
+    def step(self, event: Event) -> Iterator[tuple[ChangeKind, str]]:
         """More of the document, or the beginning of another one."""
         for index, how, text in self._prose.step(event):
             if index not in self._pieces:
@@ -181,12 +181,12 @@ class JsonText:
         self._order.insert(place, index)
         self._pieces[index] = []
 
-    def _read_on(self) -> Iterator[tuple[How, str]]:
+    def _read_on(self) -> Iterator[tuple[ChangeKind, str]]:
         while self._reached < len(self._order):
             if self._reached and self._prose.is_open(self._order[self._reached - 1]):
                 return
             self._reached += 1
-            how: How = "more" if self._reached > 1 else "begun"
+            how: ChangeKind = "more" if self._reached > 1 else "begun"
             yield how, "".join(self._pieces[self._order[self._reached - 1]])
 
 
