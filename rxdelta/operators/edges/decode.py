@@ -84,7 +84,7 @@ class _Decoding:
 
     def on_next(self, chunk: Any) -> None:
         if self._busy or self._steps or self._ended:
-            self._take(self._decode, chunk)
+            self._enqueue(self._decode, chunk)
             return
         self._busy = True  # the straight way, as nothing else is being told
         try:
@@ -95,12 +95,12 @@ class _Decoding:
             self._drain()
 
     def on_error(self, error: Exception) -> None:
-        self._take(self._close, error)
+        self._enqueue(self._close, error)
 
     def on_completed(self) -> None:
-        self._take(self._close, None)
+        self._enqueue(self._close, None)
 
-    def _take(self, step: Callable[[Any], None], argument: Any) -> None:
+    def _enqueue(self, step: Callable[[Any], None], argument: Any) -> None:
         """One at a time: what an event's observer pushes comes after the other events of its chunk."""
         self._steps.append((step, argument))
         if not self._busy:

@@ -59,25 +59,25 @@ class _Encoding(Generic[F]):
         self._steps.clear()
 
     def on_next(self, event: Event) -> None:
-        self._take(lambda: self._encode(event))
+        self._enqueue(lambda: self._encode(event))
 
     def on_error(self, error: Exception) -> None:
-        self._take(lambda: self._last(self._encoder.fail(error)))
+        self._enqueue(lambda: self._end_with(self._encoder.fail(error)))
 
     def on_completed(self) -> None:
-        self._take(lambda: self._last(self._encoder.close()))
+        self._enqueue(lambda: self._end_with(self._encoder.close()))
 
     def _encode(self, event: Event) -> Sequence[F]:
         try:
             return self._encoder.encode(event)
         except Exception as error:
-            return self._last(self._encoder.fail(error))
+            return self._end_with(self._encoder.fail(error))
 
-    def _last(self, frames: Sequence[F]) -> Sequence[F]:
+    def _end_with(self, frames: Sequence[F]) -> Sequence[F]:
         self._ending = True
         return frames
 
-    def _take(self, step: Callable[[], Sequence[F]]) -> None:
+    def _enqueue(self, step: Callable[[], Sequence[F]]) -> None:
         if self.ended:
             return
         self._steps.append(step)

@@ -61,27 +61,27 @@ class _Check:
         self._ended = False
 
     def on_next(self, event: Event) -> None:
-        if self._goes_on(lambda: self._lifecycle.check(event), event):
+        if self._passes(lambda: self._lifecycle.check(event), event):
             self._observer.on_next(event)
 
     def on_completed(self) -> None:
-        if self._goes_on(self._lifecycle.close, None):
+        if self._passes(self._lifecycle.close, None):
             self._observer.on_completed()
 
-    def _goes_on(self, check: Callable[[], str | None], event: Event | None) -> bool:
+    def _passes(self, check: Callable[[], str | None], event: Event | None) -> bool:
         if self._ended:  # a synchronous source goes on for a moment after our error
             return False
         try:
             violation = check()
             if violation is not None:
-                self._tell(violation, event)
+                self._handle_violation(violation, event)
         except Exception as error:
             self._ended = True
             self._observer.on_error(error)
             return False
         return True
 
-    def _tell(self, violation: str, event: Event | None) -> None:
+    def _handle_violation(self, violation: str, event: Event | None) -> None:
         if self._report is not None:
             self._report(violation, event)
             return

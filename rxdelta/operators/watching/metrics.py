@@ -81,13 +81,13 @@ class Meter:
         self._now = now
         self._lock = Lock()
         self._began = now()
-        self._heard: float | None = None
-        self._read: float | None = None
+        self._first_value: float | None = None
+        self._first_token: float | None = None
         self._chunks = 0
         self._first_chunk = self._last_chunk = 0.0
         self._longest_gap: float | None = None
         self._lags = self._longest_lag = 0.0
-        self._left = 0
+        self._released = 0
         self._waiting: _Waiting | None = None
 
     def expect_lag(self) -> None:
@@ -104,12 +104,12 @@ class Meter:
             if self._waiting is not None:
                 self._waiting.add(now, letters, value)
             first = gap = None
-            if self._heard is None:
-                self._heard = first = now - self._began
+            if self._first_value is None:
+                self._first_value = first = now - self._began
             if event and not letters:
                 return first, None
-            if self._read is None and _says_something(value):
-                self._read = now - self._began
+            if self._first_token is None and _is_readable(value):
+                self._first_token = now - self._began
             self._chunks += 1
             if self._chunks == 1:
                 self._first_chunk = now
@@ -119,14 +119,14 @@ class Meter:
             self._last_chunk = now
             return first, gap
 
-    def left(self, value: Any) -> None:
+    def released(self, value: Any) -> None:
         """What has been held back goes out."""
         with self._lock:
             if self._waiting is None:
                 return
             now = self._now()
             lag = now - self._waiting.take(value, now)
-            self._left += 1
+            self._released += 1
             self._lags += lag
             self._longest_lag = max(lag, self._longest_lag)
 
@@ -135,14 +135,14 @@ class Meter:
             return StreamMetrics(
                 outcome=outcome,
                 seconds=self._now() - self._began,
-                time_to_first_chunk=self._heard,
-                time_to_first_token=self._read,
+                time_to_first_chunk=self._first_value,
+                time_to_first_token=self._first_token,
                 chunks=self._chunks,
                 streaming_seconds=self._last_chunk - self._first_chunk,
                 longest_gap=self._longest_gap,
                 usage=usage,
-                mean_lag=self._lags / self._left if self._left else None,
-                longest_lag=self._longest_lag if self._left else None,
+                mean_lag=self._lags / self._released if self._released else None,
+                longest_lag=self._longest_lag if self._released else None,
             )
 
 
@@ -200,7 +200,7 @@ def _letters(event: Any) -> int:
     return len(text) if isinstance(text, str) else 0
 
 
-def _says_something(value: Any) -> bool:
+def _is_readable(value: Any) -> bool:
     if isinstance(value, Snapshot):
         called = any(call.arguments for call in value.tool_calls)
         return bool(value.content or value.text or value.reasoning or called)

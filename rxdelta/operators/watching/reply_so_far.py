@@ -30,8 +30,8 @@ class ReplySoFar:
                 pass
             except Exception as error:
                 self._fold = None
-                said = f"{self._operator} could not fold the events; what came before is what it will tell"
-                report(error, said)
+                message = f"{self._operator} could not fold the events; what came before is what it will tell"
+                report(error, message)
 
     def _step(self, fold: Fold, event: Any) -> Snapshot:
         try:

@@ -45,7 +45,7 @@ class Listener:
     def event(self, value: Any, reply: Snapshot | None) -> None:
         """Any value came."""
 
-    def meanwhile(self, metrics: StreamMetrics) -> None:
+    def progress(self, metrics: StreamMetrics) -> None:
         """It goes on."""
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
@@ -73,7 +73,7 @@ def tap(
                 tapped.upstream, Disposable(tapped.disposed), tapped.timer, owned
             )
             if every is not None:
-                tapped.tell_every(every)
+                tapped.report_every(every)
             tapped.connect(source, through, inherited)
             return everything
 
@@ -99,7 +99,7 @@ class _Tap(Generic[T]):
         self._time = time
         self._meter = Meter(lambda: time.now.timestamp())
         self._reply = ReplySoFar(name, choice)
-        self._told: Outlet[StreamMetrics] = Outlet(_Ear(self))
+        self._outlet: Outlet[StreamMetrics] = Outlet(_MetricsObserver(self))
         self._lock = Lock()
         self._settled = False
         self.upstream = SingleAssignmentDisposable()
@@ -114,13 +114,13 @@ class _Tap(Generic[T]):
         on_next: Callable[[T], None] = self.on_next
         if through is not None:
             self._meter.expect_lag()
-            source, on_next = through(self._noting(source)), self.on_paced
+            source, on_next = through(self._measured(source)), self.on_paced
         with self._listener.subscribing():
             self.upstream.disposable = source.subscribe(
                 on_next, self.on_error, self.on_completed, scheduler=scheduler
             )
 
-    def _noting(self, source: Observable[T]) -> Observable[T]:
+    def _measured(self, source: Observable[T]) -> Observable[T]:
         def subscribe(
             observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
@@ -137,7 +137,7 @@ class _Tap(Generic[T]):
         self._pass_on(value)
 
     def on_paced(self, value: T) -> None:
-        self._meter.left(value)
+        self._meter.released(value)
         self._pass_on(value)
 
     def on_error(self, error: Exception) -> None:
@@ -151,27 +151,27 @@ class _Tap(Generic[T]):
     def disposed(self) -> None:
         self._settle(StreamOutcome("disposed"))
 
-    def tell_every(self, seconds: float) -> None:
-        def tell(*_: Any) -> None:
+    def report_every(self, seconds: float) -> None:
+        def report_metrics(*_: Any) -> None:
             if not self._settled:
-                self._told.on_next(self._metrics(None))
+                self._outlet.on_next(self._metrics(None))
                 start()
 
         def start() -> None:
             timer = SingleAssignmentDisposable()
             self.timer.disposable = timer
-            timer.disposable = self._time.schedule_relative(seconds, tell)
+            timer.disposable = self._time.schedule_relative(seconds, report_metrics)
 
         start()
 
-    def hear(self, metrics: StreamMetrics) -> None:
+    def notify(self, metrics: StreamMetrics) -> None:
         try:
             if metrics.outcome is None:
-                self._listener.meanwhile(metrics)
+                self._listener.progress(metrics)
             else:
                 self._listener.settled(metrics, self._reply.snapshot)
         except Exception as error:
-            self._complain(error)
+            self._report_failure(error)
 
     def _note(self, value: T) -> None:
         self._reply.note(value)
@@ -183,7 +183,7 @@ class _Tap(Generic[T]):
                 self._listener.gap(gap)
             self._listener.event(value, self._reply.snapshot)
         except Exception as error:
-            self._complain(error)
+            self._report_failure(error)
 
     def _pass_on(self, value: T) -> None:
         try:
@@ -199,24 +199,24 @@ class _Tap(Generic[T]):
                 return
             self._settled = True
         self.timer.dispose()
-        self._told.finish(self._metrics(outcome))
+        self._outlet.finish(self._metrics(outcome))
 
     def _metrics(self, outcome: StreamOutcome | None) -> StreamMetrics:
         reply = self._reply.snapshot
         return self._meter.metrics(outcome, None if reply is None else reply.total_usage)
 
-    def _complain(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         report(error, f"what {self._name} tells of the stream could not be told")
 
 
-class _Ear(abc.ObserverBase[StreamMetrics]):
+class _MetricsObserver(abc.ObserverBase[StreamMetrics]):
     """Where the metrics go, one after the other and the final ones last, whatever threads they are on."""
 
     def __init__(self, tapped: _Tap[Any]) -> None:
         self._tapped = tapped
 
     def on_next(self, value: StreamMetrics) -> None:
-        self._tapped.hear(value)
+        self._tapped.notify(value)
 
     def on_error(self, error: Exception) -> None:
         pass

@@ -84,14 +84,14 @@ def tap_metrics(
         raise InvalidValueError.of(wrong)
     if every is not None:
         every = check_seconds("every", every)
-    return tap("tap_metrics", lambda: _Telling(fn), scheduler, choice, every=every, through=through)
+    return tap("tap_metrics", lambda: _MetricsListener(fn), scheduler, choice, every=every, through=through)
 
 
-class _Telling(Listener):
+class _MetricsListener(Listener):
     def __init__(self, fn: Callable[[StreamMetrics], object]) -> None:
         self._fn = SideCall(fn, "tap_metrics")
 
-    def meanwhile(self, metrics: StreamMetrics) -> None:
+    def progress(self, metrics: StreamMetrics) -> None:
         self._fn(metrics)
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:  # noqa: ARG002

@@ -122,8 +122,8 @@ def tap_otel(
         raise InvalidValueError.of([("provider", provider, "must be a name, such as 'openai'")])
     meter = metrics.get_meter("rxdelta", meter_provider=meter_provider)
     histograms = {
-        name: meter.create_histogram(name, unit, said, explicit_bucket_boundaries_advisory=bounds)
-        for name, unit, said, bounds in _HISTOGRAMS
+        name: meter.create_histogram(name, unit, message, explicit_bucket_boundaries_advisory=bounds)
+        for name, unit, message, bounds in _HISTOGRAMS
     }
     tracer = trace.get_tracer("rxdelta", tracer_provider=tracer_provider)
     common: dict[str, Any] = {
@@ -159,7 +159,7 @@ class _Telemetry(Listener):
         self._common = common
         self._more = more  # the caller's own
         self._model: str | None = None  # the one that answers
-        self._told: set[str] = set()  # tools
+        self._recorded_calls: set[str] = set()  # tools
         self._span = tracer.start_span(
             name, kind=trace.SpanKind.CLIENT, attributes={**common, "gen_ai.request.stream": True}
         )
@@ -181,8 +181,8 @@ class _Telemetry(Listener):
             self._model = reply.model
         if type(value) is ToolUpdate and value.result is not None:
             done = value.execution_status in ("completed", "failed")
-            if done and value.call_id not in self._told and value.result.duration is not None:
-                self._told.add(value.call_id)
+            if done and value.call_id not in self._recorded_calls and value.result.duration is not None:
+                self._recorded_calls.add(value.call_id)
                 self._tool(value.call_id, value.result.duration, value.result.is_error, reply)
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
@@ -191,9 +191,9 @@ class _Telemetry(Listener):
             return
         if outcome.error is not None:
             more["error.type"] = _kind(outcome.error)
-            said = redact(_text_of(outcome.error))
-            self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, said))
-            self._span.add_event("exception", _exception(outcome.error, said))
+            message = redact(_text_of(outcome.error))
+            self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, message))
+            self._span.add_event("exception", _exception(outcome.error, message))
         for name, count in () if metrics.usage is None else _counts(metrics.usage):
             self._span.set_attribute(f"gen_ai.usage.{name}_tokens", count)
             self._record(_TOKENS, count, {"gen_ai.token.type": name})
@@ -238,12 +238,12 @@ def _class(error: Exception) -> str:
     )
 
 
-def _exception(error: Exception, said: str) -> dict[str, str]:
+def _exception(error: Exception, message: str) -> dict[str, str]:
     """What the conventions call an exception; a span's own `record_exception` would tell each text as it is."""
     trace = redact("".join(traceback.format_exception(error)))
     return {
         "exception.type": _class(error),
-        "exception.message": said,
+        "exception.message": message,
         "exception.stacktrace": trace,
     }
 
@@ -266,15 +266,15 @@ def _described(reply: Snapshot | None) -> dict[str, Any]:
     if reply is None:
         return {}
     reasons = None if reply.finish_reason is None else [reply.finish_reason]
-    said: dict[str, Any] = {
+    message: dict[str, Any] = {
         "gen_ai.response.id": reply.id,
         "gen_ai.response.model": reply.model,
         "gen_ai.response.finish_reasons": reasons,
     }
     usage = reply.total_usage
     if usage is not None:
-        said |= {name: _find(usage.raw, words) for name, words in _DETAILS.items()}
-    return {name: value for name, value in said.items() if value is not None}
+        message |= {name: _find(usage.raw, words) for name, words in _DETAILS.items()}
+    return {name: value for name, value in message.items() if value is not None}
 
 
 def _find(raw: Any, words: tuple[str, ...], depth: int = 2) -> int | None:
