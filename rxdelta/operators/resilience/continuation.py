@@ -29,9 +29,11 @@ _PROSE = ("text", "reasoning", "refusal")  # what may be left as it is when it b
 
 def can_be_continued(partial: Snapshot) -> bool:
     """Whether something was said, and nothing is half-made that is of no use: a call, an image."""
-    said = any(not block.open or (isinstance(block, ContentPart) and block.text) for block in partial.blocks)
+    has_content = any(
+        not block.open or (isinstance(block, ContentPart) and block.text) for block in partial.blocks
+    )
     return (
-        said
+        has_content
         and partial.status == "incomplete"
         and all(
             isinstance(block, ContentPart) and block.type in _PROSE for block in partial.blocks if block.open
@@ -51,14 +53,14 @@ class Continuation:
         broken = last.open and last.type == "text" and isinstance(last, ContentPart)
         self._choice = partial.choice
         self._usage = partial.usage
-        self._begun: str = (last.text or "") if broken and isinstance(last, ContentPart) else ""
+        self._broken_text: str = (last.text or "") if broken and isinstance(last, ContentPart) else ""
         self._broken: Any = last.key if broken else None  # the text that nobody has gone on with
         self._joined: Any = None  # it, under the continuation's index
         self._unfinished: list[Any] = [
             block.key for block in partial.blocks if block.open and not (broken and block is last)
         ]
-        self._taken: set[Any] = {block.key for block in partial.blocks}
-        self._offset = 1 + max((key for key in self._taken if isinstance(key, int)), default=-1)
+        self._used_keys: set[Any] = {block.key for block in partial.blocks}
+        self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
 
     def first(self) -> Sequence[Event]:
@@ -67,11 +69,11 @@ class Continuation:
 
     def rewrite(self, event: Event) -> Sequence[Event]:
         if isinstance(event, MessageStart):
-            return [] if event.usage is None else [UsageUpdate(self._all(event.usage), choice=self._choice)]
+            return [] if event.usage is None else [UsageUpdate(self._total(event.usage), choice=self._choice)]
         if isinstance(event, UsageUpdate):
-            return [attrs.evolve(event, usage=self._all(event.usage))]
+            return [attrs.evolve(event, usage=self._total(event.usage))]
         if isinstance(event, MessageFinish):
-            usage = None if event.usage is None else self._all(event.usage)
+            usage = None if event.usage is None else self._total(event.usage)
             return [*self._close(), attrs.evolve(event, usage=usage)]
         if isinstance(event, BlockStart):
             return self._start(event)
@@ -107,7 +109,7 @@ class Continuation:
 
     def _whole(self, fields: Mapping[str, Any]) -> FrozenDict[Any]:
         text = fields.get("text")
-        return FrozenDict({**fields, **({"text": self._begun + text} if isinstance(text, str) else {})})
+        return FrozenDict({**fields, **({"text": self._broken_text + text} if isinstance(text, str) else {})})
 
     def _index(self, index: Index) -> Index:
         known = self._indexes.get(index)
@@ -117,15 +119,15 @@ class Continuation:
                     isinstance(self._joined, int) and index > self._joined
                 )  # which takes no place of its own
                 known = index + self._offset - behind
-                while known in self._taken:  # by one that came before the text that goes on
+                while known in self._used_keys:  # by one that came before the text that goes on
                     known += 1
             else:
-                known = next(name for name in _names(str(index)) if name not in self._taken)
-            self._taken.add(known)
+                known = next(name for name in _names(str(index)) if name not in self._used_keys)
+            self._used_keys.add(known)
             self._indexes[index] = known
         return known
 
-    def _all(self, usage: TokenUsage) -> TokenUsage:
+    def _total(self, usage: TokenUsage) -> TokenUsage:
         return usage if self._usage is None else self._usage.add(attrs.evolve(usage, cumulative=False))
 
 

@@ -29,13 +29,13 @@ __all__ = ["check_wait", "exponential_backoff", "is_transient"]
 _DEPTH = 8  # causes of causes
 
 # What providers call it, as `_plain` has it.
-_PASSES = frozenset(
+_TRANSIENT = frozenset(
     {"api", "badgateway", "deadline", "engineoverloaded", "gatewaytimeout", "internal", "internalfailure"}
     | {"internalserver", "modelnotready", "modelstream", "modeltimeout", "overloaded", "ratelimit", "server"}
     | {"resourceexhausted", "serviceunavailable", "slowdown", "throttling", "timeout", "toomanyrequests"}
     | {"unavailable"}
 )
-_STAYS = frozenset(
+_PERMANENT = frozenset(
     {
         "accessdenied",
         "authentication",
@@ -49,7 +49,7 @@ _STAYS = frozenset(
     | {"permissiondenied", "quota", "requesttoolarge", "unauthenticated", "unsupported", "validation"}
 )
 _ENDINGS = ("exception", "error", "exceeded")
-_BROKEN = frozenset(
+_CONNECTION_ERRORS = frozenset(
     {
         "APIConnectionError",  # openai, anthropic and their kin
         "APITimeoutError",
@@ -90,44 +90,44 @@ def is_transient(error: BaseException) -> bool:
     for _ in range(_DEPTH):
         if known is None:
             break
-        answer = _answer(known)
-        if answer is not None:
-            return answer
+        verdict = _verdict(known)
+        if verdict is not None:
+            return verdict
         known = known.__cause__
     return False
 
 
-def _answer(error: BaseException) -> bool | None:
+def _verdict(error: BaseException) -> bool | None:
     """Yes, no, or nothing that could be told by this exception."""
     if isinstance(error, StallTimeoutError):
         return True
     if isinstance(error, RxDeltaError) and not isinstance(error, (ProviderError, StreamInterrupted)):
         return False
-    told = _header(error, "x-should-retry")
-    if told in ("true", "false"):
-        return told == "true"
-    words = {_plain(word) for word in _words(error)}
-    if words & _STAYS:
+    header = _header(error, "x-should-retry")
+    if header in ("true", "false"):
+        return header == "true"
+    names = {_normalized(word) for word in _error_names(error)}
+    if names & _PERMANENT:
         return False
-    if words & _PASSES:
+    if names & _TRANSIENT:
         return True
     status = _status(error)
     if status is not None and status >= 400:
         return status in (408, 409, 425, 429) or (status >= 500 and status not in (501, 505))
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
-    return True if _BROKEN.intersection(kind.__name__ for kind in type(error).__mro__) else None
+    return True if _CONNECTION_ERRORS.intersection(kind.__name__ for kind in type(error).__mro__) else None
 
 
-def _plain(word: str) -> str:
+def _normalized(word: str) -> str:
     """`rate_limit_exceeded`, `RateLimitError` and `RATE_LIMIT` are one word."""
-    plain = "".join(letter for letter in word.lower() if letter.isalnum())
+    normalized = "".join(letter for letter in word.lower() if letter.isalnum())
     for ending in _ENDINGS:
-        plain = plain.removesuffix(ending) or plain
-    return plain
+        normalized = normalized.removesuffix(ending) or normalized
+    return normalized
 
 
-def _words(error: BaseException) -> Iterator[str]:
+def _error_names(error: BaseException) -> Iterator[str]:
     """What the provider calls it."""
     response = _get(error, "response")
     body = _get(error, "body")
@@ -226,23 +226,23 @@ def _retry_after(error: BaseException) -> float:
         if known is None:
             break
         for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-            said = _header(known, name)
-            if said is not None:
-                return max(0.0, _seconds(said, known) * unit)
+            value = _header(known, name)
+            if value is not None:
+                return max(0.0, _seconds(value, known) * unit)
         known = known.__cause__
     return 0.0
 
 
-def _seconds(said: str, error: BaseException) -> float:
+def _seconds(value: str, error: BaseException) -> float:
     """A number, or a date, which counts from the response's own."""
     try:
-        seconds = float(said)
+        seconds = float(value)
         return seconds if 0 <= seconds < float("inf") else 0.0
     except ValueError:
         pass
     try:
         return (
-            parsedate_to_datetime(said) - parsedate_to_datetime(_header(error, "date") or "")
+            parsedate_to_datetime(value) - parsedate_to_datetime(_header(error, "date") or "")
         ).total_seconds()
     except (TypeError, ValueError):
         return 0.0

@@ -57,10 +57,10 @@ def share_events(
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    return share(lambda: _Story(limits, whole=True), keep, restart)
+    return share(lambda: _ReplayEvents(limits, whole=True), keep, restart)
 
 
-class _Story(EventsSoFar):
+class _ReplayEvents(EventsSoFar):
     """All that has come."""
 
     name = "share_events"

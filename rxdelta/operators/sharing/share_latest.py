@@ -58,10 +58,10 @@ def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Obse
         first 2
         second 2
     """
-    return share(_Latest, keep, restart)
+    return share(_ReplayLatest, keep, restart)
 
 
-class _Latest:
+class _ReplayLatest:
     """The newest value."""
 
     name = "share_latest"

@@ -160,7 +160,7 @@ class AskedCalls:
         message.places.discard(index)
         message.grown.pop(index, None)
         replaced = message.open.pop(index, None)
-        self._ask_for_whole()
+        self._ask_whole_calls()
         fold = BlockFold(event, limits=self._limits)
         block = fold.block
         call_id = block.call_id if isinstance(block, ToolCall) else None
@@ -256,7 +256,7 @@ class AskedCalls:
         elif ask:
             self._ask(call, block)
 
-    def _ask_for_whole(self) -> None:
+    def _ask_whole_calls(self) -> None:
         """A provider that goes on to the next block is done with a call whose arguments are whole.
 
         A call that has not grown since the last block began was not whole then, and isn't now.

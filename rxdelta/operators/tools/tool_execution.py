@@ -148,7 +148,7 @@ def _follow(
 
     def on_next(value: Any) -> None:
         nonlocal last
-        last = _kept(last, value)
+        last = _latest_result(last, value)
         progress(value)
 
     subscription = SingleAssignmentDisposable()
@@ -158,7 +158,7 @@ def _follow(
     return subscription
 
 
-def _kept(last: Any, value: Any) -> Any:
+def _latest_result(last: Any, value: Any) -> Any:
     """The result so far, after one more value."""
     if isinstance(value, ToolProgress):
         return last if value.result is None else value.result
@@ -237,7 +237,7 @@ async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:
     last: Any = None
     try:
         async for value in values:
-            last = _kept(last, value)
+            last = _latest_result(last, value)
             progress(value)
     finally:
         close = getattr(values, "aclose", None)
