@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit writes what is still held
         return STOPPED + _SIGPIPE
     except OSError as error:
-        _complain(f"cannot read {options.file}: {error.strerror or error}")
+        _print_error(f"cannot read {options.file}: {error.strerror or error}")
         return UNUSABLE
     except KeyboardInterrupt:
-        _complain("stopped")
+        _print_error("stopped")
         return STOPPED + signal.SIGINT
 
 
@@ -128,7 +128,7 @@ async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     try:
         wire_format, chunks = await detected(chunks_of(file), options.format)
     except RxDeltaError as error:
-        _complain(f"{options.file} is not a known stream: {error}")
+        _print_error(f"{options.file} is not a known stream: {error}")
         return UNUSABLE
     console = None if options.json else _console()
     speed = options.speed if options.speed is not None else 1.0 if console is not None else 0.0
@@ -138,20 +138,20 @@ async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     with _stopped_by_signals() as stop, view as shown:
         reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), stop, shown))
         if reply is None and not stop.is_set():
-            _complain(f"{options.file} is not a known stream: {failure}")
+            _print_error(f"{options.file} is not a known stream: {failure}")
             return UNUSABLE
         if reply is not None and shown is not None:
             shown.show(reply)
     if options.json and reply is not None:
-        told = reply.to_dict()
+        output = reply.to_dict()
         if failure is not None:
-            told["error"] = {"type": type(failure).__name__, "message": str(failure)}
-        print(json.dumps(told, allow_nan=False))  # in ASCII, which is the same in every encoding and terminal
+            output["error"] = {"type": type(failure).__name__, "message": str(failure)}
+        print(json.dumps(output, allow_nan=False))  # ASCII, because it is the same in every encoding
     if stop.is_set():
-        _complain("stopped")
+        _print_error("stopped")
         return STOPPED + stop.signal
     if failure is not None:
-        _complain(f"{type(failure).__name__}: {failure}")
+        _print_error(f"{type(failure).__name__}: {failure}")
     return COMPLETE if reply is not None and reply.status in ("complete", "length") else INCOMPLETE
 
 
@@ -226,10 +226,10 @@ def _console() -> Any:
     try:
         from rich.console import Console
     except ImportError:
-        _complain("for the live view: pip install 'rxdelta[cli]'")
+        _print_error("for the live view: pip install 'rxdelta[cli]'")
         return None
     return Console()
 
 
-def _complain(message: str) -> None:
+def _print_error(message: str) -> None:
     print(visible(f"rxdelta: {message}", lines=False), file=sys.stderr)

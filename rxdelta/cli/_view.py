@@ -26,21 +26,21 @@ class Lines:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._told: set[Any] = set()
+        self._printed: set[Any] = set()
 
     def _print(self, line: str) -> None:
         print(visible(line, lines=False), file=self._out, flush=True)
 
     def draw(self, snapshot: Snapshot) -> None:
         for block in snapshot.blocks:
-            if not block.open and block.key not in self._told:
-                self._told.add(block.key)
+            if not block.open and block.key not in self._printed:
+                self._printed.add(block.key)
                 self._print(line_of(block))
 
     def show(self, reply: Snapshot | Message) -> None:
         if isinstance(reply, Snapshot):
             for block in reply.blocks:
-                if block.key not in self._told:
+                if block.key not in self._printed:
                     self._print(f"{line_of(block)} …")
         self._print(summary(reply))
 
@@ -59,8 +59,8 @@ def summary(reply: Snapshot | Message) -> str:
     tokens = [
         f"{count:,} {name} tokens" for count, name in zip(counts, ("input", "output")) if count is not None
     ]
-    said = [reply.status, reply.finish_reason, reply.model, *tokens]
-    return " · ".join(part for part in said if part)
+    parts = [reply.status, reply.finish_reason, reply.model, *tokens]
+    return " · ".join(part for part in parts if part)
 
 
 def _arguments(call: ToolCall, indent: int | None) -> str:
@@ -100,8 +100,8 @@ def _panel(block: Block) -> Any:
         body = Markdown(visible(block.text or ""))
         title, style = f"text{mark}", "white"
     else:
-        told = block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500]
-        body = Text(visible(told), style="dim italic")
+        body = block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500]
+        body = Text(visible(body), style="dim italic")
         title, style = f"{block.type}{mark}", "bright_black"
     # As a Text, because rich reads markup in a string.
     return Panel(body, title=Text(visible(title, lines=False)), title_align="left", border_style=style)
