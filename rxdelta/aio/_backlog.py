@@ -40,20 +40,20 @@ class Backlog(Generic[T]):
 
     def append(self, event: T) -> None:
         with self._lock:
-            about = self._about(event)
-            newest = self._newest.get(about)
+            subject = self._subject(event)
+            newest = self._newest.get(subject)
             if newest is None or not newest.takes(event):
-                entry = _Entry(about, event)
+                entry = _Entry(subject, event)
                 self._queue.append(entry)
-                if about is not None:
-                    self._newest[about] = entry
+                if subject is not None:
+                    self._newest[subject] = entry
 
     def popleft(self) -> T:
         """The first event; `IndexError` if there is none."""
         with self._lock:
             entry = self._queue.popleft()
-            if self._newest.get(entry.about) is entry:
-                del self._newest[entry.about]
+            if self._newest.get(entry.subject) is entry:
+                del self._newest[entry.subject]
             held: Any = entry.held
         joined: Any = held.event() if type(held) is Joined else held
         event: T = joined
@@ -64,7 +64,7 @@ class Backlog(Generic[T]):
             self._queue.clear()
             self._newest.clear()
 
-    def _about(self, given: object) -> object:
+    def _subject(self, given: object) -> object:
         event: Any = given
         kind: Any = type(given)
         if kind in JOINABLE or kind in (BlockStart, BlockDelta, BlockFinish):
@@ -79,11 +79,11 @@ class Backlog(Generic[T]):
 
 
 class _Entry:
-    __slots__ = ("about", "held")
+    __slots__ = ("held", "subject")
 
-    def __init__(self, about: object, given: object) -> None:
+    def __init__(self, subject: object, given: object) -> None:
         event: Any = given
-        self.about = about
+        self.subject = subject
         kind: Any = type(given)
         known = JOINABLE.get(kind)
         self.held: Any = event if known is None else Joined(event, getattr(event, known[0]))

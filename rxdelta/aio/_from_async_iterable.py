@@ -21,8 +21,8 @@ __all__ = ["TaskPump", "closer", "from_async_iterable"]
 T = TypeVar("T")
 Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
 
-_BREATH = 64  # items after which a source that is always ready lets the loop's timers run
-_LOOK_AGAIN = 0.01  # seconds between two looks at a source that is finishing while it is left
+_YIELD_EVERY = 64  # items after which a source that is always ready lets the loop's timers run
+_CHECK_SECONDS = 0.01  # seconds between two looks at a source that is finishing while it is left
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
@@ -116,14 +116,14 @@ class TaskPump(Generic[T]):
         self._door = door  # for messages
         self._begun = False
         self._awaited: object = None  # what a cancellation may break off
-        self._looking: asyncio.TimerHandle | None = None  # at a source that is finishing
+        self._check_timer: asyncio.TimerHandle | None = None  # at a source that is finishing
         self._opened: list[Any] = []  # what must be closed, the last first
         self.stopped = False
         self.task = loop.create_task(self._run())
         _running.add(self.task)
         self.task.add_done_callback(self._ended)
         if self._session is not None:
-            self._session.sign_in(self)
+            self._session.register(self)
 
     def stop(self) -> None:
         """May be called from any thread, from within our own `on_next`, and more than once."""
@@ -144,15 +144,15 @@ class TaskPump(Generic[T]):
         if self._awaited is None:
             return
         if is_finishing(self._awaited):
-            self._look_again()
+            self._check_again()
             return
         self._awaited = None
         self.task.cancel()
 
-    def _look_again(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-        self._looking = self._loop.call_later(_LOOK_AGAIN, self._cancel)
+    def _check_again(self) -> None:
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+        self._check_timer = self._loop.call_later(_CHECK_SECONDS, self._cancel)
 
     async def _run(self) -> None:
         self._begun = True
@@ -215,13 +215,13 @@ class TaskPump(Generic[T]):
             except StopAsyncIteration:
                 self._end(self._observer.on_completed)
                 return
-            if not self._tell(self._observer.on_next, item):
+            if not self._notify(self._observer.on_next, item):
                 return
             count += 1
-            if count % _BREATH == 0:
+            if count % _YIELD_EVERY == 0:
                 await self._breakable(asyncio.sleep(0))
-            if self._session is not None and not self._session.room.is_set():
-                await self._breakable(self._session.room.wait())
+            if self._session is not None and not self._session.backpressure.is_ready():
+                await self._breakable(self._session.backpressure.wait())
 
     async def _breakable(self, awaitable: Awaitable[Any]) -> Any:
         self._awaited = awaitable
@@ -238,9 +238,9 @@ class TaskPump(Generic[T]):
     def _end(self, notify: Callable[..., object], *arguments: object) -> None:
         if not self.stopped:
             self.stopped = True
-            self._tell(notify, *arguments)
+            self._notify(notify, *arguments)
 
-    def _tell(self, notify: Callable[..., object], *arguments: object) -> bool:
+    def _notify(self, notify: Callable[..., object], *arguments: object) -> bool:
         """An observer that raises has left: nobody else would stop the source, nor hear of it."""
         try:
             notify(*arguments)
@@ -271,8 +271,8 @@ class TaskPump(Generic[T]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         _running.discard(task)
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._check_timer is not None:
+            self._check_timer.cancel()
         if not self._begun:  # cancelled before its first step, so that none of its code has run
             if _is_iterable(self._source):
                 self._opened.append(self._source)

@@ -124,11 +124,11 @@ class _Blocking(Generic[T]):
         source: Any = self._source
         if not _is_iterable(source) and callable(source):
             source = cast("Any", source())
-        wrong = _wrong(source)
-        if wrong is not None:
+        fault = _fault(source)
+        if fault is not None:
             if inspect.iscoroutine(source):
                 source.close()
-            raise InvalidValueError.of([("source", source, wrong)])
+            raise InvalidValueError.of([("source", source, fault)])
         self._opened.append(source)
         items = iter(source)
         if items is not source:
@@ -157,7 +157,7 @@ class _Blocking(Generic[T]):
             raise failed
 
 
-def _wrong(source: object) -> str | None:
+def _fault(source: object) -> str | None:
     if hasattr(source, "__aiter__") or inspect.isawaitable(source):
         return "is asynchronous: from_async_iterable() reads it"
     if isinstance(source, (str, bytes, bytearray, Mapping)) or hasattr(source, "model_dump"):
@@ -186,7 +186,7 @@ class _OnThread(Generic[T]):
     def __init__(self, source: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._blocking: _Blocking[T] = _Blocking(source)
-        self._orders: SimpleQueue[asyncio.Future[T] | None] = SimpleQueue()
+        self._requests: SimpleQueue[asyncio.Future[T] | None] = SimpleQueue()
         self._ended: asyncio.Future[None] = loop.create_future()
         self._thread = Thread(
             target=copy_context().run, args=(self._run,), name="rxdelta-source", daemon=True
@@ -198,7 +198,7 @@ class _OnThread(Generic[T]):
 
     async def __anext__(self) -> T:
         answer: asyncio.Future[T] = self._loop.create_future()
-        self._orders.put(answer)
+        self._requests.put(answer)
         item = await answer
         if item is _END:
             raise StopAsyncIteration
@@ -206,7 +206,7 @@ class _OnThread(Generic[T]):
 
     async def aclose(self) -> None:
         self._blocking.break_off()
-        self._orders.put(None)
+        self._requests.put(None)
         await asyncio.wait({self._ended}, timeout=_reader_session.CLOSE_SECONDS)
         if self._ended.done():  # or else the thread waits for an item, and closes the source after that
             self._thread.join()  # which has said its last word
@@ -214,23 +214,23 @@ class _OnThread(Generic[T]):
 
     def _run(self) -> None:
         ended = self._ended
-        while (answer := self._orders.get()) is not None:
+        while (answer := self._requests.get()) is not None:
             try:
                 item = self._blocking.next()
             except (StopIteration, StopAsyncIteration) as error:  # out of `__anext__` it would be an end
-                self._tell(answer, StreamInterrupted.by(error))
+                self._settle(answer, StreamInterrupted.by(error))
             except BaseException as error:
-                self._tell(answer, error)
+                self._settle(answer, error)
             else:
-                self._tell(answer, None, item)
+                self._settle(answer, None, item)
         try:
             self._blocking.close()
         except BaseException as error:
-            self._tell(ended, error)
+            self._settle(ended, error)
         else:
-            self._tell(ended, None, None)
+            self._settle(ended, None, None)
 
-    def _tell(self, answer: asyncio.Future[Any], error: BaseException | None, item: Any = None) -> None:
+    def _settle(self, answer: asyncio.Future[Any], error: BaseException | None, item: Any = None) -> None:
         def settle() -> None:
             if answer.done():  # nobody waits any more
                 return

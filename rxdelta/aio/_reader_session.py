@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.runtime import Room, current_session
+from rxdelta.runtime import Backpressure, current_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,17 +25,17 @@ class ReaderSession:
         self,
         fail: Callable[[Exception], bool],
         has_room: Callable[[], bool],
-        overtaken: Callable[[], None],
+        check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._fail = fail
         self._has_room = has_room
-        self._overtaken = overtaken
+        self._check_lag = check_lag
         self._pumps: dict[asyncio.Task[None], Pump] = {}
         self._left = False
-        self.room = Room(self._is_ready, loop)
+        self.backpressure = Backpressure(self._is_ready, loop)
 
-    def sign_in(self, pump: Pump) -> None:
+    def register(self, pump: Pump) -> None:
         self._pumps[pump.task] = pump
         pump.task.add_done_callback(self._ended)
 
@@ -49,17 +49,17 @@ class ReaderSession:
         """End the reading with what was raised on the way; `False` if it has ended."""
         return not self._left and self._fail(error)
 
-    def overtaken(self) -> None:
+    def check_lag(self) -> None:
         """The source goes on for others although this reader has no room."""
-        self._overtaken()
+        self._check_lag()
 
-    async def closed(self) -> None:
+    async def leave(self) -> None:
         """The reader leaves. Wait, for a while, until every source that was stopped with it has closed.
 
         A source that others share goes on, and isn't waited for.
         """
         self._left = True
-        self.room.update()
+        self.backpressure.update()
         closing = {task for task, pump in self._pumps.items() if pump.stopped}
         for task in self._pumps.keys() - closing:  # which may go on for long, and needn't remember us
             task.remove_done_callback(self._ended)

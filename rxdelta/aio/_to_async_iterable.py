@@ -14,7 +14,7 @@ from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._reader_session import ReaderSession, current_session
 from rxdelta.core import BufferOverflowError, InvalidValueError, Snapshot, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import call_on, dropped
+from rxdelta.runtime import call_on, drop_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,8 +27,8 @@ __all__ = ["Inbox", "Overflow", "Reading", "check_overflow", "to_async_iterable"
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
-_BREATH = 64  # values after which a reader that never has to wait lets the loop's timers run
-_FAR = {"block": 65_536, "join": 8_192}  # values beyond maxsize; see `Inbox._overtaken`
+_YIELD_EVERY = 64  # values after which a reader that never has to wait lets the loop's timers run
+_MAX_LAG = {"block": 65_536, "join": 8_192}  # values beyond maxsize; see `Inbox._check_lag`
 
 
 def to_async_iterable(
@@ -130,12 +130,12 @@ class Inbox(Generic[T]):
         self._values: deque[T] | Backlog[T] = (
             Backlog() if overflow == "join" else deque(maxlen=1 if overflow == "latest" else None)
         )
-        self._wrong = _WRONG.get(overflow)  # what is, with a value
+        self._refuse = _REFUSALS.get(overflow)  # what is, with a value
         self._ended = False
         self._error: Exception | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._count = 0
-        self.session = ReaderSession(self._fail, self._has_room, self._overtaken, self._loop)
+        self.session = ReaderSession(self._fail, self._has_room, self._check_lag, self._loop)
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -143,25 +143,25 @@ class Inbox(Generic[T]):
 
     async def __anext__(self) -> T:
         self._count += 1
-        if self._count % _BREATH == 0:
+        if self._count % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
-        await self.come()
+        await self.wait_for_value()
         return self.take()
 
-    async def come(self) -> None:
+    async def wait_for_value(self) -> None:
         """Wait until there is a value, or raise the end."""
         while not self._values:
             if self._ended:
                 self._raise()
-            self._news.clear()
+            self._changed.clear()
             if not self._values and not self._ended:  # another thread may have been quicker
-                await self._news.wait()
+                await self._changed.wait()
 
     def take(self) -> T:
         """A value that waits, on any thread; `IndexError` if there is none."""
         value = self._values.popleft()
-        if not self.session.room.is_set():
-            self.session.room.update()
+        if not self.session.backpressure.is_ready():
+            self.session.backpressure.update()
         return value
 
     def _raise(self) -> NoReturn:
@@ -179,7 +179,7 @@ class Inbox(Generic[T]):
         self.subscription.dispose()
         self._end(None)
         self._values.clear()
-        await self.session.closed()
+        await self.session.leave()
 
     def on_next(self, value: T) -> None:
         if self._ended:
@@ -187,21 +187,21 @@ class Inbox(Generic[T]):
         if self._overflow == "error" and len(self._values) >= self._maxsize:
             self._fail(_overflow(f"{self._maxsize:,} values behind", value))
             return
-        wrong = None if self._wrong is None else self._wrong(value)
-        if wrong is not None:
-            self._fail(wrong)
+        refusal = None if self._refuse is None else self._refuse(value)
+        if refusal is not None:
+            self._fail(refusal)
             return
         self._values.append(value)
         if len(self._values) >= self._full:
-            self.session.room.update()
-        call_on(self._loop, self._news.set)
+            self.session.backpressure.update()
+        call_on(self._loop, self._changed.set)
 
     def _has_room(self) -> bool:
         return len(self._values) < self._full
 
-    def _overtaken(self) -> None:
+    def _check_lag(self) -> None:
         """A shared source has gone on without room here. Its others don't wait for ever, nor does the queue grow so."""
-        if len(self._values) >= self._maxsize + _FAR[self._overflow]:
+        if len(self._values) >= self._maxsize + _MAX_LAG[self._overflow]:
             newest = self._values[-1] if isinstance(self._values, deque) else None
             behind = f"{len(self._values):,} values behind the others who read this source"
             self._fail(_overflow(behind, newest))
@@ -223,7 +223,7 @@ class Inbox(Generic[T]):
             return False
         self._error = error
         self._ended = True
-        call_on(self._loop, self._news.set)
+        call_on(self._loop, self._changed.set)
         return True
 
 
@@ -235,7 +235,7 @@ def _overflow(behind: str, value: object) -> BufferOverflowError:
 
 
 def _no_snapshot(event: object) -> InvalidValueError | None:
-    return dropped('overflow="latest"', event, "read the events with overflow='join'")
+    return drop_error('overflow="latest"', event, "read the events with overflow='join'")
 
 
 def _no_event(value: object) -> InvalidValueError | None:
@@ -245,7 +245,7 @@ def _no_event(value: object) -> InvalidValueError | None:
     return InvalidValueError.of([("value", value, wanted)])
 
 
-_WRONG: Mapping[Overflow, Callable[[object], InvalidValueError | None]] = {
+_REFUSALS: Mapping[Overflow, Callable[[object], InvalidValueError | None]] = {
     "latest": _no_snapshot,
     "join": _no_event,
 }

@@ -151,27 +151,27 @@ class _Items(Generic[T]):
 
     def _wait(self) -> None:
         """On the loop nothing is taken: who is interrupted here loses nothing."""
-        coming = self._start(self._inbox.come())
+        waiting = self._start(self._inbox.wait_for_value())
         try:
-            coming.result()
+            waiting.result()
         except StopAsyncIteration:
             raise StopIteration from None
         except BaseException:
-            coming.cancel()  # where it is this thread that was interrupted
+            waiting.cancel()  # where it is this thread that was interrupted
             raise
         finally:
-            del coming  # which holds the error, which holds this frame
+            del waiting  # which holds the error, which holds this frame
 
     def leave(self) -> None:
         self._left = True
         with suppress(RuntimeError):  # the loop is closed, and the source with it
             self._start(self._inbox.leave()).result()
 
-    def _start(self, coming: Coroutine[Any, Any, R]) -> Future[R]:
+    def _start(self, waiting: Coroutine[Any, Any, R]) -> Future[R]:
         try:
-            return asyncio.run_coroutine_threadsafe(coming, self._loop)
+            return asyncio.run_coroutine_threadsafe(waiting, self._loop)
         except RuntimeError:
-            coming.close()
+            waiting.close()
             raise
 
 

@@ -2,27 +2,27 @@
 
 from rxdelta.runtime.clocks import check_seconds, clock
 from rxdelta.runtime.loop import call_on, running_loop
-from rxdelta.runtime.newest import dropped
+from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import PIECES, is_ping
-from rxdelta.runtime.reporting import is_interrupt, report, unattended
-from rxdelta.runtime.session import Pump, Room, Session, SharedSession, current_session
+from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
+from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session
 
 __all__ = [
     "PIECES",
     "Outlet",
     "Pump",
-    "Room",
+    "Backpressure",
     "Session",
     "SharedSession",
     "call_on",
     "check_seconds",
     "clock",
     "current_session",
-    "dropped",
+    "drop_error",
     "is_interrupt",
     "is_ping",
     "report",
     "running_loop",
-    "unattended",
+    "errors_to_session",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
 
-__all__ = ["dropped"]
+__all__ = ["drop_error"]
 
 
-def dropped(
+def drop_error(
     by: str, value: object, instead: str = "pace the events with compact_deltas()"
 ) -> InvalidValueError | None:
     """What is wrong with letting go of the value in favour of a newer one."""

@@ -33,7 +33,7 @@ class Outlet(Generic[T]):
         self._lock: AbstractContextManager[object] = RLock() if lock is None else lock
         self._values: deque[T] = deque()
         self._end: Callable[[], None] | None = None
-        self.telling = False  # somebody is at it
+        self.emitting = False  # somebody is at it
         self.closed = False  # an end has been said, or nobody listens any more
 
     def on_next(self, value: T) -> None:
@@ -41,10 +41,10 @@ class Outlet(Generic[T]):
             if self.closed:
                 return
             self._values.append(value)
-            if self.telling:
+            if self.emitting:
                 return
-            self.telling = True
-        self._tell()
+            self.emitting = True
+        self._drain()
 
     def on_error(self, error: Exception) -> None:
         self.finish(error=error)
@@ -85,12 +85,12 @@ class Outlet(Generic[T]):
     def flush(self) -> None:
         """Tell what has been put, unless somebody is at it."""
         with self._lock:
-            if self.telling:
+            if self.emitting:
                 return
-            self.telling = True
-        self._tell()
+            self.emitting = True
+        self._drain()
 
-    def _tell(self) -> None:
+    def _drain(self) -> None:
         on_next, values = self._observer.on_next, self._values
         try:
             while True:
@@ -98,13 +98,13 @@ class Outlet(Generic[T]):
                     if not values:
                         end, self._end = self._end, None
                         if end is None:
-                            self.telling = False
+                            self.emitting = False
                             return
                         break
                     value = values.popleft()
                 on_next(value)
             end()
         except BaseException:
-            self.telling = False
+            self.emitting = False
             raise
-        self.telling = False
+        self.emitting = False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime.session import Session
 
-__all__ = ["is_interrupt", "report", "unattended"]
+__all__ = ["is_interrupt", "report", "errors_to_session"]
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -44,7 +44,7 @@ def report(error: BaseException, what: str, session: Session | None = None) -> N
 
 
 @contextmanager
-def unattended(subscription: abc.DisposableBase, session: Session | None) -> Generator[None]:
+def errors_to_session(subscription: abc.DisposableBase, session: Session | None) -> Generator[None]:
     """Where no source calls: in a timer, or when a signal comes. What is raised ends the subscription.
 
     It is raised where the pipeline is read; if it is not read by a session, by whoever has called.

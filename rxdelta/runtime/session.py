@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
-__all__ = ["Pump", "Room", "Session", "SharedSession", "current_session"]
+__all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session"]
 
 
 class Pump(Protocol):
@@ -32,73 +32,73 @@ class Pump(Protocol):
     stopped: bool
 
 
-class Room:
+class Backpressure:
     """Whether a reader has any, as it said when it was last asked.
 
     It is asked on any thread, waited for on the loop. Those who watch are told of each change, on the thread that
     made it and under the lock, so that they hear of all changes in their order; they take locks upstream only.
     """
 
-    def __init__(self, has_some: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
-        self._has_some = has_some
+    def __init__(self, has_room: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
+        self._has_room = has_room
         self._loop = loop
         self._lock = RLock()
-        self._is_set = True
-        self._news = asyncio.Event()
-        self._watching: dict[object, Callable[[], None]] = {}
+        self._ready = True
+        self._changed = asyncio.Event()
+        self._watchers: dict[object, Callable[[], None]] = {}
 
-    def is_set(self) -> bool:
-        return self._is_set
+    def is_ready(self) -> bool:
+        return self._ready
 
     async def wait(self) -> None:
-        while not self._is_set:
-            self._news.clear()
-            if not self._is_set:  # another thread may have been quicker
-                await self._news.wait()
+        while not self._ready:
+            self._changed.clear()
+            if not self._ready:  # another thread may have been quicker
+                await self._changed.wait()
 
     def update(self) -> None:
         """Ask the reader again; and once more after a change, since it may have read before it saw that."""
         with self._lock:
-            while self._has_some() is not self._is_set:
-                self._is_set = not self._is_set
-                for call in list(self._watching.values()):
+            while self._has_room() is not self._ready:
+                self._ready = not self._ready
+                for call in list(self._watchers.values()):
                     call()
-                if self._is_set:
+                if self._ready:
                     self._wake()
 
     def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
         who = object()
         with self._lock:
-            self._watching[who] = call
+            self._watchers[who] = call
         return Disposable(partial(self._forget, who))
 
     def _forget(self, who: object) -> None:
         with self._lock:
-            self._watching.pop(who, None)
+            self._watchers.pop(who, None)
 
     def _wake(self) -> None:
         """An asyncio event must not be set on another thread."""
         if self._loop is None:
-            self._news.set()
+            self._changed.set()
         else:
-            call_on(self._loop, self._news.set)
+            call_on(self._loop, self._changed.set)
 
 
 class Session(Protocol):
     """What a pump, or an operator with a clock, a task or a branch, knows of its reader."""
 
     @property
-    def room(self) -> Room:
+    def backpressure(self) -> Backpressure:
         """Pumps wait for it before their next item."""
         ...
 
-    def sign_in(self, pump: Pump) -> None: ...
+    def register(self, pump: Pump) -> None: ...
 
     def fail(self, error: Exception) -> bool:
         """Tell the reader what was raised on the way to it; `False` if it is no longer there."""
         ...
 
-    def overtaken(self) -> None:
+    def check_lag(self) -> None:
         """The source goes on for others although this reader has no room."""
         ...
 
@@ -109,12 +109,12 @@ current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", defa
 class _Reader:
     """One of those who read a shared source."""
 
-    __slots__ = ("is_near", "session", "watching")
+    __slots__ = ("on_our_loop", "session", "watching")
 
-    def __init__(self, session: Session, watching: abc.DisposableBase, is_near: bool) -> None:
+    def __init__(self, session: Session, watching: abc.DisposableBase, on_our_loop: bool) -> None:
         self.session = session
         self.watching = watching
-        self.is_near = is_near  # on the source's loop
+        self.on_our_loop = on_our_loop  # on the source's loop
 
 
 class SharedSession:
@@ -134,50 +134,52 @@ class SharedSession:
         self._end = end
         self._loop = running_loop()
         self._readers: tuple[_Reader, ...] = ()
-        self._others = 0  # who have no session
+        self._without_session = 0  # who have no session
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
-        self.room = Room(self._any_has_room, self._loop)
+        self.backpressure = Backpressure(self._any_has_room, self._loop)
 
     def join(self, session: Session | None) -> None:
         if session is None:
-            self._others += 1
+            self._without_session += 1
         else:
-            is_near = self._loop is not None and self._loop is running_loop()
-            reader = _Reader(session, session.room.watch(self.room.update), is_near)
+            on_our_loop = self._loop is not None and self._loop is running_loop()
+            reader = _Reader(session, session.backpressure.watch(self.backpressure.update), on_our_loop)
             self._readers = (*self._readers, reader)
-            if is_near:
+            if on_our_loop:
                 for pump in self._pumps:
-                    session.sign_in(pump)
-        self.room.update()
+                    session.register(pump)
+        self.backpressure.update()
 
     def leave(self, session: Session | None) -> None:
         if session is None:
-            self._others -= 1
+            self._without_session -= 1
         else:
             left = next(reader for reader in self._readers if reader.session is session)
             left.watching.dispose()
             self._readers = tuple(reader for reader in self._readers if reader is not left)
-        self.room.update()
+        self.backpressure.update()
 
-    def sign_in(self, pump: Pump) -> None:
+    def register(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
         for reader in self._readers:
-            if reader.is_near:
-                reader.session.sign_in(pump)
+            if reader.on_our_loop:
+                reader.session.register(pump)
 
     def fail(self, error: Exception) -> bool:
         told = [reader.session.fail(error) for reader in self._readers]
         self._end(error)
         return any(told)
 
-    def overtaken(self) -> None:
+    def check_lag(self) -> None:
         """Those who have no room have just been given more. A source that can't wait is nobody's fault."""
         if self._slow and self._pumps:
             for session in self._slow:
-                session.overtaken()
+                session.check_lag()
 
     def _any_has_room(self) -> bool:
-        self._slow = tuple(reader.session for reader in self._readers if not reader.session.room.is_set())
-        return self._others > 0 or not self._readers or len(self._slow) < len(self._readers)
+        self._slow = tuple(
+            reader.session for reader in self._readers if not reader.session.backpressure.is_ready()
+        )
+        return self._without_session > 0 or not self._readers or len(self._slow) < len(self._readers)

@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
-from rxdelta.runtime import Room
+from rxdelta.runtime import Backpressure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -318,12 +318,12 @@ def test_a_branch_that_somebody_subscribes_for_himself_is_no_part_of_the_reading
 
 def test_a_reader_that_reads_just_when_it_is_found_full_has_room() -> None:
     waiting = [1]
-    room = Room(lambda: not waiting, None)
+    room = Backpressure(lambda: not waiting, None)
     changes: list[bool] = []
-    room.watch(lambda: changes.append(room.is_set()))
+    room.watch(lambda: changes.append(room.is_ready()))
     room.watch(waiting.clear)  # as another thread may, which has seen that there was room
     room.update()
-    assert room.is_set()
+    assert room.is_ready()
     assert changes == [False, True]
 
 
@@ -334,6 +334,6 @@ def test_a_reading_forgets_the_shared_sources_that_it_has_read() -> None:
         async with reading as values:
             assert [await anext(values) for _ in sources] == list(range(20))
             inbox: Any = reading._inbox
-            assert not inbox.session.room._watching
+            assert not inbox.session.backpressure._watchers
 
     run_virtually(main)

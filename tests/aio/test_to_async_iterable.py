@@ -183,8 +183,8 @@ def test_a_reader_that_has_left_pauses_nobody() -> None:
             inbox = reading._inbox
             assert inbox is not None
         inbox._values.append(1)  # by another thread, which was just at it
-        inbox.session.room.update()
-        assert inbox.session.room.is_set()
+        inbox.session.backpressure.update()
+        assert inbox.session.backpressure.is_ready()
 
     run(main)
 
@@ -508,7 +508,7 @@ def test_a_reader_whose_values_come_by_another_thread_does_not_leave_a_shared_so
 def test_a_stuck_reader_of_a_shared_source_is_ended_when_it_is_far_behind_and_the_others_get_everything(
     overflow: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_to_async_iterable._FAR, overflow, 200)
+    monkeypatch.setitem(_to_async_iterable._MAX_LAG, overflow, 200)
     news = [rd.events.ProviderEvent("somebody", str(number)) for number in range(1000)]
 
     async def main() -> None:

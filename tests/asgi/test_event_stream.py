@@ -416,7 +416,7 @@ def test_a_reader_who_is_stuck_starves_nobody_who_reads_the_same_source_and_litt
     far: int, lengths: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By events that can't be joined. Who is so far behind that he is ended is told so."""
-    monkeypatch.setitem(_to_async_iterable._FAR, "join", far)
+    monkeypatch.setitem(_to_async_iterable._MAX_LAG, "join", far)
     scope: Any = {
         "type": "http",
         "asgi": {"spec_version": "2.4"},

@@ -13,7 +13,7 @@ from reactivex.disposable import (
     SingleAssignmentDisposable,
 )
 
-from rxdelta.runtime import Outlet, check_seconds, clock, current_session, unattended
+from rxdelta.runtime import Outlet, check_seconds, clock, current_session, errors_to_session
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Writing:
 
     def _after_silence(self, frames: int, *_: Any) -> None:
         if self._frames == frames:
-            with unattended(self.everything, self._session):
+            with errors_to_session(self.everything, self._session):
                 self._out.on_next(KEEP_ALIVE)
         self.wait()
 

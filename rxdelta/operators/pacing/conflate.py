@@ -8,7 +8,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import unattended
+from rxdelta.runtime import errors_to_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,5 +97,5 @@ class _Conflation(PacedLatest[T]):
     def _fire(self, *_: object) -> None:
         with self._lock:
             self._called = False
-        with unattended(self._everything, self._session):
+        with errors_to_session(self._everything, self._session):
             super()._emit()

@@ -15,7 +15,7 @@ from reactivex.disposable import (
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import current_session, dropped, unattended
+from rxdelta.runtime import current_session, drop_error, errors_to_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ class Paced(Generic[T]):
         """The timer's action."""
         with self._lock:
             self._ripen()
-        with unattended(self._everything, self._session):
+        with errors_to_session(self._everything, self._session):
             self._emit()
 
     def _ripen(self) -> None:
@@ -144,7 +144,7 @@ class PacedLatest(Paced[T]):
         with self._lock:
             if self._stopped or self._end is not None:
                 return
-            wrong = dropped(self._operator, self._held[0]) if self._held else None
+            wrong = drop_error(self._operator, self._held[0]) if self._held else None
             if wrong is not None:
                 self._end = partial(self._observer.on_error, wrong)
             elif not self._hold(value):

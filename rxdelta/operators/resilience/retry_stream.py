@@ -32,7 +32,7 @@ from rxdelta.core import (
 from rxdelta.core.events import AttemptReset, StreamError
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
-from rxdelta.runtime import Outlet, clock, current_session, unattended
+from rxdelta.runtime import Outlet, clock, current_session, errors_to_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -161,7 +161,7 @@ def retry_stream(
         retrying = _Retrying(observer, request, rules, limits, time, inherited)
         everything = CompositeDisposable(Disposable(retrying.outlet.stop), retrying.current, owned)
         retrying.everything = everything
-        retrying.go()
+        retrying.start_next()
         return everything
 
     return Observable(subscribe)
@@ -230,7 +230,7 @@ class _Retrying:
         self._context = copy_context()  # the subscriber's, in which all requests are made
         self._session = current_session.get()
         self._lock = RLock()
-        self._going = self._again = False
+        self._starting = self._start_again = False
         self._failures = 0
         self._reset: AttemptReset | None = None  # what the next attempt begins with, if it starts over
         self._folds: dict[int, Fold] = ByChoice(limits)
@@ -239,23 +239,23 @@ class _Retrying:
         self.outlet = Outlet(observer)
         self.current = SerialDisposable()
 
-    def go(self) -> None:
+    def start_next(self) -> None:
         """Begin the next attempt. One that fails at once doesn't nest the one after it in itself."""
         with self._lock:
-            if self._going:
-                self._again = True
+            if self._starting:
+                self._start_again = True
                 return
-            self._going = True
+            self._starting = True
         try:
             while True:
                 self._begin()
                 with self._lock:
-                    if not self._again:
-                        self._going = False
+                    if not self._start_again:
+                        self._starting = False
                         return
-                    self._again = False
+                    self._start_again = False
         except BaseException:
-            self._going = False
+            self._starting = False
             raise
 
     def _begin(self) -> None:
@@ -264,7 +264,7 @@ class _Retrying:
         attempt = _Attempt(self)
         message: Snapshot | None = None
         if self._failures:
-            message = self._join(attempt)
+            message = self._emit_transition(attempt)
         if attempt.over or self.outlet.closed:
             return
         try:
@@ -286,7 +286,7 @@ class _Retrying:
             attempt.on_completed,
         )
 
-    def _join(self, attempt: _Attempt) -> Snapshot | None:
+    def _emit_transition(self, attempt: _Attempt) -> Snapshot | None:
         """Emit what leads from the last attempt to this one; what is to be gone on with."""
         replies = self.replies()
         message = replies[0] if len(replies) == 1 else None
@@ -340,15 +340,15 @@ class _Retrying:
         if wait:
             timer = SingleAssignmentDisposable()
             self.current.disposable = timer
-            timer.disposable = self._time.schedule_relative(wait, self._waited)
+            timer.disposable = self._time.schedule_relative(wait, self._on_timer)
         else:
-            self.go()
+            self.start_next()
 
-    def _waited(self, *_: Any) -> None:
+    def _on_timer(self, *_: Any) -> None:
         if self.outlet.closed:
             return
-        with unattended(self.everything, self._session):
-            self.go()
+        with errors_to_session(self.everything, self._session):
+            self.start_next()
 
 
 class _Attempt:

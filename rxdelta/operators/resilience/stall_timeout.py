@@ -16,7 +16,7 @@ from reactivex.disposable import (
 )
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import Outlet, check_seconds, clock, current_session, unattended
+from rxdelta.runtime import Outlet, check_seconds, clock, current_session, errors_to_session
 from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
 _MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
-_LOOKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
+_MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 
 
 def stall_timeout(
@@ -99,7 +99,12 @@ def stall_timeout(
             time, owned = clock(scheduler, inherited)
             watch = _Watch(observer, limits, is_ping or looks_like_ping, time)
             everything = CompositeDisposable(
-                Disposable(watch.outlet.stop), watch.silence, watch.total, watch.upstream, watch.room(), owned
+                Disposable(watch.outlet.stop),
+                watch.silence,
+                watch.total,
+                watch.upstream,
+                watch.watch_backpressure(),
+                owned,
             )
             watch.upstream.disposable = source.subscribe(
                 watch.on_next, watch.outlet.on_error, watch.outlet.on_completed, scheduler=inherited
@@ -128,26 +133,30 @@ class _Watch(Generic[T]):
         self._limits = limits
         self._is_ping = is_ping
         self._time = time
-        self._began = self._heard = self._held = time.now
+        self._subscribed_at = self._last_sign = self._blocked_since = time.now
         self._session = current_session.get()
-        self._any = False  # sign of life
-        self._timed = False  # timers run from when the source has been subscribed
+        self._has_sign = False  # sign of life
+        self._timers_run = False  # timers run from when the source has been subscribed
         self._snapshot: Snapshot | None = None
         self.outlet = Outlet(observer)
         self.upstream = SingleAssignmentDisposable()
         self.silence, self.total = SerialDisposable(), SerialDisposable()
 
-    def room(self) -> abc.DisposableBase:
+    def watch_backpressure(self) -> abc.DisposableBase:
         """Hear of the reader's room."""
-        return Disposable() if self._session is None else self._session.room.watch(self._room_changed)
+        return (
+            Disposable()
+            if self._session is None
+            else self._session.backpressure.watch(self._backpressure_changed)
+        )
 
     def begin(self) -> None:
         if self.outlet.closed:
             return
-        self._timed = True
-        self._start_silence()
+        self._timers_run = True
+        self._start_silence_timer()
         if self._limits["total"] is not None:
-            self._start(self.total, "total", self._left("total"))
+            self._start_timer(self.total, "total", self._remaining("total"))
 
     def on_next(self, value: T) -> None:
         try:
@@ -155,74 +164,78 @@ class _Watch(Generic[T]):
         except Exception as error:
             self._end(error)
             return
-        first = not ping and not self._any
+        first = not ping and not self._has_sign
         if not ping:
-            self._any = True
+            self._has_sign = True
             if isinstance(value, Snapshot):
                 self._snapshot = value
         self.outlet.on_next(value)
         if not ping:
-            self._heard = self._time.now
-        if first and self._timed and not self.outlet.closed:
-            self._start_silence()
+            self._last_sign = self._time.now
+        if first and self._timers_run and not self.outlet.closed:
+            self._start_silence_timer()
 
-    def _room_changed(self) -> None:
+    def _backpressure_changed(self) -> None:
         now = self._time.now
         if self._has_room():
-            self._began += now - self._held
-            self._heard = now
+            self._subscribed_at += now - self._blocked_since
+            self._last_sign = now
         else:
-            self._held = now
+            self._blocked_since = now
 
     def _has_room(self) -> bool:
-        return self._session is None or self._session.room.is_set()
+        return self._session is None or self._session.backpressure.is_ready()
 
-    def _start_silence(self) -> None:
-        heard = self._any
-        limit = "idle" if heard or self._limits["first"] is None else "first"
+    def _start_silence_timer(self) -> None:
+        has_sign = self._has_sign
+        limit = "idle" if has_sign or self._limits["first"] is None else "first"
         if self._limits[limit] is None:
             self.silence.disposable = Disposable()
         else:
-            self._start(self.silence, limit, self._left(limit))
-        if heard is not self._any:  # meanwhile, on another thread, whose timer this one may have replaced
-            self._start_silence()
+            self._start_timer(self.silence, limit, self._remaining(limit))
+        if (
+            has_sign is not self._has_sign
+        ):  # meanwhile, on another thread, whose timer this one may have replaced
+            self._start_silence_timer()
 
-    def _start(self, slot: SerialDisposable, limit: str, seconds: float, *, looks: int = 0) -> None:
+    def _start_timer(self, slot: SerialDisposable, limit: str, seconds: float, *, checks: int = 0) -> None:
         """Look then."""
         seconds = max(seconds, 0.0)
         timer = SingleAssignmentDisposable()
         slot.disposable = timer
         due = self._time.now + timedelta(seconds=seconds)
-        look = partial(self._look, slot, limit, due, looks)
-        timer.disposable = self._time.schedule_relative(seconds, look)
+        check = partial(self._check, slot, limit, due, checks)
+        timer.disposable = self._time.schedule_relative(seconds, check)
 
-    def _left(self, limit: str) -> float:
-        since = self._heard if limit == "idle" else self._began
+    def _remaining(self, limit: str) -> float:
+        since = self._last_sign if limit == "idle" else self._subscribed_at
         return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
 
-    def _look(self, slot: SerialDisposable, limit: str, due: datetime, looks: int, *_: Any) -> None:
-        if self.outlet.closed or (limit == "first" and self._any):
+    def _check(self, slot: SerialDisposable, limit: str, due: datetime, checks: int, *_: Any) -> None:
+        if self.outlet.closed or (limit == "first" and self._has_sign):
             return
         seconds = self._limits[limit] or 0.0
         late = (self._time.now - due).total_seconds()
-        if self.outlet.telling or not self._has_room():
-            self._start(slot, limit, seconds)
-        elif self._left(limit) > 0:
-            self._start(slot, limit, self._left(limit))
-        elif self._session is not None and looks < _LOOKS and late > (_MOMENT if looks else _ABOUT_NOW):
+        if self.outlet.emitting or not self._has_room():
+            self._start_timer(slot, limit, seconds)
+        elif self._remaining(limit) > 0:
+            self._start_timer(slot, limit, self._remaining(limit))
+        elif (
+            self._session is not None and checks < _MAX_CHECKS and late > (_MOMENT if checks else _ABOUT_NOW)
+        ):
             # A reader on the loop has blocked it, and what came meanwhile isn't read yet.
-            self._start(slot, limit, max(_MOMENT, min(late, seconds)), looks=looks + 1)
+            self._start_timer(slot, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
         else:
-            said = _SAID[limit].format(seconds)
-            with unattended(self.upstream, self._session):
-                self._end(StallTimeoutError(said, limit=limit, seconds=seconds, snapshot=self._snapshot))
+            message = _MESSAGES[limit].format(seconds)
+            with errors_to_session(self.upstream, self._session):
+                self._end(StallTimeoutError(message, limit=limit, seconds=seconds, snapshot=self._snapshot))
 
     def _end(self, error: Exception) -> None:
         self.upstream.dispose()
         self.outlet.on_error(error)
 
 
-_SAID = {
+_MESSAGES = {
     "first": "nothing came within {:g} seconds (first)",
     "idle": "nothing came for {:g} seconds (idle)",
     "total": "the stream did not end within {:g} seconds (total)",

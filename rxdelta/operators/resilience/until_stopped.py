@@ -12,7 +12,7 @@ from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignme
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import Outlet, call_on, current_session, running_loop, unattended
+from rxdelta.runtime import Outlet, call_on, current_session, errors_to_session, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["until_stopped"]
 
 
-class _Waits(Protocol):
+class _Waitable(Protocol):
     """An `asyncio.Event`, for one."""
 
     def wait(self) -> Coroutine[Any, Any, Any]: ...
 
 
-Signal: TypeAlias = Observable[Any] | _Waits | Awaitable[Any]
+Signal: TypeAlias = Observable[Any] | _Waitable | Awaitable[Any]
 
 
 def until_stopped(
@@ -71,7 +71,7 @@ def until_stopped(
         >>> stop.on_next(None)
         interrupted Hel
     """
-    if not (isinstance(signal, Observable) or inspect.isawaitable(signal) or _waits(signal)):
+    if not (isinstance(signal, Observable) or inspect.isawaitable(signal) or _is_waitable(signal)):
         raise InvalidValueError.of(
             [("signal", signal, "must be an Observable, an asyncio.Event, or an awaitable")]
         )
@@ -118,25 +118,27 @@ class _Until:
             )
         )
 
-    def stop(self, said: object = None) -> None:
+    def stop(self, value: object = None) -> None:
         self.upstream.dispose()
-        with unattended(self.upstream, self._session):
-            self.outlet.finish(MessageInterrupted(said if isinstance(said, str) and said else self._reason))
+        with errors_to_session(self.upstream, self._session):
+            self.outlet.finish(
+                MessageInterrupted(value if isinstance(value, str) and value else self._reason)
+            )
 
     def fail(self, error: Exception) -> None:
         self.upstream.dispose()
-        with unattended(self.upstream, self._session):
+        with errors_to_session(self.upstream, self._session):
             self.outlet.on_error(error)
 
 
-def _waits(signal: object) -> TypeGuard[_Waits]:
+def _is_waitable(signal: object) -> TypeGuard[_Waitable]:
     return inspect.iscoroutinefunction(getattr(signal, "wait", None)) and not isinstance(signal, type)
 
 
 def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
     if isinstance(signal, Observable):
         return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
-    if _waits(signal):
+    if _is_waitable(signal):
         if getattr(signal, "is_set", bool)():
             until.stop()
             return Disposable()

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime import Session
 
-__all__ = ["Memory", "share"]
+__all__ = ["Replay", "share"]
 
 T = TypeVar("T")
 
 
-class Memory(Protocol[T]):
+class Replay(Protocol[T]):
     """What a late reader is told first."""
 
     name: str
@@ -39,12 +39,12 @@ class Memory(Protocol[T]):
 
 
 def share(
-    memory: Callable[[], Memory[T]], keep: bool, restart: bool
+    replay: Callable[[], Replay[T]], keep: bool, restart: bool
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The operator. Its state belongs to what it was applied to, not to a subscription."""
 
     def apply(source: Observable[T]) -> Observable[T]:
-        return Observable(_Shared(source, memory, keep, restart).subscribe)
+        return Observable(_Shared(source, replay, keep, restart).subscribe)
 
     return apply
 
@@ -53,28 +53,28 @@ class _Shared(Generic[T]):
     """One shared source: who reads, what they have been told, and how it ended. One lock for all of it."""
 
     def __init__(
-        self, source: Observable[T], memory: Callable[[], Memory[T]], keep: bool, restart: bool
+        self, source: Observable[T], replay: Callable[[], Replay[T]], keep: bool, restart: bool
     ) -> None:
         self._source = source
-        self._new_memory = memory
+        self._new_replay = replay
         self._keep = keep
         self._restart = restart
         self.lock = RLock()
-        self._run: _Run[T] | None = None
+        self._connection: _Connection[T] | None = None
 
     def subscribe(
         self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         with self.lock:
-            run = self._run
-            first = run is None or (run.left and self._restart)
-            if run is None or first:
-                run = self._run = _Run(self._new_memory(), self._keep, self.lock)
-            reader = run.enter(observer)
+            connection = self._connection
+            first = connection is None or (connection.left and self._restart)
+            if connection is None or first:
+                connection = self._connection = _Connection(self._new_replay(), self._keep, self.lock)
+            reader = connection.enter(observer)
         if first:
-            run.connect(self._source, scheduler)
-        run.tell(reader)
-        return Disposable(partial(run.leave, reader))
+            connection.connect(self._source, scheduler)
+        connection.notify(reader)
+        return Disposable(partial(connection.leave, reader))
 
 
 class _Reader(Generic[T]):
@@ -87,11 +87,11 @@ class _Reader(Generic[T]):
         self.session = session
 
 
-class _Run(Generic[T]):
+class _Connection(Generic[T]):
     """One subscription to the source."""
 
-    def __init__(self, memory: Memory[T], keep: bool, lock: AbstractContextManager[object]) -> None:
-        self._memory = memory
+    def __init__(self, replay: Replay[T], keep: bool, lock: AbstractContextManager[object]) -> None:
+        self._replay = replay
         self._keep = keep
         self._lock = lock
         self._readers: tuple[_Reader[T], ...] = ()
@@ -114,7 +114,7 @@ class _Run(Generic[T]):
 
     def enter(self, observer: abc.ObserverBase[T]) -> _Reader[T]:
         reader = _Reader(Outlet(observer, self._lock), current_session.get())
-        reader.outlet.put(self._memory.so_far())
+        reader.outlet.put(self._replay.so_far())
         if self._ended:
             reader.outlet.put_end(error=self._error)
         else:
@@ -133,9 +133,9 @@ class _Run(Generic[T]):
             if abandoned:
                 self.left = self._ended = True
                 self._error = StreamInterrupted(
-                    f"all readers had left, and the source was closed; {self._memory.name}(keep=True) lets it go "
+                    f"all readers had left, and the source was closed; {self._replay.name}(keep=True) lets it go "
                     "on, restart=True begins it anew for the next one",
-                    snapshot=self._memory.snapshot(),
+                    snapshot=self._replay.snapshot(),
                 )
         if abandoned:
             self._upstream.dispose()
@@ -147,7 +147,7 @@ class _Run(Generic[T]):
                 return
             readers = self._readers
             try:
-                self._memory.take(value)
+                self._replay.take(value)
             except Exception as error:
                 failure = error
             else:
@@ -155,8 +155,8 @@ class _Run(Generic[T]):
                     reader.outlet.put((value,))
         if failure is None:
             for reader in readers:
-                self.tell(reader)
-            self._session.overtaken()
+                self.notify(reader)
+            self._session.check_lag()
         else:
             self._finish(failure)
 
@@ -171,9 +171,9 @@ class _Run(Generic[T]):
                 self._session.leave(reader.session)
         self._upstream.dispose()
         for reader in readers:
-            self.tell(reader)
+            self.notify(reader)
 
-    def tell(self, reader: _Reader[T]) -> None:
+    def notify(self, reader: _Reader[T]) -> None:
         """An observer that raises isn't told any more; the others don't notice.
 
         What is subscribed meanwhile is the reader's own, and not of all of them.
@@ -183,6 +183,6 @@ class _Run(Generic[T]):
             reader.outlet.flush()
         except Exception as error:
             self.leave(reader)
-            report(error, f"a reader of {self._memory.name} raised, and is not told any more", reader.session)
+            report(error, f"a reader of {self._replay.name} raised, and is not told any more", reader.session)
         finally:
             current_session.reset(token)

@@ -114,7 +114,7 @@ def run_tools(
         raise InvalidValueError.of([("on_error", on_error, "must be a function of the call and the error")])
     rules = _Rules(
         tools=dict(tools),
-        most=max_concurrency,
+        max_concurrency=max_concurrency,
         timeout=None if timeout is None else check_seconds("timeout", timeout),
         at_once=start == "ready",
         leaves_unknown=unknown == "leave",
@@ -128,12 +128,12 @@ def run_tools(
             observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
             time, owned = clock(scheduler, inherited)
-            weaving = _Weaving(observer, rules, time)
-            weaving.upstream.disposable = source.subscribe(
-                weaving.on_next, weaving.on_error, weaving.on_completed, scheduler=inherited
+            runner = _ToolRunner(observer, rules, time)
+            runner.upstream.disposable = source.subscribe(
+                runner.on_next, runner.on_error, runner.on_completed, scheduler=inherited
             )
-            weaving.subscribed()
-            return CompositeDisposable(Disposable(weaving.stop), owned)
+            runner.subscribed()
+            return CompositeDisposable(Disposable(runner.stop), owned)
 
         return Observable(subscribe)
 
@@ -145,7 +145,7 @@ class _Rules:
     """What one `run_tools(…)` asks for."""
 
     tools: Mapping[str, Tool]
-    most: int | None
+    max_concurrency: int | None
     timeout: float | None
     at_once: bool
     leaves_unknown: bool
@@ -154,7 +154,7 @@ class _Rules:
     limits: Limits
 
 
-class _Run:
+class _ToolRun:
     """A call that is to be run, until it has an outcome."""
 
     __slots__ = ("asked", "began", "call", "cancel", "name")
@@ -167,7 +167,7 @@ class _Run:
         self.cancel = CompositeDisposable()
 
 
-class _Turns(abc.ObserverBase[Callable[[], None]]):
+class _StepRunner(abc.ObserverBase[Callable[[], None]]):
     """What is to be done, one thing at a time and in the order in which it came, whatever threads it came on."""
 
     def on_next(self, value: Callable[[], None]) -> None:
@@ -180,7 +180,7 @@ class _Turns(abc.ObserverBase[Callable[[], None]]):
         pass
 
 
-class _Weaving:
+class _ToolRunner:
     """One subscription's state. Tools may answer at any time, from within their own start, and from other threads.
 
     All that happens takes its turn: the state is changed, and the observer told, by one thread at a time, and no
@@ -194,18 +194,18 @@ class _Weaving:
         self._time = time
         self._loop = running_loop()
         self._session = current_session.get()
-        self._turns: Outlet[Callable[[], None]] = Outlet(_Turns())
+        self._turns: Outlet[Callable[[], None]] = Outlet(_StepRunner())
         self._calls = AskedCalls(
             self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=rules.limits
         )
-        self._runs: dict[AskedCall, _Run] = {}
-        self._ready: deque[_Run] = deque()
+        self._runs: dict[AskedCall, _ToolRun] = {}
+        self._ready: deque[_ToolRun] = deque()
         self._running = 0
-        self._news: deque[ToolUpdate] = deque()  # what came of this turn
-        self._due: deque[_Run] = deque()  # what starts when nobody is told anything
-        self._starting = Lock()  # only tried, never waited for
-        self._starter: int | None = None  # the thread that starts a tool
-        self._raised: BaseException | None = None  # by an observer that was told news within that start
+        self._updates: deque[ToolUpdate] = deque()  # what came of this turn
+        self._to_start: deque[_ToolRun] = deque()  # what starts when nobody is told anything
+        self._start_lock = Lock()  # only tried, never waited for
+        self._starting_thread: int | None = None  # the thread that starts a tool
+        self._raised_in_start: BaseException | None = None  # by an observer, during that start
         self._subscribing = True
         self._source_ended = False
         self._failure: Exception | None = None
@@ -214,13 +214,13 @@ class _Weaving:
     # What the source says.
 
     def on_next(self, event: Event) -> None:
-        self._take_turn(self._hear, event)
+        self._take_turn(self._pass_on, event)
 
     def on_error(self, error: Exception) -> None:
-        self._take_turn(self._act, self._break_off, error)
+        self._take_turn(self._apply, self._abort, error)
 
     def on_completed(self) -> None:
-        self._take_turn(self._act, self._end_source)
+        self._take_turn(self._apply, self._end_source)
 
     def subscribed(self) -> None:
         """A source that says all of it while it is being subscribed to can't be told that the reader has gone.
@@ -229,10 +229,10 @@ class _Weaving:
         """
         self._subscribing = False
         if self._ready:
-            CurrentThreadScheduler.singleton().schedule(self._go_on)
+            CurrentThreadScheduler.singleton().schedule(self._start_waiting)
 
-    def _go_on(self, *_: Any) -> None:
-        self._take_turn(self._act, self._start_ready)
+    def _start_waiting(self, *_: Any) -> None:
+        self._take_turn(self._apply, self._start_ready)
 
     def stop(self) -> None:
         """Nobody listens any more."""
@@ -254,28 +254,28 @@ class _Weaving:
     def _take_tools_turn(self, step: Callable[..., None], *arguments: Any) -> None:
         """A turn that a tool or a timer takes, where nobody would catch what the observer raises."""
         try:
-            self._take_turn(self._act, step, *arguments)
+            self._take_turn(self._apply, step, *arguments)
         except BaseException as error:
-            if self._starter == get_ident():
-                self._raised = error
+            if self._starting_thread == get_ident():
+                self._raised_in_start = error
                 return
             report(error, "an observer of run_tools raised when it was told of a tool", self._session)
             if is_interrupt(error):
                 raise
 
-    def _hear(self, event: Event) -> None:
+    def _pass_on(self, event: Event) -> None:
         self._observer.on_next(event)
         if type(event) in AskedCalls.EVENTS and not self._turns.closed:
-            self._act(self._step, event)
+            self._apply(self._step, event)
 
-    def _act(self, step: Callable[..., None], *arguments: Any) -> None:
+    def _apply(self, step: Callable[..., None], *arguments: Any) -> None:
         try:
             step(*arguments)
             self._start_ready()
         except Exception as error:
-            self._break_off(error)
-        while self._news and not self._turns.closed:
-            self._observer.on_next(self._news.popleft())
+            self._abort(error)
+        while self._updates and not self._turns.closed:
+            self._observer.on_next(self._updates.popleft())
         if self._turns.closed:
             return
         if self._failure is not None:
@@ -298,20 +298,20 @@ class _Weaving:
     def _change(self, changes: Sequence[Change]) -> None:
         for call, how, why in changes:
             if how == "identified":
-                self._news.append(ToolUpdate(call.call_id or "", "identified"))
+                self._updates.append(ToolUpdate(call.call_id or "", "identified"))
             elif how == "failed":
                 self._fail(call, why)
             elif how == "gone":
-                self._let_go(call)
+                self._remove_run(call)
             elif call.asked is not None:
-                run = self._runs[call] = _Run(call, call.asked)
+                run = self._runs[call] = _ToolRun(call, call.asked)
                 self._ready.append(run)
 
     def _end_source(self) -> None:
         self._source_ended = True
         self._change(self._calls.give_up("the stream ended before the call was complete"))
 
-    def _break_off(self, error: Exception) -> None:
+    def _abort(self, error: Exception) -> None:
         self._failure = self._failure or error
         why = "the stream broke off"
         self._fail_all(why)
@@ -329,10 +329,10 @@ class _Weaving:
 
     def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
         """The call's outcome; the first one stands."""
-        if call.asked is None or self._let_go(call):
-            self._news.append(ToolUpdate(call.call_id or "", status, None, result))
+        if call.asked is None or self._remove_run(call):
+            self._updates.append(ToolUpdate(call.call_id or "", status, None, result))
 
-    def _let_go(self, call: AskedCall) -> bool:
+    def _remove_run(self, call: AskedCall) -> bool:
         """Run it no longer. Whether there was no outcome yet."""
         run = self._runs.pop(call, None)
         if run is None:
@@ -351,13 +351,17 @@ class _Weaving:
     # What runs.
 
     def _start_ready(self) -> None:
-        most = self._rules.most
-        while self._ready and not self._subscribing and (most is None or self._running < most):
+        max_concurrency = self._rules.max_concurrency
+        while (
+            self._ready
+            and not self._subscribing
+            and (max_concurrency is None or self._running < max_concurrency)
+        ):
             run = self._ready.popleft()
             if run.call in self._runs:
                 self._start(run)
 
-    def _start(self, run: _Run) -> None:
+    def _start(self, run: _ToolRun) -> None:
         tool = self._rules.tools.get(run.name)
         if tool is None:
             self._fail(run.call, f"there is no tool {run.name!r}")
@@ -368,34 +372,34 @@ class _Weaving:
             return
         self._running += 1
         run.began = self._time.now
-        self._news.append(ToolUpdate(run.call.call_id or "", "executing"))
-        self._due.append(run)
+        self._updates.append(ToolUpdate(run.call.call_id or "", "executing"))
+        self._to_start.append(run)
 
     def _start_due(self) -> None:
-        """Start the tools that are due; where a thread is telling somebody something or starting one, it starts the rest."""
-        while self._due and not self._turns.telling and self._starting.acquire(blocking=False):
+        """Start the tools that are due; where a thread is emitting somebody something or starting one, it starts the rest."""
+        while self._to_start and not self._turns.emitting and self._start_lock.acquire(blocking=False):
             try:
-                self._starter = get_ident()
-                if self._due:
-                    self._run(self._due.popleft())
+                self._starting_thread = get_ident()
+                if self._to_start:
+                    self._run(self._to_start.popleft())
             finally:
-                raised, self._raised = self._raised, None
-                self._starter = None
-                self._starting.release()
+                raised, self._raised_in_start = self._raised_in_start, None
+                self._starting_thread = None
+                self._start_lock.release()
             if raised is not None:
                 raise raised
 
-    def _run(self, run: _Run) -> None:
+    def _run(self, run: _ToolRun) -> None:
         call, limit = run.call, self._rules.timeout
         if call not in self._runs or self._turns.closed:
             return
         if limit is not None:
             why = f"the tool did not end within {limit:g} seconds"
 
-            def too_late(*_: Any) -> None:
+            def on_timeout(*_: Any) -> None:
                 self._take_tools_turn(self._fail, call, why)
 
-            run.cancel.add(self._time.schedule_relative(limit, too_late))
+            run.cancel.add(self._time.schedule_relative(limit, on_timeout))
         try:
             running = execute(
                 self._rules.tools[run.name],
@@ -405,37 +409,37 @@ class _Weaving:
                 partial(self._ended, run),
             )
         except InvalidValueError as error:
-            self._take_turn(self._act, self._break_off, error)
+            self._take_turn(self._apply, self._abort, error)
         else:
             run.cancel.add(running)
 
-    def _progress(self, run: _Run, value: Any) -> None:
+    def _progress(self, run: _ToolRun, value: Any) -> None:
         """What a tool gives before its end, told on whatever thread it runs."""
         if run.call not in self._runs or self._turns.closed:
             return
         text = value.display_text if isinstance(value, ToolProgress) else None
         value = value.result if isinstance(value, ToolProgress) else value
-        result = None if value is None else self._written(run, value)
+        result = None if value is None else self._to_result(run, value)
         if value is not None and result is None:
             self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
             self._take_tools_turn(
-                self._tell, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
+                self._add_update, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
             )
 
-    def _tell(self, call: AskedCall, update: ToolUpdate) -> None:
+    def _add_update(self, call: AskedCall, update: ToolUpdate) -> None:
         if call in self._runs:
-            self._news.append(update)
+            self._updates.append(update)
 
-    def _ended(self, run: _Run, outcome: ToolOutcome) -> None:
+    def _ended(self, run: _ToolRun, outcome: ToolOutcome) -> None:
         """How a tool ended, told on whatever thread it ran."""
         if run.call not in self._runs or self._turns.closed:
             return
         if outcome.cancelled:
             self._take_tools_turn(self._cancelled, run.call)
         elif outcome.error is not None:
-            self._take_tools_turn(self._fail, run.call, self._words(run, outcome.error))
-        elif (result := self._written(run, outcome.value)) is None:
+            self._take_tools_turn(self._fail, run.call, self._error_text(run, outcome.error))
+        elif (result := self._to_result(run, outcome.value)) is None:
             self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         else:
             status = "failed" if result.is_error else "completed"
@@ -447,7 +451,7 @@ class _Weaving:
         while self._ready:
             self._fail(self._ready.popleft().call, _CANCELLED)
 
-    def _written(self, run: _Run, value: Any) -> ToolResult | None:
+    def _to_result(self, run: _ToolRun, value: Any) -> ToolResult | None:
         try:
             return result_of(run.call.call_id or "", value, self._seconds(run.call))
         except BaseException as error:
@@ -456,21 +460,21 @@ class _Weaving:
             _LOG.error("the result of the tool %s cannot be written as JSON", run.name, exc_info=error)
             return None
 
-    def _words(self, run: _Run, error: BaseException) -> str:
+    def _error_text(self, run: _ToolRun, error: BaseException) -> str:
         """What the model is told of an exception of the tool's, which may hold secrets."""
         if isinstance(error, asyncio.CancelledError):
             return _CANCELLED
-        say = self._rules.on_error
+        on_error = self._rules.on_error
         try:
             if isinstance(error, ToolError):
                 return str(error) or _FAILED
             _LOG.error("the tool %s failed", run.name, exc_info=error)
-            if say is None or not isinstance(error, Exception):
+            if on_error is None or not isinstance(error, Exception):
                 return _FAILED
-            words: object = say(run.asked, error)
-            if isinstance(words, str):
-                return words
-            raise InvalidValueError.of([("on_error", words, "must return the text for the model")])
+            text: object = on_error(run.asked, error)
+            if isinstance(text, str):
+                return text
+            raise InvalidValueError.of([("on_error", text, "must return the text for the model")])
         except BaseException as failure:
             if is_interrupt(failure):
                 raise
