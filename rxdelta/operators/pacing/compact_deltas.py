@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 
 from rxdelta.core import JOINABLE, Event, Joined
-from rxdelta.operators.pacing.paced import Paced, no_event
+from rxdelta.operators.pacing.paced import Paced, not_an_event
 from rxdelta.runtime import check_seconds, clock
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class _Compaction(Paced[Event]):
         self._interval = interval
         self._time = time
         self._queue: deque[Joined | Event] = deque()
-        self._ripe = 0  # how many of them needn't wait any longer
-        self._open = False  # a window
+        self._due_count = 0  # how many of them needn't wait any longer
+        self._window_open = False  # a window
 
     def on_next(self, event: Event) -> None:
         with self._lock:
@@ -89,16 +89,16 @@ class _Compaction(Paced[Event]):
                 return
             known = JOINABLE.get(type(event))
             if known is None:
-                self._take(event)
+                self._add(event)
             elif self._hold(event, getattr(event, known[0])):
                 return
         self._emit()
 
-    def _take(self, event: Event) -> None:
-        wrong = no_event(event)
+    def _add(self, event: Event) -> None:
+        wrong = not_an_event(event)
         if wrong is None:
             self._queue.append(event)
-            self._ripe = len(self._queue)
+            self._due_count = len(self._queue)
         else:
             self._end = partial(self._observer.on_error, wrong)
 
@@ -109,29 +109,29 @@ class _Compaction(Paced[Event]):
             last.pieces.append(piece)
         else:
             self._queue.append(Joined(delta, piece))
-        if self._open:
+        if self._window_open:
             return True
-        self._ripe = len(self._queue)
+        self._due_count = len(self._queue)
         self._open_window()
         return False
 
     def _open_window(self) -> None:
-        self._open = True
+        self._window_open = True
         self._start_timer(self._time, self._interval)
 
-    def _ripen(self) -> None:
-        self._open = False
-        if self._ripe < len(self._queue):
-            self._ripe = len(self._queue)
+    def _on_timer(self) -> None:
+        self._window_open = False
+        if self._due_count < len(self._queue):
+            self._due_count = len(self._queue)
             self._open_window()
 
-    def _next(self) -> Event:
-        if not self._ripe and self._end is None:
-            raise LookupError
+    def _take_due(self) -> tuple[Event] | tuple[()]:
+        if not self._queue or (not self._due_count and self._end is None):
+            return ()
         event = self._queue.popleft()
-        self._ripe = max(0, self._ripe - 1)
-        return event.event() if isinstance(event, Joined) else event
+        self._due_count = max(0, self._due_count - 1)
+        return (event.event() if isinstance(event, Joined) else event,)
 
-    def _let_go(self) -> None:
+    def _clear(self) -> None:
         self._queue.clear()
-        self._ripe = 0
+        self._due_count = 0

@@ -77,25 +77,25 @@ class _Conflation(PacedLatest[T]):
 
     _operator = "conflate"
 
-    def __init__(self, observer: abc.ObserverBase[T], place: abc.SchedulerBase | None) -> None:
+    def __init__(self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None) -> None:
         super().__init__(observer)
-        self._place = place
-        self._called = False  # to emit at that place
+        self._scheduler = scheduler
+        self._scheduled = False  # to emit at that place
 
     def _emit(self) -> None:
-        if self._place is None:
+        if self._scheduler is None:
             super()._emit()
             return
         with self._lock:
-            if self._called or self._emitting:
+            if self._scheduled or self._emitting:
                 return
-            self._called = True
+            self._scheduled = True
         call = SingleAssignmentDisposable()
         self._timer.disposable = call
-        call.disposable = self._place.schedule(self._fire)
+        call.disposable = self._scheduler.schedule(self._fire)
 
     def _fire(self, *_: object) -> None:
         with self._lock:
-            self._called = False
-        with errors_to_session(self._everything, self._session):
+            self._scheduled = False
+        with errors_to_session(self._subscription, self._session):
             super()._emit()

@@ -28,7 +28,7 @@ _LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; of a patter
 _LONGEST_RISKY = 20  # for a pattern that may take time exponential in this
 
 _SLOW = 0.02  # seconds of this thread's time for one search
-_PATIENCE = 3  # such searches, after which a pattern isn't used any more
+_MAX_SLOW = 3  # such searches, after which a pattern isn't used any more
 
 _SPACELESS = (  # written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
@@ -91,7 +91,7 @@ class Cutter:
             end = len(text)
         return self._take(end)
 
-    def ripe(self) -> str:
+    def rest(self) -> str:
         """All there is, whole piece or not, but for the beginning of a grapheme that makes no sense alone."""
         text = self._text
         end = self._border(len(text))
@@ -159,25 +159,25 @@ class _ByPattern:
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
-        self._patience = _PATIENCE
+        self._slow_searches_left = _MAX_SLOW
 
     def __call__(self, window: str, seen: int) -> int:
-        if not self._patience:
+        if not self._slow_searches_left:
             return _by_word(window, seen)
         search = self._pattern.search
         for end in range(seen + 1, len(window) + 1):
             began = thread_time()
             match = search(window, 0, end)
             if thread_time() - began > _SLOW:
-                self._lose_patience()
+                self._count_slow_search()
                 return end
             if match is not None and match.start() < match.end() < end:
                 return match.end()
         return 0
 
-    def _lose_patience(self) -> None:
-        self._patience -= 1
-        if not self._patience:
+    def _count_slow_search(self) -> None:
+        self._slow_searches_left -= 1
+        if not self._slow_searches_left:
             _LOG.warning("the pattern %r takes too long; smooth() goes on with words", self._pattern.pattern)
 
 

@@ -82,29 +82,29 @@ class _Debounce(PacedLatest[T]):
         self._rest = rest
         self._longest = longest
         self._time = time
-        self._since = self._newest = time.now
-        self._ripe = False
+        self._held_since = self._newest_at = time.now
+        self._is_due = False
 
     def _hold(self, value: T) -> bool:
-        self._newest = self._time.now
+        self._newest_at = self._time.now
         if not self._held:
-            self._since = self._newest
+            self._held_since = self._newest_at
             self._start_timer(self._time, min(self._rest, self._longest))
         self._held = (value,)
         return False
 
-    def _ripen(self) -> None:
+    def _on_timer(self) -> None:
         now = self._time.now
-        left = min(
-            self._rest - (now - self._newest).total_seconds(),
-            self._longest - (now - self._since).total_seconds(),
+        remaining = min(
+            self._rest - (now - self._newest_at).total_seconds(),
+            self._longest - (now - self._held_since).total_seconds(),
         )
-        self._ripe = bool(self._held) and left < _ABOUT_NOW
-        if self._held and not self._ripe and not self._stopped:
-            self._start_timer(self._time, left)
+        self._is_due = bool(self._held) and remaining < _ABOUT_NOW
+        if self._held and not self._is_due and not self._stopped:
+            self._start_timer(self._time, remaining)
 
-    def _next(self) -> T:
-        if not self._ripe and self._end is None:
-            raise LookupError
-        self._ripe = False
-        return super()._next()
+    def _take_due(self) -> tuple[T] | tuple[()]:
+        if not self._is_due and self._end is None:
+            return ()
+        self._is_due = False
+        return super()._take_due()

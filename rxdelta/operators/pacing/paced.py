@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-__all__ = ["Paced", "PacedLatest", "no_event"]
+__all__ = ["Paced", "PacedLatest", "not_an_event"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Paced(Generic[T]):
     observer: who finds it busy leaves what there is to emit, and the one that emits will see it.
     """
 
-    _everything: abc.DisposableBase
+    _subscription: abc.DisposableBase
 
     def __init__(self, observer: abc.ObserverBase[T]) -> None:
         self._observer = observer
@@ -49,15 +49,15 @@ class Paced(Generic[T]):
         self, source: Observable[T], inherited: abc.SchedulerBase | None, owned: abc.DisposableBase
     ) -> abc.DisposableBase:
         upstream = SingleAssignmentDisposable()
-        self._everything = CompositeDisposable(Disposable(self._stop), self._timer, upstream, owned)
+        self._subscription = CompositeDisposable(Disposable(self._stop), self._timer, upstream, owned)
         try:
             upstream.disposable = source.subscribe(
                 self.on_next, self.on_error, self.on_completed, scheduler=inherited
             )
         except BaseException:  # the observer's, from a synchronous source: nobody gets anything to dispose
-            self._everything.dispose()
+            self._subscription.dispose()
             raise
-        return self._everything
+        return self._subscription
 
     def on_next(self, value: T, /) -> None:
         raise NotImplementedError
@@ -76,13 +76,13 @@ class Paced(Generic[T]):
     def _stop(self) -> None:
         with self._lock:
             self._stopped = True
-            self._let_go()
+            self._clear()
 
-    def _let_go(self) -> None:
+    def _clear(self) -> None:
         """Forget what is held: the subscription was disposed."""
 
-    def _next(self) -> T:
-        """Take the next value that is due, under the lock; `LookupError` if none is."""
+    def _take_due(self) -> tuple[T] | tuple[()]:
+        """Take the next value that is due, if there is one. Called under the lock."""
         raise NotImplementedError
 
     def _start_timer(self, time: abc.SchedulerBase, seconds: float) -> None:
@@ -93,11 +93,11 @@ class Paced(Generic[T]):
     def _fire(self, *_: Any) -> None:
         """The timer's action."""
         with self._lock:
-            self._ripen()
-        with errors_to_session(self._everything, self._session):
+            self._on_timer()
+        with errors_to_session(self._subscription, self._session):
             self._emit()
 
-    def _ripen(self) -> None:
+    def _on_timer(self) -> None:
         """What the passing of time makes due, under the lock."""
 
     def _emit(self) -> None:
@@ -107,26 +107,26 @@ class Paced(Generic[T]):
                 return
             self._emitting = True
         try:
-            while (notify := self._due()) is not None:
+            while (notify := self._next_call()) is not None:
                 notify()
         except BaseException:
             self._emitting = False
             raise
 
-    def _due(self) -> Callable[[], None] | None:
+    def _next_call(self) -> Callable[[], None] | None:
         """The next thing to do; where there is none, whoever comes next may look."""
         with self._lock:
             if not self._stopped:
-                try:
-                    return partial(self._observer.on_next, self._next())
-                except LookupError:
-                    if self._end is not None and self._drained():
-                        self._stopped = True
-                        return self._end
+                due = self._take_due()
+                if due:
+                    return partial(self._observer.on_next, *due)
+                if self._end is not None and self._is_empty():
+                    self._stopped = True
+                    return self._end
             self._emitting = False
             return None
 
-    def _drained(self) -> bool:
+    def _is_empty(self) -> bool:
         """Whether nothing stands before the end any more."""
         return True
 
@@ -138,7 +138,7 @@ class PacedLatest(Paced[T]):
 
     def __init__(self, observer: abc.ObserverBase[T]) -> None:
         super().__init__(observer)
-        self._held: tuple[T, ...] = ()
+        self._held: tuple[T] | tuple[()] = ()
 
     def on_next(self, value: T, /) -> None:
         with self._lock:
@@ -156,15 +156,15 @@ class PacedLatest(Paced[T]):
         self._held = (value,)
         return True
 
-    def _next(self) -> T:
-        value, self._held = self._held[0], ()
-        return value
+    def _take_due(self) -> tuple[T] | tuple[()]:
+        held, self._held = self._held, ()
+        return held
 
-    def _let_go(self) -> None:
+    def _clear(self) -> None:
         self._held = ()
 
 
-def no_event(value: object) -> InvalidValueError | None:
+def not_an_event(value: object) -> InvalidValueError | None:
     """What is wrong with a value where events are paced."""
     if type(value) in EVENT_TYPES:
         return None

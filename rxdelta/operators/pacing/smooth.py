@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reactivex import Observable, abc
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
-from rxdelta.operators.pacing.paced import Paced, no_event
+from rxdelta.operators.pacing.paced import Paced, not_an_event
 from rxdelta.runtime import check_seconds, clock
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def smooth(
     return apply
 
 
-class _Run:
+class _TextRun:
     """Text of one kind, block and choice with nothing in between."""
 
     __slots__ = ("choice", "index", "kind", "text")
@@ -117,12 +117,20 @@ class _Run:
         self.choice = delta.choice
         self.text = text
 
-    def goes_on_with(self, delta: TextDelta | ReasoningDelta) -> bool:
+    def continues(self, delta: TextDelta | ReasoningDelta) -> bool:
         return self.kind is type(delta) and self.index == delta.index and self.choice == delta.choice
 
     def delta(self, text: str) -> Event:
         make = text_delta if self.kind is TextDelta else reasoning_delta
         return make(self.index, text, self.choice)
+
+
+class _Turn(NamedTuple):
+    """The text that one turn releases. The limits are positions: characters counted from the stream's beginning."""
+
+    pieces: int  # at the requested rate
+    at_least: int  # release text up to here, in whole pieces
+    by_force: int  # release text up to here, even if a piece is cut short: its deadline has come
 
 
 class _Smoothing(Paced[Event]):
@@ -149,30 +157,32 @@ class _Smoothing(Paced[Event]):
         self._at_a_time = at_a_time
         self._lag = lag
         self._time = time
-        self._queue: deque[_Run | Event] = deque()
+        self._queue: deque[_TextRun | Event] = deque()
         self._ready: deque[Event] = deque()
-        self._came = self._left = 0
+        self._received = self._released = 0
         self._deadlines: deque[tuple[float, int]] = deque()  # by when how much must have left
-        self._moment = max(min(interval, lag) / 4, lag / _DEADLINES)  # what comes within it has one deadline
-        self._began = float("-inf")  # this moment
+        # Text that comes within this time shares one deadline, the earliest, so that none is late. A quarter of a
+        # turn (or of a shorter lag) is too little to be seen; the other bound keeps the number of deadlines small.
+        self._deadline_step = max(min(interval, lag) / 4, lag / _DEADLINES)
+        self._step_began = float("-inf")
         self._next_turn: float | None = None  # until then nothing goes out but what must
-        self._alarm: float | None = None
-        self._asked = False  # to look what there is to give out
-        self._rung = False  # by the timer
-        self._seen_to = float("-inf")  # deadlines up to then have been seen to, as far as could be
-        self._hurried = False  # give out everything
+        self._timer_due: float | None = None
+        self._work_pending = False  # to look what there is to give out
+        self._timer_fired = False  # by the timer
+        self._handled_until = float("-inf")  # deadlines up to then have been seen to, as far as could be
+        self._flush_all = False  # give out everything
 
     def on_next(self, event: Event) -> None:
         with self._lock:
             if self._stopped or self._end is not None:
                 return
             if isinstance(event, (TextDelta, ReasoningDelta)):
-                self._take_in(event, event.text if isinstance(event, TextDelta) else event.reasoning)
+                self._add_text(event, event.text if isinstance(event, TextDelta) else event.reasoning)
             else:
-                wrong = no_event(event)
+                wrong = not_an_event(event)
                 if wrong is None:
                     self._queue.append(event)
-                    self._asked = True
+                    self._work_pending = True
                 else:
                     self._fail(wrong)
         self._emit()
@@ -187,102 +197,101 @@ class _Smoothing(Paced[Event]):
         with self._lock:
             if self._end is None:
                 self._end = self._observer.on_completed
-                self._asked = True
+                self._work_pending = True
         self._emit()
 
-    def _take_in(self, delta: TextDelta | ReasoningDelta, text: str) -> None:
+    def _add_text(self, delta: TextDelta | ReasoningDelta, text: str) -> None:
         if not text:
             return
         last = self._queue[-1] if self._queue else None
-        if not isinstance(last, _Run) or not last.goes_on_with(delta):
-            last = _Run(delta, Cutter(self._rule, self._longest))
+        if not isinstance(last, _TextRun) or not last.continues(delta):
+            last = _TextRun(delta, Cutter(self._rule, self._longest))
             self._queue.append(last)
         last.text.feed(text)
-        self._came += len(text)
+        self._received += len(text)
         now = self._now()
-        if now - self._began > self._moment:
-            self._began = now
-        due = self._began + self._lag
+        if now - self._step_began > self._deadline_step:
+            self._step_began = now
+        due = self._step_began + self._lag
         if self._deadlines and self._deadlines[-1][0] == due:
-            self._deadlines[-1] = (due, self._came)
+            self._deadlines[-1] = (due, self._received)
         else:
-            self._deadlines.append((due, self._came))
-            self._set_alarm(now)
-        self._asked = self._asked or self._next_turn is None
+            self._deadlines.append((due, self._received))
+            self._set_timer(now)
+        self._work_pending = self._work_pending or self._next_turn is None
 
     def _fail(self, error: Exception) -> None:
         self._end = partial(self._observer.on_error, error)
-        self._asked = self._hurried = True
+        self._work_pending = self._flush_all = True
 
-    def _ripen(self) -> None:
-        self._alarm = None
-        self._asked = self._rung = True
+    def _on_timer(self) -> None:
+        self._timer_due = None
+        self._work_pending = self._timer_fired = True
 
-    def _due(self) -> Callable[[], None] | None:
+    def _next_call(self) -> Callable[[], None] | None:
         with self._lock:
-            if self._asked and not self._ready and not self._stopped:
-                self._asked = False
-                return self._work
-            return super()._due()
+            if self._work_pending and not self._ready and not self._stopped:
+                self._work_pending = False
+                return self._release_due
+            return super()._next_call()
 
-    def _next(self) -> Event:
-        return self._ready.popleft()
+    def _take_due(self) -> tuple[Event] | tuple[()]:
+        return (self._ready.popleft(),) if self._ready else ()
 
-    def _drained(self) -> bool:
+    def _is_empty(self) -> bool:
         return not self._queue
 
-    def _let_go(self) -> None:
+    def _clear(self) -> None:
         self._queue.clear()
         self._ready.clear()
 
-    def _work(self) -> None:
+    def _release_due(self) -> None:
         """Make ready what should go out now. One thread at a time, and not under the lock."""
         with self._lock:
-            pieces, share, must = self._plan()
-        before = self._left
+            turn = self._plan()
+        before = self._released
         try:
-            self._make_ready(pieces, share, must)
+            self._release(turn)
         except Exception as error:  # the user's function
             with self._lock:
                 self._fail(error)
             return
         with self._lock:
-            while self._deadlines and self._deadlines[0][1] <= self._left:
+            while self._deadlines and self._deadlines[0][1] <= self._released:
                 self._deadlines.popleft()
             now = self._now()
-            if pieces and self._left > before:
+            if turn.pieces and self._released > before:
                 self._next_turn = now + self._interval
-            self._set_alarm(now)
+            self._set_timer(now)
 
-    def _plan(self) -> tuple[int, int, int]:
-        """How many pieces, how much text at least, and how much of that whether it is whole pieces or not."""
-        if self._hurried:
-            return 0, self._came - self._left, 0
-        rung, self._rung = self._rung, False
-        if not rung:  # something has come; how much should go with it, the next turn will know
-            return int(self._next_turn is None), 0, 0
-        now = self._seen_to = self._now()
-        must = max((came for due, came in self._deadlines if due - now < _ABOUT_NOW), default=self._left)
-        must -= self._left
+    def _plan(self) -> _Turn:
+        released = self._released
+        if self._flush_all:
+            return _Turn(0, self._received, released)
+        timer_fired, self._timer_fired = self._timer_fired, False
+        if not timer_fired:  # new text: at most its first piece leaves now, and the next turn plans the rest
+            return _Turn(int(self._next_turn is None), released, released)
+        now = self._handled_until = self._now()
+        overdue = (received for due, received in self._deadlines if due - now < _ABOUT_NOW)
+        by_force = max(overdue, default=released)
         if self._next_turn is not None and self._next_turn - now >= _ABOUT_NOW:
-            return 0, must, must
+            return _Turn(0, by_force, by_force)
         self._next_turn = None
-        return self._at_a_time, max(must, self._fair_share(now)), must
+        return _Turn(self._at_a_time, max(by_force, released + self._even_share(now)), by_force)
 
-    def _fair_share(self, now: float) -> int:
-        """How much must leave at each turn from now on, evenly, so that all is out in time."""
+    def _even_share(self, now: float) -> int:
+        """The characters that each turn must release, from now on, so that all text meets its deadline."""
         share = 0
-        for due, came in self._deadlines:
+        for due, received in self._deadlines:
             turns = max(1, int((due - now + _ABOUT_NOW) / self._interval) + 1)
-            share = max(share, ceil((came - self._left) / turns))
+            share = max(share, ceil((received - self._released) / turns))
         return share
 
-    def _make_ready(self, pieces: int, share: int, must: int) -> None:
-        done = self._left
-        share, must = done + share, done + must
+    def _release(self, turn: _Turn) -> None:
+        pieces = turn.pieces
         while True:
             with self._lock:
-                while self._queue and not isinstance(self._queue[0], _Run):
+                while self._queue and not isinstance(self._queue[0], _TextRun):
                     self._ready.append(self._queue.popleft())  # type: ignore[arg-type]
                 head: Any = self._queue[0] if self._queue else None
                 if head is None:
@@ -291,7 +300,7 @@ class _Smoothing(Paced[Event]):
                 head.text.join()
             out: list[str] = []
             try:
-                pieces = self._take_out(head.text, out, final, pieces, share, must)
+                pieces = self._take_pieces(head.text, out, final, turn, pieces)
             finally:
                 with self._lock:
                     if out and not self._stopped:
@@ -302,28 +311,32 @@ class _Smoothing(Paced[Event]):
             if not empty:
                 return
 
-    def _take_out(self, text: Cutter, out: list[str], final: bool, pieces: int, share: int, must: int) -> int:
-        """Pieces of one run; how many more it may be."""
-        while text.has_some and (pieces > 0 or self._left < share):
-            if self._hurried:
+    def _take_pieces(self, text: Cutter, out: list[str], final: bool, turn: _Turn, pieces: int) -> int:
+        """Take pieces of one run into `out`, which keeps them if the user's function raises.
+
+        Returns:
+            How many of the turn's `pieces` are left.
+        """
+        while text.has_some and (pieces > 0 or self._released < turn.at_least):
+            if self._flush_all:
                 piece = text.all()
             else:
-                piece = text.piece(final=final) or (text.ripe() if self._left < must else "")
+                piece = text.piece(final=final) or (text.rest() if self._released < turn.by_force else "")
             if not piece:
                 break
             out.append(piece)
-            self._left += len(piece)
+            self._released += len(piece)
             pieces -= 1
         return pieces
 
-    def _set_alarm(self, now: float) -> None:
+    def _set_timer(self, now: float) -> None:
         """One timer: for the next turn, or the next deadline if that is sooner."""
-        times = [due for due, _ in self._deadlines if due - self._seen_to >= _ABOUT_NOW][:1]
+        times = [due for due, _ in self._deadlines if due - self._handled_until >= _ABOUT_NOW][:1]
         if self._next_turn is not None:
             times.append(self._next_turn)
-        if times and min(times) != self._alarm and not self._stopped:
-            self._alarm = min(times)
-            self._start_timer(self._time, max(0.0, self._alarm - now))
+        if times and min(times) != self._timer_due and not self._stopped:
+            self._timer_due = min(times)
+            self._start_timer(self._time, max(0.0, self._timer_due - now))
 
     def _now(self) -> float:
         return self._time.to_seconds(self._time.now)

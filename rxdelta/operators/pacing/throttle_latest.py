@@ -76,19 +76,19 @@ class _Throttle(PacedLatest[T]):
         super().__init__(observer)
         self._interval = interval
         self._time = time
-        self._open = False  # a window: what comes meanwhile is held
+        self._window_open = False  # a window: what comes meanwhile is held
 
     def _hold(self, value: T) -> bool:
         self._held = (value,)
-        return not self._open
+        return not self._window_open
 
-    def _ripen(self) -> None:
-        self._open = False
+    def _on_timer(self) -> None:
+        self._window_open = False
 
-    def _next(self) -> T:
-        if not self._held or (self._open and self._end is None):
-            raise LookupError
+    def _take_due(self) -> tuple[T] | tuple[()]:
+        if not self._held or (self._window_open and self._end is None):
+            return ()
         if self._end is None:
-            self._open = True
+            self._window_open = True
             self._start_timer(self._time, self._interval)
-        return super()._next()
+        return super()._take_due()

@@ -80,10 +80,10 @@ def test_48_all_there_is_but_what_makes_no_sense_alone() -> None:
     ]:
         text.feed(fragment)
         text.join()
-        assert text.ripe() == out
+        assert text.rest() == out
     text.feed("\u200d")
     text.join()
-    assert (text.ripe(), text.all()) == ("", "\u200d")
+    assert (text.rest(), text.all()) == ("", "\u200d")
 
 
 @pytest.mark.parametrize(("chunking", "longest"), [("word", 256), ("line", 4096), (SENTENCE, 256)])
