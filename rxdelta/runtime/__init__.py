@@ -1,4 +1,4 @@
-"""What operators with a clock, a thread or an asyncio loop stand on. For the rooms above, not for users."""
+"""The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.clocks import check_seconds, clock
 from rxdelta.runtime.loop import call_on, running_loop

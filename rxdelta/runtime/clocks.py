@@ -1,4 +1,4 @@
-"""Whose time an operator goes by."""
+"""The scheduler that an operator takes its time from."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _LONGEST_WAIT = 3600.0  # seconds; a lock refuses to wait for years
 def clock(
     chosen: abc.SchedulerBase | None, inherited: abc.SchedulerBase | None
 ) -> tuple[abc.SchedulerBase, abc.DisposableBase]:
-    """The scheduler of one subscription, and what must be disposed with it.
+    """Return the scheduler of one subscription and the disposable that ends with the subscription.
 
-    The operator's own argument; else the subscriber's; else the running asyncio loop; else a thread of its
-    own, which ends with the subscription (Rx's default would start a thread for each timer).
+    The order of preference: the operator's own argument, the subscriber's scheduler, the running asyncio loop, a
+    new thread. That thread ends with the subscription; Rx's default would start a thread for each timer.
     """
     given = chosen if chosen is not None else inherited
     if given is not None:
@@ -48,14 +48,14 @@ def clock(
 
 
 def check_seconds(name: str, seconds: object) -> float:
-    """A span of time as a positive number of seconds."""
+    """Return the seconds as a float, or raise `InvalidValueError` if they aren't a positive number."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
         raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds")])
     return float(seconds)
 
 
 class _LoopScheduler(AsyncIOScheduler):
-    """The loop's time, also for a source that emits in another thread."""
+    """Timers on the loop, also for a source that emits on another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -63,7 +63,7 @@ class _LoopScheduler(AsyncIOScheduler):
 
     @property
     def now(self) -> datetime:
-        """Rx's goes by the wall clock, which may jump, while its timers go by the loop's."""
+        """The loop's time, as for its timers. Rx's `now` is the wall clock's, which may jump."""
         return datetime.fromtimestamp(self._own.time(), UTC)
 
     def schedule_relative(
@@ -79,10 +79,10 @@ class _LoopScheduler(AsyncIOScheduler):
 
 
 class _ThreadScheduler(Scheduler, DisposableBase):
-    """Timers on one thread, which starts with the first of them and ends when disposed.
+    """Timers on one thread, which starts with the first timer and ends when disposed.
 
-    Rx's `EventLoopScheduler` goes by the wall clock, which may jump, and overlooks a `dispose` that comes
-    while it runs an action: its thread then stays for ever.
+    Rx's `EventLoopScheduler` goes by the wall clock, which may jump. It also overlooks a `dispose` during an
+    action, and its thread then stays for ever.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The asyncio loop of this thread, and calls on another thread's."""
+"""The asyncio loop of this thread, and calls on another thread's loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["call_on", "running_loop"]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that is running on this thread, if there is one."""
+    """Return this thread's running loop, or `None`."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -21,9 +21,9 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
-    """Call on the loop's own thread: at once if that is this one. A loop that is closed calls nothing any more."""
+    """Call on the loop's thread: immediately if it is the current thread. A closed loop ignores the call."""
     if running_loop() is loop:
         call()
     else:
-        with suppress(RuntimeError):  # it is closed
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(call)

@@ -1,4 +1,4 @@
-"""Which values may be dropped in favour of a newer one."""
+"""The rule that a snapshot may be dropped for a newer one, and an event may not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["drop_error"]
 def drop_error(
     by: str, value: object, instead: str = "pace the events with compact_deltas()"
 ) -> InvalidValueError | None:
-    """What is wrong with letting go of the value in favour of a newer one."""
+    """Return the error for dropping this value in favour of a newer one, or `None` if that loses nothing."""
     if type(value) not in EVENT_TYPES:
         return None
     return InvalidValueError(

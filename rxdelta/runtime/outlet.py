@@ -1,4 +1,9 @@
-"""The way out of an operator that several may speak through: a source, a timer, somebody's button."""
+"""Serialised notifications for an operator with several emitters, such as a source, a timer and a stop signal.
+
+Rx's grammar allows one notification at a time, and one end. An `Outlet` queues the values of all threads under a
+lock. The thread that finds the observer idle delivers the queue; the others leave their values and return. The lock
+is never held during a notification, so observers can't deadlock.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +24,11 @@ T = TypeVar("T")
 
 
 class Outlet(Generic[T]):
-    """Tells one observer everything in the order in which it was said, one thing at a time, and one end.
+    """Notifies one observer of all values in their order, one at a time, and of one end.
 
-    What is said while the observer is being told something waits, and is told by whoever tells it now; nobody
-    waits for another's observer. Where the observer raises, its caller gets that, and the rest goes out with
-    what is said next. Under the lock nobody's code is called.
+    Notifications that arrive during a notification are queued. The thread that is already notifying delivers them,
+    so no caller waits for another caller's observer. If the observer raises, the delivering caller gets the
+    exception, and the next notification delivers the rest of the queue. No foreign code runs under the lock.
     """
 
     def __init__(
@@ -33,8 +38,8 @@ class Outlet(Generic[T]):
         self._lock: AbstractContextManager[object] = RLock() if lock is None else lock
         self._values: deque[T] = deque()
         self._end: Callable[[], None] | None = None
-        self.emitting = False  # somebody is at it
-        self.closed = False  # an end has been said, or nobody listens any more
+        self.emitting = False  # a thread is delivering
+        self.closed = False  # an end has been queued, or the subscription was disposed
 
     def on_next(self, value: T) -> None:
         with self._lock:
@@ -53,19 +58,19 @@ class Outlet(Generic[T]):
         self.finish()
 
     def finish(self, *last: T, error: Exception | None = None) -> bool:
-        """The end, after these values. Whether it was the first, which is the only one that counts."""
+        """Emit these values and the end. Return whether this end was the first; any other is ignored."""
         first = self.put_end(last, error)
         self.flush()
         return first
 
     def stop(self) -> None:
-        """Nobody listens any more."""
+        """Drop the queue and ignore all that follows: the subscription was disposed."""
         with self._lock:
             self.closed = True
             self._values.clear()
             self._end = None
 
-    # In two steps, for one who has several observers and one lock.
+    # Queueing and delivering as two steps: an owner of several outlets queues under one lock, then flushes each.
 
     def put(self, values: Iterable[T]) -> None:
         with self._lock:
@@ -83,7 +88,7 @@ class Outlet(Generic[T]):
             return True
 
     def flush(self) -> None:
-        """Tell what has been put, unless somebody is at it."""
+        """Deliver the queue, unless another call is delivering."""
         with self._lock:
             if self.emitting:
                 return

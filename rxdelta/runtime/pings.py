@@ -1,4 +1,4 @@
-"""Which values bring nothing but that the connection lives."""
+"""Keep-alive values: they prove that the connection lives, and carry nothing else."""
 
 from __future__ import annotations
 

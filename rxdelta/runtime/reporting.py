@@ -1,4 +1,4 @@
-"""An exception that nobody is there to catch."""
+"""Exceptions without a caller to catch them: they go to the reader's session, the loop or the log."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ __all__ = ["is_interrupt", "report", "errors_to_session"]
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an exception is the program's, too, and goes on when its reader has been told.
+    """Whether the exception interrupts the program, and is therefore raised again after its reader got it.
 
-    On another thread than the main one it isn't: there it would only end what has raised it, such as a reader's loop.
+    This holds on the main thread only. On another thread it would only end the code that raised it, such as a
+    reader's loop.
     """
     return isinstance(error, (KeyboardInterrupt, SystemExit)) and current_thread() is main_thread()
 
 
 def report(error: BaseException, what: str, session: Session | None = None) -> None:
-    """Raise the error where the pipeline is read; if it is not read by a session, tell the running loop's handler.
+    """Raise the error at the session's reader; without a session, pass it to the running loop's exception handler.
 
-    Where no loop runs, the log `rxdelta` has it. The session is the one that was current when the operator was
-    subscribed: a timer or a task may run in another context.
+    Without a running loop the error goes to the log `rxdelta`. The session is the one that was current when the
+    operator was subscribed, because a timer or a task may run in another context.
     """
     if session is not None and session.fail(as_exception(error)):
         return
@@ -45,9 +46,9 @@ def report(error: BaseException, what: str, session: Session | None = None) -> N
 
 @contextmanager
 def errors_to_session(subscription: abc.DisposableBase, session: Session | None) -> Generator[None]:
-    """Where no source calls: in a timer, or when a signal comes. What is raised ends the subscription.
+    """Run a block that no source has called, such as a timer's action. An exception disposes the subscription.
 
-    It is raised where the pipeline is read; if it is not read by a session, by whoever has called.
+    The session's reader gets the exception; without a session the caller of the block does.
     """
     try:
         yield

@@ -1,8 +1,15 @@
-"""How a reader at one end of a pipeline and the pumps at the other find each other.
+"""The connection between the reader of a pipeline and its sources: backpressure, closing and exceptions.
 
-Observables carry neither "slow down" nor "have you closed?". The asyncio forms need both, so while they
-subscribe they leave a session in the context, and every pump that is started by that subscription signs in. A
-shared source, which has several readers, leaves one of its own, which speaks for all of them.
+Observables carry neither "slow down" nor "have you closed?", so these three go past them, through a session.
+
+- `to_async_iterable` and its kin create a session. It is the context's `current_session` while they subscribe.
+- A pump (the task behind `from_async_iterable` or `from_iterable`) that starts during this subscription registers
+  with the session. An operator with a timer, a task or a branch keeps the session for later.
+- After each item a pump waits while the session's `backpressure` isn't ready, that is, while the reader's queue is
+  full. A reader that leaves waits, for a bounded time, until the pumps that stopped with it have closed.
+- An exception that no source can catch goes to `fail()`: it ends the reading and is raised at the reader.
+- A shared source creates a `SharedSession` for its own pumps. It is ready while any of its readers is, and passes
+  pumps and exceptions on to all of them.
 """
 
 from __future__ import annotations
@@ -26,17 +33,18 @@ __all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session"
 
 
 class Pump(Protocol):
-    """What takes items out of a source and hands them on: a task, which has been told to stop or not."""
+    """A task that takes items out of a source and emits them; `stopped` is whether it was asked to end."""
 
     task: asyncio.Task[None]
     stopped: bool
 
 
 class Backpressure:
-    """Whether a reader has any, as it said when it was last asked.
+    """Whether a reader has room for more values: its last answer, and a way to wait for a better one.
 
-    It is asked on any thread, waited for on the loop. Those who watch are told of each change, on the thread that
-    made it and under the lock, so that they hear of all changes in their order; they take locks upstream only.
+    Any thread may update it; only the loop waits for it. Watchers are called for each change, on the thread that
+    made the change. They are called under the lock, so that they see all changes in order; they may take locks
+    upstream only, or two threads could deadlock.
     """
 
     def __init__(self, has_room: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
@@ -57,7 +65,7 @@ class Backpressure:
                 await self._changed.wait()
 
     def update(self) -> None:
-        """Ask the reader again; and once more after a change, since it may have read before it saw that."""
+        """Ask the reader again, and once more after a change: it may have read a value before it saw the change."""
         with self._lock:
             while self._has_room() is not self._ready:
                 self._ready = not self._ready
@@ -77,7 +85,7 @@ class Backpressure:
             self._watchers.pop(who, None)
 
     def _wake(self) -> None:
-        """An asyncio event must not be set on another thread."""
+        # An asyncio event must not be set on another thread.
         if self._loop is None:
             self._changed.set()
         else:
@@ -85,21 +93,21 @@ class Backpressure:
 
 
 class Session(Protocol):
-    """What a pump, or an operator with a clock, a task or a branch, knows of its reader."""
+    """A reader, as a pump or an operator with a clock, a task or a branch sees it."""
 
     @property
     def backpressure(self) -> Backpressure:
-        """Pumps wait for it before their next item."""
+        """Pumps wait for this before their next item."""
         ...
 
     def register(self, pump: Pump) -> None: ...
 
     def fail(self, error: Exception) -> bool:
-        """Tell the reader what was raised on the way to it; `False` if it is no longer there."""
+        """Raise an exception of the pipeline at the reader. Return `False` if the reader has left."""
         ...
 
     def check_lag(self) -> None:
-        """The source goes on for others although this reader has no room."""
+        """End a reader that is too far behind: the source goes on for others, although this reader has no room."""
         ...
 
 
@@ -107,34 +115,34 @@ current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", defa
 
 
 class _Reader:
-    """One of those who read a shared source."""
+    """One reader of a shared source."""
 
     __slots__ = ("on_our_loop", "session", "watching")
 
     def __init__(self, session: Session, watching: abc.DisposableBase, on_our_loop: bool) -> None:
         self.session = session
         self.watching = watching
-        self.on_our_loop = on_our_loop  # on the source's loop
+        self.on_our_loop = on_our_loop  # the source's loop
 
 
 class SharedSession:
-    """The readers of one shared source, as its pumps see them: there is room while any of them has room.
+    """All readers of one shared source as a single session: there is room while any reader has room.
 
-    So a reader that takes nothing, or that is read after another, holds nobody up. An observer of somebody's own, who
-    has no session, always has room.
+    So a stuck reader, or a reader that starts after another, doesn't block the source. A subscriber without a
+    session always has room.
 
-    A pump belongs to each of them, so that the last one who leaves can wait until it has closed; not to those on
-    another loop, where nobody can wait for it.
+    A pump registers with every reader on its loop, so that the last reader to leave can wait until the pump has
+    closed. A reader on another loop couldn't wait for it.
 
     Args:
-        end: Tells how the source ended to those who have no session, and to those who come later.
+        end: Ends the source with an error for subscribers without a session and for late subscribers.
     """
 
     def __init__(self, end: Callable[[Exception], None]) -> None:
         self._end = end
         self._loop = running_loop()
         self._readers: tuple[_Reader, ...] = ()
-        self._without_session = 0  # who have no session
+        self._without_session = 0  # subscribers
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
         self.backpressure = Backpressure(self._any_has_room, self._loop)
@@ -173,7 +181,10 @@ class SharedSession:
         return any(told)
 
     def check_lag(self) -> None:
-        """Those who have no room have just been given more. A source that can't wait is nobody's fault."""
+        """Check the readers that have just got a value without having room.
+
+        Without a pump the source can't wait for anybody, so its readers aren't to blame.
+        """
         if self._slow and self._pumps:
             for session in self._slow:
                 session.check_lag()
