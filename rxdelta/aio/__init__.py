@@ -1,4 +1,4 @@
-"""The doors between asyncio and Observables."""
+"""From async or blocking iterables to Observables, and back."""
 
 from rxdelta.aio._from_async_iterable import from_async_iterable
 from rxdelta.aio._from_iterable import from_iterable

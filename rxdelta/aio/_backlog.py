@@ -1,4 +1,4 @@
-"""Events that wait for a slow reader, joined where they are more of the same."""
+"""The queue of events for a slow reader, in which events of one block are joined."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _TERMINAL = ("completed", "failed")
 
 
 class Backlog(Generic[T]):
-    """A queue of events that fold to what the given ones fold to, with a few entries for each block that is open.
+    """A queue of events with a few entries for each open block. It folds to the same reply as the appended events.
 
-    What is joined goes to where the first of it waits, past events that have nothing to do with it: of another block,
-    of a tool, usage. Nothing goes past the end of a message, nor past another event of its own block.
+    An event is joined with a waiting one of the same subject, and so it may pass events of other subjects: another
+    block, a tool, usage. No event passes the end of a message or another event of its own block.
     """
 
     def __init__(self) -> None:
         self._queue: deque[_Entry] = deque()
-        self._newest: dict[object, _Entry] = {}  # those that still take more, by what they are about
+        self._newest: dict[object, _Entry] = {}  # entries that events can still be joined with, by subject
         self._lock = Lock()  # the source may be on another thread than the reader
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class Backlog(Generic[T]):
                     self._newest[subject] = entry
 
     def popleft(self) -> T:
-        """The first event; `IndexError` if there is none."""
+        """Take the first event; `IndexError` if the queue is empty."""
         with self._lock:
             entry = self._queue.popleft()
             if self._newest.get(entry.subject) is entry:
@@ -89,7 +89,7 @@ class _Entry:
         self.held: Any = event if known is None else Joined(event, getattr(event, known[0]))
 
     def takes(self, given: object) -> bool:
-        """Whether the event is more of this, which then holds both."""
+        """Join the event with this entry if possible, and return whether it was."""
         event: Any = given
         held = self.held
         if type(held) is Joined:
@@ -101,11 +101,11 @@ class _Entry:
         elif type(held) is ToolUpdate:
             if held.execution_status != event.execution_status or held.execution_status in _TERMINAL:
                 return False
-            shown = event.display_text or held.display_text  # "" blanks nothing
+            shown = event.display_text or held.display_text  # an empty text doesn't clear the last one
             result = held.result if event.result is None else event.result
             self.held = ToolUpdate(held.call_id, held.execution_status, shown, result)
         elif type(held) is BlockDelta and type(event) is BlockDelta:
-            if "execution_status" in held.fields:  # which doesn't go back, and so isn't replaced
+            if "execution_status" in held.fields:  # a status never goes back, so it must not be overwritten
                 return False
             more = {name: value for name, value in event.fields.items() if value is not None}
             self.held = BlockDelta(held.index, {**held.fields, **more}, choice=held.choice)

@@ -1,9 +1,9 @@
-"""Whether a source that is waiting is waiting for its own end.
+"""Tells whether a suspended source awaits its next chunk or is closing.
 
-Leaving cancels what a source awaits. That is right for the next chunk, and wrong inside a `finally`: the rest of
-it would be skipped, and a connection not be given back. A coroutine doesn't tell the one from the other, so the
-suspended frames are looked at, at the moment of leaving only. Where Python cannot show them (no source text, a
-coroutine of a C extension) the wait counts as one for the next chunk.
+A reader that leaves cancels the source's current await. That is right while the source waits for a chunk, and wrong
+inside a `finally`: the rest of the block would be skipped, and a connection might never be returned. A coroutine
+has no attribute for this, so the suspended frames are examined, at the moment of leaving only. Where Python can't
+show the frames (no source text, a coroutine of a C extension) the source counts as waiting for a chunk.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _DEPTH = 64  # awaits within awaits
 
 
 def is_finishing(awaited: object) -> bool:
-    """Whether one of the suspended frames below `awaited` stands in a `finally`, or closes something.
+    """Whether one of the suspended frames below `awaited` is in a `finally` or in a method that closes something.
 
-    The end of an `async with` closes something, but for a task group's, which waits for its tasks to do their work.
+    The exit of an `async with` counts as closing, except for a task group, whose exit waits for its tasks' work.
     """
     closing = False
     for _ in range(_DEPTH):
@@ -45,7 +45,7 @@ def is_finishing(awaited: object) -> bool:
 
 
 def _suspended(awaited: Any) -> tuple[FrameType | None, object]:
-    """The frame of a coroutine or a generator, and what it awaits in turn."""
+    """The frame of a coroutine or a generator, and the object that it awaits."""
     if inspect.iscoroutine(awaited):
         return awaited.cr_frame, awaited.cr_await
     if inspect.isasyncgen(awaited):
@@ -81,4 +81,4 @@ async def _nothing() -> AsyncGenerator[None, None]:
 
 _step = _nothing().__anext__()
 _STEP = type(_step)
-_step.close()  # or Python would warn that nobody awaited it
+_step.close()  # otherwise Python would warn that it was never awaited

@@ -22,29 +22,29 @@ T = TypeVar("T")
 Source: TypeAlias = AsyncIterable[T] | Awaitable[AsyncIterable[T]]
 
 _YIELD_EVERY = 64  # items after which a source that is always ready lets the loop's timers run
-_CHECK_SECONDS = 0.01  # seconds between two looks at a source that is finishing while it is left
+_CHECK_SECONDS = 0.01  # between two checks of a source that was left while it was closing by itself
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
 
 def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observable[T]:
-    """The items of an async iterable, each as it comes.
+    """Emit the items of an async iterable as they arrive.
 
     Subscribing starts a task on the running loop, in the subscriber's context. Disposing, from any thread,
-    cancels it and closes the iterable (its `aclose()` or `close()`, or that of its `response`). An iterable that is
-    closing by itself at that moment, in a `finally` of its own, is not cancelled. An observer that raises closes
-    the iterable too: its exception is raised by the `for_each` or `async for` that reads the pipeline, and goes to
-    the loop's exception handler where none does.
+    cancels the task and closes the iterable (by its `aclose()` or `close()`, or that of its `response`). An iterable
+    that is closing by itself at that moment, in a `finally` of its own, is not cancelled. An observer that raises
+    closes the iterable too. Its exception is raised by the `for_each` or `async for` that reads the pipeline; without
+    such a reader it goes to the loop's exception handler.
 
-    Completes with the iterable. Its exception is passed on raw, traceback and all.
+    Completes with the iterable. The iterable's exception is passed on unchanged, with its traceback.
 
     Args:
         source: An async iterable; an awaitable of one, such as an SDK's `create(stream=True)`; or a function
-            that gives either. With a function every subscription makes a request of its own, and without one
-            a source that gives its items once can be subscribed once.
+            that returns either. With a function every subscription makes its own request. Without one, a source
+            that can be iterated once can be subscribed once.
 
-    Errors: The iterable's own. `InvalidValueError` for what is none of these, for a second subscription to a
-    one-shot source, and where no asyncio loop is running. `StreamInterrupted` when the task, or something
-    that the source awaits, was cancelled by anybody else, and for what the iterable raises that is no `Exception`.
+    Errors: The iterable's own. `InvalidValueError` for any other `source`, for a second subscription to a one-shot
+    source, and without a running asyncio loop. `StreamInterrupted` when other code cancels the task or something
+    that the source awaits, and when the iterable raises an exception that is no `Exception`.
 
     Example:
         >>> import asyncio
@@ -94,7 +94,7 @@ def _is_one_shot(source: object) -> bool:
 
 
 def closer(iterable: object, *, names: Sequence[str] = ("aclose", "close")) -> Callable[[], object] | None:
-    """How it is closed: its own method, or that of the response below it."""
+    """The iterable's method for closing, or that of its `response`; `None` if there is none."""
     for owner in (iterable, getattr(iterable, "response", None)):
         for name in names:
             close: Callable[[], object] | None = getattr(owner, name, None)
@@ -104,7 +104,7 @@ def closer(iterable: object, *, names: Sequence[str] = ("aclose", "close")) -> C
 
 
 class TaskPump(Generic[T]):
-    """One subscription: a task that takes items out of the iterable and hands them on."""
+    """One subscription: a task that takes items out of the iterable and emits them."""
 
     def __init__(
         self, observer: abc.ObserverBase[T], source: Any, loop: asyncio.AbstractEventLoop, door: str
@@ -115,9 +115,9 @@ class TaskPump(Generic[T]):
         self._session = current_session.get()
         self._door = door  # for messages
         self._begun = False
-        self._awaited: object = None  # what a cancellation may break off
-        self._check_timer: asyncio.TimerHandle | None = None  # at a source that is finishing
-        self._opened: list[Any] = []  # what must be closed, the last first
+        self._awaited: object = None  # a cancellation may interrupt this await
+        self._check_timer: asyncio.TimerHandle | None = None  # for a source that is closing by itself
+        self._opened: list[Any] = []  # to be closed in reverse order
         self.stopped = False
         self.task = loop.create_task(self._run())
         _running.add(self.task)
@@ -126,7 +126,7 @@ class TaskPump(Generic[T]):
             self._session.register(self)
 
     def stop(self) -> None:
-        """May be called from any thread, from within our own `on_next`, and more than once."""
+        """Stop the task. May be called on any thread, during our own `on_next`, and more than once."""
         self.stopped = True
         try:
             here = asyncio.get_running_loop() is self._loop
@@ -139,8 +139,8 @@ class TaskPump(Generic[T]):
                 self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
-        # Outside of such an await the task sees `stopped` by itself, and must not be disturbed while it
-        # closes. Nor must a source that closes by itself; but behind that it may wait for more.
+        # Outside of such an await the task sees `stopped` by itself, and its closing must not be cancelled.
+        # Neither must a source that is closing by itself. It may await the next chunk afterwards, so check again.
         if self._awaited is None:
             return
         if is_finishing(self._awaited):
@@ -160,7 +160,7 @@ class TaskPump(Generic[T]):
             await self._pass_on(await self._open())
         except asyncio.CancelledError as cancelled:
             if self.stopped:
-                self.task.uncancel()  # ours: the task closes the source and ends in peace
+                self.task.uncancel()  # the cancellation is our own: close the source and end normally
             else:
                 self._interrupt(cancelled)
                 raise
@@ -195,10 +195,10 @@ class TaskPump(Generic[T]):
         return source
 
     def _abandon(self, awaitable: Any) -> None:
-        """Leave it without Python's warning that it was never awaited, nor a request that nobody reads."""
+        """Close an awaitable unawaited: without Python's warning, and without leaving a request open."""
         if inspect.iscoroutine(awaitable):
             awaitable.close()
-        elif asyncio.isfuture(awaitable) and not awaitable.cancel():  # it has ended already
+        elif asyncio.isfuture(awaitable) and not awaitable.cancel():  # already done
             with suppress(asyncio.CancelledError, Exception):
                 self._opened.append(awaitable.result())
 
@@ -241,12 +241,13 @@ class TaskPump(Generic[T]):
             self._notify(notify, *arguments)
 
     def _notify(self, notify: Callable[..., object], *arguments: object) -> bool:
-        """An observer that raises has left: nobody else would stop the source, nor hear of it."""
+        """Notify the observer. If it raises, stop and report the exception, since no caller would do so."""
         try:
             notify(*arguments)
         except BaseException as error:
             self.stopped = True
-            unheard = self.task.cancelling() and error in arguments  # the loop shuts down and nobody listens
+            # Our own interruption, which an observer without `on_error` raises while the loop shuts down.
+            unheard = self.task.cancelling() and error in arguments
             if not unheard:
                 report(error, f"an observer of {self._door} raised; its source was closed", self._session)
             if is_interrupt(error):
@@ -273,7 +274,7 @@ class TaskPump(Generic[T]):
         _running.discard(task)
         if self._check_timer is not None:
             self._check_timer.cancel()
-        if not self._begun:  # cancelled before its first step, so that none of its code has run
+        if not self._begun:  # cancelled before its first step, so its `finally` hasn't run
             if _is_iterable(self._source):
                 self._opened.append(self._source)
             elif inspect.isawaitable(self._source):

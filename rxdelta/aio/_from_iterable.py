@@ -1,4 +1,4 @@
-"""A blocking stream, such as a sync client's, as an Observable: it is read on a thread of its own."""
+"""A blocking stream, such as a sync client's, as an Observable: it is read on its own thread."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ _END: Any = object()
 
 
 def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable[T]:
-    """The items of an iterable that blocks while it waits, each as it comes.
+    """Emit the items of a blocking iterable as they arrive.
 
-    Subscribing starts a thread, on which the source is made, read and closed, in a copy of the subscriber's
-    context. Where an asyncio loop is running, items come on that loop, which is never blocked; the next one is
-    asked for when the last has been taken, so that `overflow="block"` slows this source too. Without a loop
-    they come on the thread. In both cases `subscribe` returns at once.
+    Subscribing starts a thread, which makes, reads and closes the source in a copy of the subscriber's context.
+    With a running asyncio loop, items are emitted on that loop, which is never blocked. The next item is requested
+    when the last has been taken, so that `overflow="block"` slows this source too. Without a loop, items are emitted
+    on the thread. In both cases `subscribe` returns at once.
 
-    Disposing closes the source on its thread (its `close()`). A thread that waits for the next item can't be
-    stopped; it closes the source when that comes, and nobody hears of the item. Where the source is the stream
-    of an SDK, the connection is shut down under it, so that this is at once (not over HTTP/2, where others may
-    share it). The thread doesn't keep the program from ending.
+    Disposing closes the source on its thread (by its `close()`). A thread that waits for the next item can't be
+    stopped: it closes the source when that item arrives, and drops the item. If the source is an SDK's stream, the
+    connection below is shut down, which ends the wait at once (not over HTTP/2, where other requests may share the
+    connection). The thread doesn't keep the program from ending.
 
-    An observer that raises has left: the source is closed, and its exception is raised by the `for_each` or
-    `async for` that reads the pipeline, and goes to the loop's exception handler, or `threading.excepthook`,
-    where none does.
+    If an observer raises, the source is closed. The exception is raised by the `for_each` or `async for` that reads
+    the pipeline; without such a reader it goes to the loop's exception handler or to `threading.excepthook`.
 
-    Completes with the iterable. Its exception is passed on raw, traceback and all.
+    Completes with the iterable. The iterable's exception is passed on unchanged, with its traceback.
 
     Args:
-        source: An iterable, or a function that gives one: that is called on the thread too, so that a sync
-            client's request doesn't block either. With a function every subscription makes a request of its own,
-            and without one a source that gives its items once can be subscribed once.
+        source: An iterable, or a function that returns one. The function is called on the thread too, so that a sync
+            client's request doesn't block either. With a function every subscription makes its own request. Without
+            one, a source that can be iterated once can be subscribed once.
 
-    Errors: The iterable's own; `StreamInterrupted` for what it raises that is no `Exception`. `InvalidValueError`
-    for what isn't iterable, for an async iterable (which `from_async_iterable` reads), for a text or a mapping (a
-    whole reply, not a stream), and for a second subscription to a one-shot source.
+    Errors: The iterable's own; `StreamInterrupted` if it raises an exception that is no `Exception`.
+    `InvalidValueError` for an object that isn't iterable, for an async iterable (`from_async_iterable` reads it), for
+    a text or a mapping (a whole reply, not a stream), and for a second subscription to a one-shot source.
 
     Example:
         >>> import asyncio
@@ -96,18 +95,18 @@ def _is_one_shot(source: object) -> bool:
 
 
 class _Blocking(Generic[T]):
-    """The source itself. Everything but `break_off` is called on one thread."""
+    """The source itself. All methods but `break_off` are called on one thread."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
         self._items: Any = None
-        self._opened: list[Any] = []  # what must be closed, the last first
+        self._opened: list[Any] = []  # to be closed in reverse order
         self._lock = Lock()
-        self._waiting: Any = None  # the stream that the thread waits for
+        self._waiting: Any = None  # the stream that the thread is waiting for
         self.stopped = False
 
     def next(self) -> T:
-        """The next item; `_END` behind the last."""
+        """Return the next item, and `_END` after the last."""
         if self._items is None:
             self._items = self._open()
         with self._lock:
@@ -136,7 +135,7 @@ class _Blocking(Generic[T]):
         return items
 
     def break_off(self) -> None:
-        """Don't ask for more, and wake the thread if it waits for a connection. From any thread."""
+        """Request no further items, and wake the thread if it waits for a connection. Callable from any thread."""
         with self._lock:
             self.stopped = True
             if self._waiting is not None:
@@ -144,7 +143,7 @@ class _Blocking(Generic[T]):
                     _shut_down(self._waiting)
 
     def close(self) -> None:
-        """Close all, and raise what the last failure was."""
+        """Close everything that was opened, then raise the last failure."""
         failed: BaseException | None = None
         while self._opened:
             close = closer(self._opened.pop(), names=("close",))
@@ -168,20 +167,20 @@ def _fault(source: object) -> str | None:
 
 
 def _shut_down(stream: Any) -> None:
-    """What httpx and its kin document as `network_stream`: the socket below a response.
+    """Shut down the socket below a response, which httpx and its kin document as `network_stream`.
 
-    The stream itself mustn't be closed while another thread reads it. A socket that was shut down is at its end, for
-    whoever reads it.
+    The stream itself must not be closed while another thread reads it. A reader of a socket that was shut down gets
+    its end.
     """
     response = getattr(stream, "response", stream)
     if response.is_closed or response.extensions.get("http_version") not in (b"HTTP/1.1", b"HTTP/1.0"):
         return
     below = response.extensions["network_stream"].get_extra_info("socket")
-    socket.socket.shutdown(below, socket.SHUT_RDWR)  # an SSL socket's own would end the session first
+    socket.socket.shutdown(below, socket.SHUT_RDWR)  # an SSL socket's own would end TLS first
 
 
 class _OnThread(Generic[T]):
-    """The source as an async iterator, which asks the thread for an item at a time."""
+    """The source as an async iterator, which requests one item at a time from the thread."""
 
     def __init__(self, source: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -208,8 +207,8 @@ class _OnThread(Generic[T]):
         self._blocking.break_off()
         self._requests.put(None)
         await asyncio.wait({self._ended}, timeout=_reader_session.CLOSE_SECONDS)
-        if self._ended.done():  # or else the thread waits for an item, and closes the source after that
-            self._thread.join()  # which has said its last word
+        if self._ended.done():  # otherwise the thread waits for an item, and closes the source after that
+            self._thread.join()  # short, as the result is the thread's last step
             self._ended.result()
 
     def _run(self) -> None:
@@ -217,7 +216,7 @@ class _OnThread(Generic[T]):
         while (answer := self._requests.get()) is not None:
             try:
                 item = self._blocking.next()
-            except (StopIteration, StopAsyncIteration) as error:  # out of `__anext__` it would be an end
+            except (StopIteration, StopAsyncIteration) as error:  # from `__anext__` this means an end
                 self._settle(answer, StreamInterrupted.by(error))
             except BaseException as error:
                 self._settle(answer, error)
@@ -232,7 +231,7 @@ class _OnThread(Generic[T]):
 
     def _settle(self, answer: asyncio.Future[Any], error: BaseException | None, item: Any = None) -> None:
         def settle() -> None:
-            if answer.done():  # nobody waits any more
+            if answer.done():  # cancelled: the reader has left
                 return
             if error is None:
                 answer.set_result(item)
@@ -255,7 +254,7 @@ class _Pusher(Generic[T]):
         self._thread.start()
 
     def stop(self) -> None:
-        """May be called from any thread, from within our own `on_next`, and more than once."""
+        """Stop reading. May be called on any thread, during our own `on_next`, and more than once."""
         if current_thread() is self._thread:
             self._blocking.stopped = True
         else:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["CLOSE_SECONDS", "ReaderSession", "current_session"]
 
 CLOSE_SECONDS = 5.0
-"""How long leaving waits for a source to close before it cancels the closing and goes."""
+"""How long leaving waits for a source to close before it cancels the closing."""
 
 
 class ReaderSession:
-    """One reader's subscription: the pumps behind it, and whether they should wait."""
+    """One reader's subscription: its pumps, and whether they should wait."""
 
     def __init__(
         self,
@@ -46,22 +46,22 @@ class ReaderSession:
         return self._left or self._has_room()
 
     def fail(self, error: Exception) -> bool:
-        """End the reading with what was raised on the way; `False` if it has ended."""
+        """End the reading with an exception of the pipeline. Return `False` if it has already ended."""
         return not self._left and self._fail(error)
 
     def check_lag(self) -> None:
-        """The source goes on for others although this reader has no room."""
+        """End this reader if it is too far behind a source that goes on for others."""
         self._check_lag()
 
     async def leave(self) -> None:
-        """The reader leaves. Wait, for a while, until every source that was stopped with it has closed.
+        """Wait, for a bounded time, until every source that stopped with this reader has closed.
 
-        A source that others share goes on, and isn't waited for.
+        A source that other readers share goes on, and isn't waited for.
         """
         self._left = True
         self.backpressure.update()
         closing = {task for task, pump in self._pumps.items() if pump.stopped}
-        for task in self._pumps.keys() - closing:  # which may go on for long, and needn't remember us
+        for task in self._pumps.keys() - closing:  # these may run for long, and must not keep us alive
             task.remove_done_callback(self._ended)
         if closing:
             _, late = await asyncio.wait(closing, timeout=CLOSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Reading a pipeline to its end, without knowing Rx."""
+"""Functions that read a pipeline without knowledge of Rx."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ async def for_each(
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
 
-    `fn` may be a coroutine function; the next value waits for it. Cancelling this coroutine, or an exception
-    of `fn`, closes the source first.
+    `fn` may be a coroutine function; the next value waits until it has returned. When this coroutine is cancelled,
+    or `fn` raises, the source is closed first.
 
     Args:
         source: Any Observable.
-        fn: What to do with a value.
-        overflow: What happens to values that come while `fn` is busy; by default all of them wait, and then the
-            source. For snapshots that are drawn, `latest`: the picture doesn't fall behind. See `to_async_iterable`.
-        maxsize: Values that may be queued, for `block`, `error` and `join`.
+        fn: Called with each value.
+        overflow: The policy for values that arrive while `fn` is busy; by default they are queued, and a full queue
+            makes the source wait. For snapshots to be drawn use `latest`: the picture doesn't fall behind. See
+            `to_async_iterable`.
+        maxsize: How many values may be queued, for `block`, `error` and `join`.
 
     Raises:
-        Exception: What ended the stream (with `.snapshot`, if it came through `scan_deltas`), after the
-            values before it; or what `fn` raised.
-        InvalidValueError: As of `to_async_iterable`.
+        Exception: The stream's error (with `.snapshot` behind `scan_deltas`), after the values before it; or the
+            exception of `fn`.
+        InvalidValueError: As `to_async_iterable`.
 
     Example:
         >>> import asyncio
@@ -62,19 +63,19 @@ async def for_each(
 async def iterate(
     source: Observable[T], *, overflow: Overflow = "block", maxsize: int = 1024
 ) -> AsyncIterator[T]:
-    """The source's values as an async generator, for those who take nothing else (a streaming response).
+    """The source's values as an async generator, for callers that need one, such as a streaming response.
 
-    Closing the generator closes the source. Where you can, use `to_async_iterable`: its `async with` closes
-    at a known moment, an abandoned generator at an unknown one.
+    Closing the generator closes the source. Prefer `to_async_iterable`: its `async with` closes at a known moment,
+    an abandoned generator at an unknown one.
 
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets; see `to_async_iterable`.
-        maxsize: Values that may be queued, for `block`, `error` and `join`.
+        overflow: The policy for a slow reader; see `to_async_iterable`.
+        maxsize: How many values may be queued, for `block`, `error` and `join`.
 
     Raises:
-        Exception: What ended the stream, after the values before it.
-        InvalidValueError: With the first value, as of `to_async_iterable`.
+        Exception: The stream's error, after the values before it.
+        InvalidValueError: With the first value, as `to_async_iterable`.
 
     Example:
         >>> import asyncio
@@ -91,11 +92,11 @@ async def iterate(
 
 
 async def first_value(source: Observable[T]) -> T:
-    """The first value; the source is closed before it is returned.
+    """Return the first value, after closing the source.
 
     Raises:
-        EmptyStreamError: The source completed without one.
-        Exception: What ended the stream before one came.
+        EmptyStreamError: The source completed without a value.
+        Exception: The stream's error, if it came before a value.
 
     Example:
         >>> import asyncio
@@ -111,11 +112,11 @@ async def first_value(source: Observable[T]) -> T:
 
 
 async def last_value(source: Observable[T]) -> T:
-    """The last value, when the source has completed.
+    """Return the last value, when the source has completed.
 
     Raises:
-        EmptyStreamError: The source completed without one.
-        Exception: What ended the stream.
+        EmptyStreamError: The source completed without a value.
+        Exception: The stream's error.
 
     Example:
         >>> import asyncio

@@ -27,8 +27,8 @@ __all__ = ["Inbox", "Overflow", "Reading", "check_overflow", "to_async_iterable"
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
-_YIELD_EVERY = 64  # values after which a reader that never has to wait lets the loop's timers run
-_MAX_LAG = {"block": 65_536, "join": 8_192}  # values beyond maxsize; see `Inbox._check_lag`
+_YIELD_EVERY = 64  # values after which a reader that never waits lets the loop's timers run
+_MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
 
 
 def to_async_iterable(
@@ -36,31 +36,31 @@ def to_async_iterable(
 ) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
 
-    Entering the block subscribes. Leaving it, however, disposes the subscription, which cancels the
-    provider's request, and waits until the source has closed, for five seconds at most. Values come before
-    the end: the iteration stops when the source has completed and raises the source's own error, each after
-    what was waiting.
+    Entering the block subscribes. Leaving it, in any way, disposes the subscription, which cancels the
+    provider's request, and waits until the source has closed, for five seconds at most. All queued values come
+    before the end: then the iteration stops, if the source has completed, or raises the source's error.
 
-    Nothing is lost unless you ask for that. What is raised on the way (by an operator of your own, also behind a timer,
-    a tool or in a block's pipeline) is raised here, and ends the reading.
+    No value is lost unless you choose a policy that drops values. An exception in the pipeline (of an operator of your
+    own, also behind a timer, a tool or in a block's pipeline) is raised here, and ends the reading.
 
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets. `block`: all; while `maxsize` values are queued, a source that can wait
-            does, which is any `from_async_iterable` or `from_iterable` that this reading has started (any other is
-            queued). `buffer`: all, in a queue without a bound. `latest`: the newest value, for snapshots and for
-            whatever else a newer value replaces; events are refused. `error`: all, or `BufferOverflowError` when
-            more than `maxsize` are queued. `join`: for events; those that wait are joined where they are more of the
-            same (pieces of a block, usage, news of a tool), so that a few are queued however far the reader is
-            behind; otherwise like `block`.
-        maxsize: Values that may be queued, for `block`, `error` and `join`. A source that is shared
-            (`share_events`, `share_latest`) waits only while none of its readers has room; as long as another takes its
-            values, more are queued for this one, and when those are 65,536 (`block`) or 8,192 (`join`), it is ended
-            with `BufferOverflowError`.
+        overflow: The policy for a slow reader.
+            `block`: all values; while `maxsize` values are queued, the source waits. This holds for each
+            `from_async_iterable` and `from_iterable` that this reading has started; values of other sources are queued.
+            `buffer`: all values, in a queue without a bound.
+            `latest`: the newest value, for snapshots and other values that a newer one replaces; events are refused.
+            `error`: all values, or `BufferOverflowError` when more than `maxsize` are queued.
+            `join`: for events; like `block`, but queued events are joined (pieces of a block, usage, updates of a
+            tool), so that the queue stays short however far the reader is behind.
+        maxsize: How many values may be queued, for `block`, `error` and `join`. A shared source (`share_events`,
+            `share_latest`) waits only while none of its readers has room. While another reader takes its values, more
+            are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, the reading ends with
+            `BufferOverflowError`.
 
     Raises:
-        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. While reading, for an event where
-            `latest`, or what is no event where `join` was asked for.
+        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. While reading, for an event with
+            `latest`, and for any other value with `join`.
 
     Example:
         >>> import asyncio
@@ -84,7 +84,7 @@ def check_overflow(overflow: object, maxsize: object) -> None:
 
 
 class Reading(Generic[T]):
-    """One reading of an Observable: an async context manager that gives an async iterator."""
+    """One reading of an Observable: an async context manager whose value is an async iterator."""
 
     def __init__(self, source: Observable[T], overflow: Overflow, maxsize: int) -> None:
         self._source = source
@@ -96,7 +96,7 @@ class Reading(Generic[T]):
         return self.open()
 
     def open(self) -> Inbox[T]:
-        """Subscribe. The loop must be running."""
+        """Subscribe on the running loop."""
         if self._inbox is not None:
             raise InvalidValueError(
                 "a reading is entered once; make another with to_async_iterable()", field="source"
@@ -120,17 +120,17 @@ class Reading(Generic[T]):
 
 
 class Inbox(Generic[T]):
-    """What has come and wasn't read yet. Written to by the source, on any thread; read on the loop."""
+    """The queue of one reading. The source writes to it, on any thread; the loop reads it."""
 
     def __init__(self, overflow: Overflow, maxsize: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._overflow = overflow
         self._maxsize = maxsize
-        self._full = maxsize if overflow in ("block", "join") else inf  # when the source should wait
+        self._full = maxsize if overflow in ("block", "join") else inf  # the source waits at this length
         self._values: deque[T] | Backlog[T] = (
             Backlog() if overflow == "join" else deque(maxlen=1 if overflow == "latest" else None)
         )
-        self._refuse = _REFUSALS.get(overflow)  # what is, with a value
+        self._refuse = _REFUSALS.get(overflow)
         self._ended = False
         self._error: Exception | None = None
         self._changed = asyncio.Event()
@@ -149,16 +149,16 @@ class Inbox(Generic[T]):
         return self.take()
 
     async def wait_for_value(self) -> None:
-        """Wait until there is a value, or raise the end."""
+        """Wait until a value is queued. At the end of the stream raise `StopAsyncIteration` or the error."""
         while not self._values:
             if self._ended:
                 self._raise()
             self._changed.clear()
-            if not self._values and not self._ended:  # another thread may have been quicker
+            if not self._values and not self._ended:  # another thread may have set it before `clear`
                 await self._changed.wait()
 
     def take(self) -> T:
-        """A value that waits, on any thread; `IndexError` if there is none."""
+        """Take the next queued value, on any thread; `IndexError` if the queue is empty."""
         value = self._values.popleft()
         if not self.session.backpressure.is_ready():
             self.session.backpressure.update()
@@ -168,12 +168,12 @@ class Inbox(Generic[T]):
         error, self._error = self._error, None
         if error is None:
             raise StopAsyncIteration
-        if isinstance(error, (StopIteration, StopAsyncIteration)):  # which would look like completion
+        if isinstance(error, (StopIteration, StopAsyncIteration)):  # these would look like completion
             error = StreamInterrupted.by(error)
         try:
             raise error
         finally:
-            del error  # or it would keep this frame, and that it
+            del error  # breaks the cycle of the error's traceback and this frame
 
     async def leave(self) -> None:
         self.subscription.dispose()
@@ -200,14 +200,14 @@ class Inbox(Generic[T]):
         return len(self._values) < self._full
 
     def _check_lag(self) -> None:
-        """A shared source has gone on without room here. Its others don't wait for ever, nor does the queue grow so."""
+        """Fail if a shared source, which went on for other readers, has queued too much: the queue is bounded."""
         if len(self._values) >= self._maxsize + _MAX_LAG[self._overflow]:
             newest = self._values[-1] if isinstance(self._values, deque) else None
             behind = f"{len(self._values):,} values behind the others who read this source"
             self._fail(_overflow(behind, newest))
 
     def _fail(self, error: Exception) -> bool:
-        """End the reading with what went wrong in it, and the source with the reading. Whether it was the end."""
+        """End the reading with an error, and dispose the source. Return whether the reading was still open."""
         first = self._end(error)
         self.subscription.dispose()
         return first

@@ -33,27 +33,27 @@ def to_iterable(
 ) -> BlockingReading[T]:
     """The source's values for a plain `for`, inside `with`: for programs without asyncio.
 
-    Entering the block subscribes, on an asyncio loop that runs on a thread of its own, in a copy of the caller's
-    context; so asynchronous sources, tools and timers work. Leaving it, however, disposes the subscription, which
-    cancels the provider's request, and waits until the source has closed, for five seconds at most, and as long
-    for the thread. Values come before the end: the iteration stops when the source has completed and raises the
-    source's own error, each after what was waiting.
+    Entering the block subscribes, in a copy of the caller's context, on an asyncio loop that runs on its own thread;
+    so asynchronous sources, tools and timers work. Leaving it, in any way, disposes the subscription, which cancels
+    the provider's request. It waits until the source has closed and the thread has ended, for five seconds each at
+    most. All queued values come before the end: then the iteration stops, if the source has completed, or raises
+    the source's error.
 
-    An asynchronous client keeps its connections to the loop on which it made them. Make it inside the source's
-    function, or use the provider's sync client and `from_iterable`; or give all readings one `loop`, as for a
+    The connections of an asynchronous client belong to the loop that made them. Make the client inside the source's
+    function, or use the provider's sync client and `from_iterable`. Or pass one `loop` to all readings, as for a
     shared source that goes on when its first reader has left.
 
     Args:
         source: Any Observable.
-        overflow: What a slow reader gets: all, with a source that waits where it can (`block`); all (`buffer`); the
-            `latest` snapshot; all, joined (`join`, for events); or an `error`. See `to_async_iterable`.
-        maxsize: Values that may be queued, for `block`, `error` and `join`.
-        loop: A loop that is running on another thread, in place of one of its own.
+        overflow: The policy for a slow reader: all values, and the source waits if it can (`block`); all values
+            (`buffer`); the `latest` snapshot; all events, joined (`join`); or an `error`. See `to_async_iterable`.
+        maxsize: How many values may be queued, for `block`, `error` and `join`.
+        loop: A loop that is running on another thread, to be used instead of a new one.
 
     Raises:
-        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. On entering, where an
-            asyncio loop is running, which this would block: `to_async_iterable` is for that; and where `loop`
-            is not running. While reading, as there.
+        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. On entering, if `loop` is not
+            running, and if this thread runs an asyncio loop, which would be blocked (use `to_async_iterable`). While
+            reading, as `to_async_iterable`.
 
     Example:
         >>> import rxdelta as rd
@@ -71,7 +71,7 @@ def to_iterable(
 
 
 class BlockingReading(Generic[T]):
-    """One reading of an Observable: a context manager that gives an iterator."""
+    """One reading of an Observable: a context manager whose value is an iterator."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class BlockingReading(Generic[T]):
             loop = self._thread.loop
         opened: Future[Inbox[T]] = Future()
         try:
-            loop.call_soon_threadsafe(_open, self._reading, opened)  # which copies our context
+            loop.call_soon_threadsafe(_open, self._reading, opened)  # in a copy of our context
             self._items = _Items(opened.result(), loop)
         except BaseException:
             if self._thread is not None:
@@ -131,7 +131,7 @@ def _open(reading: Reading[T], opened: Future[Inbox[T]]) -> None:
 
 
 class _Items(Generic[T]):
-    """What has come, taken from another thread than the loop's."""
+    """The queued values, taken on another thread than the loop's."""
 
     def __init__(self, inbox: Inbox[T], loop: asyncio.AbstractEventLoop) -> None:
         self._inbox = inbox
@@ -150,17 +150,17 @@ class _Items(Generic[T]):
             self._wait()
 
     def _wait(self) -> None:
-        """On the loop nothing is taken: who is interrupted here loses nothing."""
+        """Wait for a value without taking it, so that an interrupt of this thread loses none."""
         waiting = self._start(self._inbox.wait_for_value())
         try:
             waiting.result()
         except StopAsyncIteration:
             raise StopIteration from None
         except BaseException:
-            waiting.cancel()  # where it is this thread that was interrupted
+            waiting.cancel()  # needed if this thread was interrupted
             raise
         finally:
-            del waiting  # which holds the error, which holds this frame
+            del waiting  # breaks the cycle: it holds the error, whose traceback holds this frame
 
     def leave(self) -> None:
         self._left = True
@@ -176,7 +176,7 @@ class _Items(Generic[T]):
 
 
 class _LoopThread:
-    """A loop on a thread of its own."""
+    """A loop on its own thread."""
 
     def __init__(self) -> None:
         started: Future[asyncio.AbstractEventLoop] = Future()
@@ -194,7 +194,7 @@ class _LoopThread:
         await self._ended.wait()
 
     def end(self) -> None:
-        """The loop cancels what is left on it. A thread that hangs is left to itself; it holds up no exit."""
+        """End the loop, which cancels its remaining tasks. A thread that hangs doesn't delay the program's exit."""
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(CLOSE_SECONDS)
