@@ -1,1 +1,1 @@
-"""How often: fewer values for a screen, fewer events for a wire, an even pace for a reader."""
+"""Pacing: fewer values for a screen, fewer events for a wire, an even pace for people who read along."""

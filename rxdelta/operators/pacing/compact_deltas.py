@@ -1,4 +1,4 @@
-"""Fewer, larger deltas: neighbours that belong together are joined."""
+"""Fewer, larger deltas: neighbours of one block are joined."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ __all__ = ["compact_deltas"]
 def compact_deltas(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, with the deltas of each `seconds` joined where they are neighbours of one block.
+    """The same events, with neighbouring deltas of one block joined if they come within `seconds`.
 
     ::
 
         in   -abc----d|
         out  -a---X---(d|)   compact_deltas(4), where X is bc
 
-    The first delta is emitted at once and opens a window; those that come within it are held until it closes, which
-    opens the next one. Two of them become one if they are of the same kind, block and choice and nothing stands
-    between them. Text, reasoning, argument text and base64 data are joined; what folds to the same reply does so
-    after each window. The order of events never changes: an event of another kind (a block's start or finish, a
-    tool's update, usage, …) is not held, and what was held is emitted right before it. So is it before the
-    source's completion, or its error.
+    The first delta is emitted at once and opens a window. Deltas within the window are held until it closes, which
+    opens the next one. Two held deltas become one if they have the same kind, block and choice and are neighbours.
+    Text, reasoning, argument text and base64 data are joined; after each window the events fold to the same reply
+    as the source's. The order of events never changes: an event of another kind (a block's start or finish, a tool's
+    update, usage, …) is not held, and held deltas are emitted right before it. They are also emitted before the
+    source's completion or error.
 
-    For events on their way to another place: a browser, a store, a slow reader. While the observer is busy on another
-    thread, neighbours go on being joined.
+    Use it for events on their way to a browser, a store or a slow reader. While the observer is busy on another
+    thread, neighbours are joined as well.
 
     Args:
-        seconds: The longest that a delta is held.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        seconds: The longest time that a delta is held.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `seconds` isn't a positive number.
 
-    Errors: The source's own. `InvalidValueError` for what is no event.
+    Errors: The source's own. `InvalidValueError` for a value that is no event.
 
     Example:
         >>> import reactivex as rx
@@ -80,8 +80,8 @@ class _Compaction(Paced[Event]):
         self._interval = interval
         self._time = time
         self._queue: deque[Joined | Event] = deque()
-        self._due_count = 0  # how many of them needn't wait any longer
-        self._window_open = False  # a window
+        self._due_count = 0  # how many of the queue may be emitted now
+        self._window_open = False
 
     def on_next(self, event: Event) -> None:
         with self._lock:
@@ -103,7 +103,7 @@ class _Compaction(Paced[Event]):
             self._end = partial(self._observer.on_error, wrong)
 
     def _hold(self, delta: Event, piece: str) -> bool:
-        """Whether it has to wait."""
+        """Queue a delta, and return whether it has to wait for the window's end."""
         last = self._queue[-1] if self._queue else None
         if isinstance(last, Joined) and last.takes(delta):
             last.pieces.append(piece)

@@ -1,4 +1,4 @@
-"""A busy observer gets the newest, and nothing is queued for it."""
+"""A busy observer gets the newest value next, and no queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
-    """Each value at once while the observer is idle; while it is busy only the newest waits.
+    """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
 
     ::
 
@@ -27,24 +27,24 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
         output  -a--bcd--e|   conflate()
 
     For values of which a later one contains the earlier, such as snapshots. An observer is busy while it is inside
-    `on_next`: on another thread, or further up the stack, when what it does makes the source emit. Whoever emits
-    meanwhile leaves its value and goes on; when the observer returns, it gets the newest of what was left. There is
-    never more than one value waiting, and the last one comes before the source's completion or error.
+    `on_next`: on another thread, or further up the stack if the observer makes the source emit. A source that emits
+    meanwhile leaves its value and goes on. When the observer returns, it gets the newest of these values. At most one
+    value waits, and the last one is emitted before the source's completion or error.
 
-    An observer is called by the thread that found it idle. So a source that emits on one thread alone waits for it,
-    as everywhere in Rx, and there is nothing to conflate, unless `scheduler` gives the observer a thread of its own.
-    The doors to asyncio (`for_each`, `to_async_iterable`, …) are never busy, because they take values in and let
-    their readers have them later: there `overflow="latest"` does what `conflate()` does here.
+    The observer is called on the thread that found it idle. A source that emits on one thread only therefore waits
+    for it, as everywhere in Rx, and nothing is conflated, unless `scheduler` gives the observer its own thread.
+    `for_each`, `to_async_iterable` and their kin are never busy, because they queue values for their readers: use
+    their `overflow="latest"` instead of `conflate()`.
 
     An observer that raises on the scheduler ends the subscription. Its exception is raised by the `for_each` or
-    `async for` that reads the pipeline, and goes on to whoever runs the scheduler where none does.
+    `async for` that reads the pipeline; without such a reader it is raised in the scheduler.
 
     Args:
         scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
             `AsyncIOThreadSafeScheduler(loop)`. By default where the source emits; the subscriber's is not used.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
-    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
+    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
 
     Example:
         >>> import rxdelta as rd
@@ -80,7 +80,7 @@ class _Conflation(PacedLatest[T]):
     def __init__(self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None) -> None:
         super().__init__(observer)
         self._scheduler = scheduler
-        self._scheduled = False  # to emit at that place
+        self._scheduled = False  # an emission
 
     def _emit(self) -> None:
         if self._scheduler is None:

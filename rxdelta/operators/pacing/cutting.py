@@ -1,8 +1,8 @@
-"""Cutting text into pieces so that the cuts depend on the text alone, not on how it arrived.
+"""Cuts text into pieces. The cuts depend on the text alone, not on the deltas in which it arrived.
 
-A rule looks at the text from the last cut on, as if it came one character at a time, and says where the next cut is as
-soon as that is certain. A cut is then moved to the next border between graphemes. Every rule has a longest piece, so
-that the work for a character is bounded whatever the text is.
+A rule reads the text since the last cut as if it came one character at a time. It returns the next cut as soon as
+that is certain. The cut is then moved to the next border between graphemes. Every rule has a longest piece, so that
+the work for a character is bounded for any text.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ __all__ = ["Chunking", "Cutter", "Rule", "rule_of"]
 
 Chunking: TypeAlias = Literal["word", "line", "char"] | re.Pattern[str] | Callable[[str], str | None]
 Rule: TypeAlias = Callable[[str, int], int]
-"""Where in this text the next cut is; 0 where it isn't certain yet. It has seen so many characters of it before."""
+"""Returns the position of the next cut in this text, or 0 if it isn't certain yet. The rule has already read the given
+number of characters."""
 
 _LOG = logging.getLogger("rxdelta")
 
-_LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; of a pattern or function as of a word
-_LONGEST_RISKY = 20  # for a pattern that may take time exponential in this
+_LONGEST = {"word": 256, "line": 4096, "char": 1}  # in code points; "word" also for patterns and functions
+_LONGEST_RISKY = 20  # for a pattern whose time may be exponential in this length
 
 _SLOW = 0.02  # seconds of this thread's time for one search
-_MAX_SLOW = 3  # such searches, after which a pattern isn't used any more
+_MAX_SLOW = 3  # slow searches before a pattern is given up
 
-_SPACELESS = (  # written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
+_SPACELESS = (  # scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 )
@@ -39,7 +40,7 @@ _WORD = re.compile(rf"\s*(?:[{_SPACELESS}][{_TRAILING}]*|[^\s{_SPACELESS}]+)\s*"
 
 
 def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:
-    """What makes a rule for one subscription, and the longest piece. `InvalidValueError` for what is none."""
+    """Return a factory for a subscription's rule, and the longest piece. `InvalidValueError` for an unknown rule."""
     if isinstance(chunking, re.Pattern):
         if not isinstance(chunking.pattern, str):
             raise InvalidValueError.of([("chunking", chunking, "must be a pattern for text, not for bytes")])
@@ -56,7 +57,7 @@ def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:
 
 
 class Cutter:
-    """Text that comes at one end in any lengths and leaves at the other in pieces."""
+    """Takes text in any lengths, and gives it out in pieces."""
 
     __slots__ = ("_cut", "_edge", "_longest", "_new", "_rule", "_seen", "_start", "_text")
 
@@ -66,15 +67,15 @@ class Cutter:
         self._text = ""
         self._new: list[str] = []
         self._start = 0  # of the next piece
-        self._edge = 0  # the last border between graphemes that is known
-        self._seen = 0  # characters from the start, by the rule
-        self._cut = 0  # where the rule says; 0 if it hasn't yet
+        self._edge = 0  # the last known border between graphemes
+        self._seen = 0  # how many characters from the start the rule has read
+        self._cut = 0  # the rule's next cut; 0 if it isn't certain yet
 
     def feed(self, text: str) -> None:
         self._new.append(text)
 
     def piece(self, *, final: bool) -> str:
-        """The next piece; empty where more text must come first, unless this is final."""
+        """Take the next piece; empty if it isn't certain yet, which can't be if the text is `final`."""
         text, start = self._text, self._start
         if not self._cut:
             window = text[start : start + self._longest]
@@ -92,7 +93,7 @@ class Cutter:
         return self._take(end)
 
     def rest(self) -> str:
-        """All there is, whole piece or not, but for the beginning of a grapheme that makes no sense alone."""
+        """Take all joined text, whole piece or not, except an incomplete grapheme at its end."""
         text = self._text
         end = self._border(len(text))
         if end < 0:
@@ -103,7 +104,10 @@ class Cutter:
         return self._take(len(self._text))
 
     def join(self) -> None:
-        """Let what has been fed be cut. These two may not be called at once, while the others do without `feed`."""
+        """Append the fed text to the text to be cut.
+
+        `feed` and `join` need one lock. The other methods may run during `feed`, on another thread.
+        """
         if self._new:
             start = self._start
             self._text = self._text[start:] + "".join(self._new)
@@ -114,7 +118,7 @@ class Cutter:
 
     @property
     def has_some(self) -> bool:
-        """Whether there is text that was joined and hasn't been taken."""
+        """Whether joined text is left."""
         return self._start < len(self._text)
 
     @property
@@ -122,7 +126,7 @@ class Cutter:
         return not self._new and not self.has_some
 
     def _border(self, cut: int) -> int:
-        """The first border between graphemes from there on; -1 where it isn't certain yet."""
+        """The first border between graphemes at or after `cut`; -1 if it isn't certain yet."""
         text, edge = self._text, self._edge
         if cut > edge and "\r" != text[cut - 1] < "\u0300":
             follows = text[cut : cut + 1]
@@ -149,13 +153,13 @@ def _by_line(window: str, seen: int) -> int:
 
 
 def _by_word(window: str, seen: int) -> int:  # noqa: ARG001
-    """With the white space behind it, and before the first. What has none between its words is cut at each letter."""
+    """A word with the white space after it (and before the first). Scripts without spaces are cut at each letter."""
     word = _WORD.match(window)
     return word.end() if word is not None and word.end() < len(window) else 0
 
 
 class _ByPattern:
-    """A match counts as soon as one more character has come that doesn't make it longer."""
+    """A match is certain as soon as another character has come that doesn't extend it."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
@@ -182,7 +186,7 @@ class _ByPattern:
 
 
 class _ByFunction:
-    """The function's first answer counts, when it is asked for each beginning of the text in turn."""
+    """The function is called with each beginning of the text in turn; its first answer counts."""
 
     def __init__(self, function: Callable[[str], str | None]) -> None:
         self._function = function
@@ -200,7 +204,7 @@ class _ByFunction:
 
 
 def _refuse_empty(pattern: re.Pattern[str]) -> None:
-    """Where a pattern matches nothing at all there is nothing to cut off."""
+    """Raise `InvalidValueError` for a pattern that matches the empty text, which is no piece."""
     for text in ("", "a", " ", "a b. c\n"):
         match = pattern.search(text)
         if match is not None and match.start() == match.end():
@@ -211,8 +215,8 @@ _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?|\{(\d*)(,?)(\d*)\}|.",
 
 
 def _is_risky(pattern: re.Pattern[str]) -> bool:
-    """Whether it repeats what is itself repeated, optional or a choice, as `(a+)+` does."""
-    open_groups, varies, closed = [False], False, False  # `varies`: of the group that was closed last
+    """Whether the pattern repeats a group that contains a repetition, an option or a choice, such as `(a+)+`."""
+    open_groups, varies, closed = [False], False, False  # `varies`: of the group that closed last
     for token in _TOKEN.finditer(pattern.pattern):
         text = token[0]
         repeats = text in "*+" or (text[0] == "{" and len(text) > 1 and _is_many(token))

@@ -1,4 +1,4 @@
-"""Wait until a stream rests, but not for ever."""
+"""The newest value of a stream once it rests, or after a longest wait."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
 def debounce_latest(
     seconds: float, max_wait: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The newest value once none has come for `seconds`, and after `max_wait` at the latest.
+    """Emit the newest value when the source has been silent for `seconds`, and after `max_wait` at the latest.
 
     ::
 
         source  -ab------cdefghijk----|
         output  ----b---------h----k--|   debounce_latest(2, 5)
 
-    For values of which a later one contains the earlier, such as snapshots, and for what is too dear to be done
-    while they still change, such as storing. No value waits longer than `max_wait` until it, or a newer one, is
-    emitted. One that still waits is emitted before the source's completion, or its error, is passed on.
+    For values of which a later one contains the earlier, such as snapshots, and for work that is too expensive to be
+    done for each of them, such as storing. After `max_wait` at most, a value or a newer one is emitted. A held value
+    is emitted before the source's completion or error is passed on.
 
-    Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
-    caller waits for another's observer. An observer that raises in a timer ends the subscription; its exception
-    is raised by the `for_each` or `async for` that reads the pipeline, and goes on to whoever runs the timer where
-    none does.
+    Source and timer may be on different threads, and a source on several: emissions are serialised, and no
+    caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
+    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it is raised
+    in the timer.
 
     Args:
-        seconds: How long the source must rest.
-        max_wait: The longest that any value waits, also if the source never rests. By default five times `seconds`.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        seconds: How long the source must be silent.
+        max_wait: The longest time that any value waits, also if the source never rests. By default five times `seconds`.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if either isn't a positive number.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
-    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
+    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
 
     Example:
         >>> import reactivex as rx
@@ -71,7 +71,7 @@ def debounce_latest(
 
 
 class _Debounce(PacedLatest[T]):
-    """One subscription's state. A timer isn't moved with each value: it looks, and waits for the rest of its time."""
+    """One subscription's state. Values don't move the timer: when it fires too early, it waits for the remaining time."""
 
     _operator = "debounce_latest"
 

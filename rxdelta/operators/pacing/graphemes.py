@@ -1,9 +1,9 @@
-"""Where one character, as a reader sees it, ends and the next begins (grapheme clusters, UAX #29).
+"""The borders between characters as a reader sees them (grapheme clusters, UAX #29).
 
-The rules are those of extended grapheme clusters, made coarser where that needs no table: nothing is parted after a
+The rules are those of extended grapheme clusters, made coarser where that saves a table: text is never cut after a
 zero-width joiner, a spacing mark always stays with its letter, and a letter joins a virama before it. So a cluster of
-the standard is never cut, while two may be taken as one. What kind a character is comes from Python's `unicodedata`;
-only what that doesn't tell stands here.
+the standard is never cut, but two clusters may be taken as one. The kinds of characters come from Python's
+`unicodedata`; this file adds only the missing ones.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from unicodedata import category, combining
 __all__ = ["LONGEST_GRAPHEME", "grapheme_end", "is_unfinished"]
 
 LONGEST_GRAPHEME = 128
-"""Code points after which a cluster is cut, so that endless combining marks are no endless cluster.
+"""A cluster is cut after this many code points, so that endless combining marks are no endless cluster.
 
-Text in Unicode's stream-safe format has at most 31 that combine, and the longest emoji sequences about ten.
+Text in Unicode's stream-safe format has at most 31 combining characters, and the longest emoji sequences about ten.
 """
 
 _OTHER, _LETTER, _CONTROL, _CR, _LF = range(5)
@@ -59,7 +59,7 @@ _HANGUL = (
 
 
 def grapheme_end(text: str, start: int) -> int:
-    """Where the cluster that begins at `start` ends; -1 where what follows the text may still belong to it.
+    """Return the end of the cluster that begins at `start`; -1 if later text may still belong to it.
 
     Example:
         >>> grapheme_end("e\\u0301a", 0), grapheme_end("e\\u0301", 0)
@@ -92,7 +92,7 @@ def grapheme_end(text: str, start: int) -> int:
 
 
 def is_unfinished(cluster: str) -> bool:
-    """Whether a cluster makes no sense without what follows: half a flag or pair, a joiner with nothing to join.
+    """Whether a cluster is incomplete without the following text: half a flag or pair, a joiner at the end.
 
     Example:
         >>> is_unfinished("\\U0001f468\\u200d"), is_unfinished("\\U0001f468")
@@ -105,7 +105,7 @@ def is_unfinished(cluster: str) -> bool:
 
 
 def _stands_alone(character: str) -> bool:
-    """Most text: whatever two of these stand side by side, only CR and LF are one."""
+    """Most text: two neighbours of this kind are always two clusters, except CR LF."""
     return character < "\u0300" or "\u4e00" <= character <= "\u9fff"
 
 

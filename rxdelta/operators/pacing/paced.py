@@ -1,4 +1,4 @@
-"""What the pacing operators share: a timer, an end that comes last, and one thread that emits at a time."""
+"""The base of the pacing operators: a timer, an end after the held values, and one emitting thread at a time."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ T = TypeVar("T")
 
 
 class Paced(Generic[T]):
-    """One subscription's state. Under the lock nobody's code is called but the scheduler's.
+    """One subscription's state. Under the lock no foreign code runs except the scheduler's.
 
-    What goes out is serialised, whatever threads the source and the timer are on, and no caller waits for another's
-    observer: who finds it busy leaves what there is to emit, and the one that emits will see it.
+    Emissions are serialised for any threads of the source and the timer, and no caller waits for another caller's
+    observer. If another thread is emitting, a caller leaves its value in the state and returns; the emitting thread
+    finds it there.
     """
 
     _subscription: abc.DisposableBase
@@ -39,7 +40,7 @@ class Paced(Generic[T]):
     def __init__(self, observer: abc.ObserverBase[T]) -> None:
         self._observer = observer
         self._lock = RLock()
-        self._end: Callable[[], None] | None = None  # comes after what is held
+        self._end: Callable[[], None] | None = None  # emitted after the held values
         self._emitting = False
         self._stopped = False
         self._timer = SerialDisposable()
@@ -54,7 +55,7 @@ class Paced(Generic[T]):
             upstream.disposable = source.subscribe(
                 self.on_next, self.on_error, self.on_completed, scheduler=inherited
             )
-        except BaseException:  # the observer's, from a synchronous source: nobody gets anything to dispose
+        except BaseException:  # from a synchronous source: nobody gets the disposable
             self._subscription.dispose()
             raise
         return self._subscription
@@ -79,7 +80,7 @@ class Paced(Generic[T]):
             self._clear()
 
     def _clear(self) -> None:
-        """Forget what is held: the subscription was disposed."""
+        """Drop the held values: the subscription was disposed."""
 
     def _take_due(self) -> tuple[T] | tuple[()]:
         """Take the next value that is due, if there is one. Called under the lock."""
@@ -98,10 +99,10 @@ class Paced(Generic[T]):
             self._emit()
 
     def _on_timer(self) -> None:
-        """What the passing of time makes due, under the lock."""
+        """Mark the values that the timer has made due. Called under the lock."""
 
     def _emit(self) -> None:
-        """Emit what is due. One thread does it at a time, and finds what others have left meanwhile."""
+        """Emit all due values, including those that other threads leave meanwhile. One thread emits at a time."""
         with self._lock:
             if self._emitting:
                 return
@@ -114,7 +115,7 @@ class Paced(Generic[T]):
             raise
 
     def _next_call(self) -> Callable[[], None] | None:
-        """The next thing to do; where there is none, whoever comes next may look."""
+        """Return the next notification; if there is none, let the next caller emit."""
         with self._lock:
             if not self._stopped:
                 due = self._take_due()
@@ -127,12 +128,12 @@ class Paced(Generic[T]):
             return None
 
     def _is_empty(self) -> bool:
-        """Whether nothing stands before the end any more."""
+        """Whether all values before the end have been emitted."""
         return True
 
 
 class PacedLatest(Paced[T]):
-    """One that holds the newest value and lets go of the older."""
+    """A pacing operator that holds the newest value and drops the older."""
 
     _operator: str  # for messages
 
@@ -152,7 +153,7 @@ class PacedLatest(Paced[T]):
         self._emit()
 
     def _hold(self, value: T) -> bool:
-        """Hold it, under the lock. Whether it may be due at once."""
+        """Hold the value, and return whether it may be due at once. Called under the lock."""
         self._held = (value,)
         return True
 
@@ -165,7 +166,7 @@ class PacedLatest(Paced[T]):
 
 
 def not_an_event(value: object) -> InvalidValueError | None:
-    """What is wrong with a value where events are paced."""
+    """Return the error for a value that is no event, or `None` for an event."""
     if type(value) in EVENT_TYPES:
         return None
     wanted = (

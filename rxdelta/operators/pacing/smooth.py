@@ -1,4 +1,4 @@
-"""Text at an even pace, however unevenly it comes."""
+"""Text at an even pace from an uneven source."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["smooth"]
 
-_SHORTEST = 0.001  # seconds between two timers; more pieces a second than that go out several at a time
-_DEADLINES = 128  # at a time, about: each turn looks at all of them
-_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
+_SHORTEST = 0.001  # seconds between two timers; higher rates release several pieces at a time
+_DEADLINES = 128  # roughly the most at a time, because each turn examines all of them
+_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
 
 
 def smooth(
@@ -32,45 +32,45 @@ def smooth(
     *,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, with text and reasoning cut anew and given out evenly.
+    """The same events, with text and reasoning cut into pieces that are emitted evenly.
 
     ::
 
         in   -(abcd)-------|
         out  -a-b-c--------(d|)   smooth("char", rate=0.5, max_lag=20)
 
-    While there is enough text, `rate` pieces are given out in a second, the first of them at once. If that is too slow
-    for `max_lag`, more go out each time, as one delta: what came in a burst is spread evenly over the time that is
-    left. A piece waits for its end to come (a word for the white space behind it and the letter behind that), but not
-    beyond `max_lag` either. Where and when the text is cut depends on what had come by then, and not on the deltas
-    that it came in; one grapheme (an emoji with all its parts, a letter with its marks, a flag, a Hangul syllable,
-    CR LF) is never in two deltas, unless its parts come further apart than `max_lag`.
+    While there is enough text, `rate` pieces are emitted per second, the first at once. If that is too slow for
+    `max_lag`, each delta gets more pieces: a burst is spread evenly over the remaining time. A piece waits until its
+    end is certain (a word for the white space after it and the next letter), but not beyond `max_lag`. The cuts depend
+    on the text that has arrived, not on its deltas. One grapheme (an emoji with all its parts, a letter with its marks,
+    a flag, a Hangul syllable, CR LF) is never in two deltas, unless its parts arrive further apart than `max_lag`.
 
-    Events that are no text keep their place: what comes behind text waits until that has been given out, so that the
-    start of a tool call isn't shown before the end of the sentence. Nothing waits longer than `max_lag`. Put
-    `run_tools()` in front, and tools don't wait at all.
+    Other events keep their place: an event after text waits until that text has been emitted, so that the start of a
+    tool call isn't shown before the end of the sentence. No event waits longer than `max_lag`. Put `run_tools()` in
+    front, and tools don't wait at all.
 
-    When the source completes, the rest goes on at its pace, and then completion is passed on. What is pending when it
-    fails is given out at once, before the error.
+    When the source completes, pending text is emitted at its pace, then completion is passed on. When the source
+    fails, pending text is emitted at once, before the error.
 
     Args:
-        chunking: What a piece is. `word`: a word and the white space behind it; in writing without spaces, each letter.
-            `line`: a line and its end. `char`: one grapheme. A compiled pattern: the text up to the end of its next
-            match. A function: it is given the text from the last cut on, one character more each time, until it
-            returns the piece that this begins with rather than `None`. Words are cut after 256 characters, and so is
-            text that a pattern or function finds no end in; lines after 4,096; a pattern that repeats a repetition,
-            as `(a+)+` does, sees 20, and one that takes too long all the same is given up for words.
-        rate: Pieces a second, as long as nothing is behind.
-        max_lag: The longest, in seconds, that anything is held back.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        chunking: The kind of pieces.
+            `word`: a word and the white space after it; each letter in scripts without spaces. `line`: a line and its
+            end. `char`: one grapheme. A compiled pattern: the text up to the end of its next match. A function: it is
+            called with the text since the last cut, one more character each time, and returns `None` until it returns
+            the piece at the beginning of that text. Words are cut after 256 characters, lines after 4,096, and text
+            without an end for a pattern or function after 256. A pattern with nested repetition, such as `(a+)+`, gets
+            20 characters; a pattern that is still too slow is replaced by words.
+        rate: Pieces per second while the text is in time.
+        max_lag: The longest time, in seconds, that an event is held.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
-        InvalidValueError: At once, for a `rate` or `max_lag` that isn't a positive number, a `chunking` that is none
-            of these, or a pattern that matches the empty text.
+        InvalidValueError: At once, for a `rate` or `max_lag` that isn't a positive number, an unknown `chunking`, or a
+            pattern that matches the empty text.
 
-    Errors: The source's own. `InvalidValueError` for what is no event, and for a function's answer that isn't a piece;
-    what the function raises. All after what is pending.
+    Errors: The source's own. `InvalidValueError` for a value that is no event, and for a result of the function that
+    isn't a piece; the function's own exception. All come after the pending text.
 
     Example:
         >>> import asyncio
@@ -107,7 +107,7 @@ def smooth(
 
 
 class _TextRun:
-    """Text of one kind, block and choice with nothing in between."""
+    """Adjacent text of one kind, block and choice."""
 
     __slots__ = ("choice", "index", "kind", "text")
 
@@ -134,10 +134,10 @@ class _Turn(NamedTuple):
 
 
 class _Smoothing(Paced[Event]):
-    """One subscription's state. Text is counted in code points from the beginning: so many came, so many left.
+    """One subscription's state. `_received` and `_released` count all code points from the stream's beginning.
 
-    The source and the timer only say what is to be done. It is done by the thread that emits, because a function of
-    the user's may have to be asked; that thread alone takes text out of a run.
+    Source and timer only mark the work. The emitting thread does it outside of the lock, because cutting may call the
+    user's function; that thread alone takes text out of a run.
     """
 
     def __init__(
@@ -160,17 +160,17 @@ class _Smoothing(Paced[Event]):
         self._queue: deque[_TextRun | Event] = deque()
         self._ready: deque[Event] = deque()
         self._received = self._released = 0
-        self._deadlines: deque[tuple[float, int]] = deque()  # by when how much must have left
+        self._deadlines: deque[tuple[float, int]] = deque()  # (time, position up to which text is due then)
         # Text that comes within this time shares one deadline, the earliest, so that none is late. A quarter of a
         # turn (or of a shorter lag) is too little to be seen; the other bound keeps the number of deadlines small.
         self._deadline_step = max(min(interval, lag) / 4, lag / _DEADLINES)
         self._step_began = float("-inf")
-        self._next_turn: float | None = None  # until then nothing goes out but what must
+        self._next_turn: float | None = None  # until then only overdue text is released
         self._timer_due: float | None = None
-        self._work_pending = False  # to look what there is to give out
-        self._timer_fired = False  # by the timer
-        self._handled_until = float("-inf")  # deadlines up to then have been seen to, as far as could be
-        self._flush_all = False  # give out everything
+        self._work_pending = False  # the emitting thread must call `_release_due`
+        self._timer_fired = False
+        self._handled_until = float("-inf")  # the deadlines up to this time need no further timer
+        self._flush_all = False  # release everything
 
     def on_next(self, event: Event) -> None:
         with self._lock:
@@ -246,7 +246,7 @@ class _Smoothing(Paced[Event]):
         self._ready.clear()
 
     def _release_due(self) -> None:
-        """Make ready what should go out now. One thread at a time, and not under the lock."""
+        """Move the due text to the ready events. Called by the emitting thread, without the lock."""
         with self._lock:
             turn = self._plan()
         before = self._released
@@ -330,7 +330,7 @@ class _Smoothing(Paced[Event]):
         return pieces
 
     def _set_timer(self, now: float) -> None:
-        """One timer: for the next turn, or the next deadline if that is sooner."""
+        """Start the timer for the next turn, or for the next deadline if that is sooner."""
         times = [due for due, _ in self._deadlines if due - self._handled_until >= _ABOUT_NOW][:1]
         if self._next_turn is not None:
             times.append(self._next_turn)

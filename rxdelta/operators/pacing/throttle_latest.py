@@ -1,4 +1,4 @@
-"""Pace a fast stream for a slow reader, and never lose the last word."""
+"""A fast stream at a pace for a screen, without losing its last value."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ T = TypeVar("T")
 def throttle_latest(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """At most one value in `seconds`: the first at once, then the newest.
+    """Emit at most one value per `seconds`: the first at once, then the newest.
 
     ::
 
         source  -ab-c------d--e|
         output  -a---c-----d---(e|)   throttle_latest(4)
 
-    For values of which a later one contains the earlier, such as snapshots. None waits longer than `seconds`,
-    and a value still held back is emitted before the source's completion, or its error, is passed on.
+    For values of which a later one contains the earlier, such as snapshots. No value waits longer than `seconds`,
+    and a held value is emitted before the source's completion or error is passed on.
 
-    Source and timer may be on different threads, and a source on several: what goes out is serialised, and no
-    caller waits for another's observer. An observer that raises in a timer ends the subscription; its
-    exception is raised by the `for_each` or `async for` that reads the pipeline, and goes on to whoever runs the
-    timer (the asyncio loop's exception handler, `threading.excepthook`) where none does.
+    Source and timer may be on different threads, and a source on several: emissions are serialised, and no
+    caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
+    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it is raised
+    in the timer (and goes to the asyncio loop's exception handler or `threading.excepthook`).
 
     Args:
         seconds: The least time between two emissions.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `seconds` isn't a positive number.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next one doesn't
-    contain it: `scan_deltas()` goes in front, or `compact_deltas()` in its place.
+    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
+    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
 
     Example:
         >>> import reactivex as rx
@@ -76,7 +76,7 @@ class _Throttle(PacedLatest[T]):
         super().__init__(observer)
         self._interval = interval
         self._time = time
-        self._window_open = False  # a window: what comes meanwhile is held
+        self._window_open = False  # values are held while it is open
 
     def _hold(self, value: T) -> bool:
         self._held = (value,)
