@@ -1,1 +1,1 @@
-"""One source, many readers, also those who come late."""
+"""Sharing one source among many readers, early and late."""

@@ -1,4 +1,4 @@
-"""What `share_latest` and `share_events` share: one subscription to the source, however many read."""
+"""The base of `share_latest` and `share_events`: one subscription to the source for any number of readers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 class Replay(Protocol[T]):
-    """What a late reader is told first."""
+    """The values that are replayed to a late reader."""
 
     name: str
-    """The operator's, for messages."""
+    """The operator's name, for messages."""
 
     def take(self, value: T) -> None:
-        """Remember the value, or raise what ends the stream in its place."""
+        """Remember the value, or raise an error that ends the stream in its place."""
         ...
 
     def so_far(self) -> Sequence[T]: ...
@@ -41,7 +41,7 @@ class Replay(Protocol[T]):
 def share(
     replay: Callable[[], Replay[T]], keep: bool, restart: bool
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The operator. Its state belongs to what it was applied to, not to a subscription."""
+    """The operator. Its state belongs to the Observable that it returns, not to a subscription."""
 
     def apply(source: Observable[T]) -> Observable[T]:
         return Observable(_Shared(source, replay, keep, restart).subscribe)
@@ -50,7 +50,7 @@ def share(
 
 
 class _Shared(Generic[T]):
-    """One shared source: who reads, what they have been told, and how it ended. One lock for all of it."""
+    """One shared source and its current connection. One lock guards the readers, the replayed values and the end."""
 
     def __init__(
         self, source: Observable[T], replay: Callable[[], Replay[T]], keep: bool, restart: bool
@@ -78,7 +78,7 @@ class _Shared(Generic[T]):
 
 
 class _Reader(Generic[T]):
-    """One of those who read."""
+    """One subscriber of the shared source."""
 
     __slots__ = ("outlet", "session")
 
@@ -174,9 +174,9 @@ class _Connection(Generic[T]):
             self.notify(reader)
 
     def notify(self, reader: _Reader[T]) -> None:
-        """An observer that raises isn't told any more; the others don't notice.
+        """Deliver a reader's queue. A reader that raises is removed; the others are not affected.
 
-        What is subscribed meanwhile is the reader's own, and not of all of them.
+        The reader's session is current meanwhile, so that Observables which it subscribes belong to it alone.
         """
         token = current_session.set(reader.session)
         try:

@@ -1,4 +1,4 @@
-"""One paid request, however many watch."""
+"""One paid request for any number of readers of its events."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ __all__ = ["share_events"]
 def share_events(
     *, keep: bool = False, restart: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """One subscription to the source for all who read: who comes late is told all so far, then what comes.
+    """Share one subscription to the source: a late reader first gets the events so far, then live events.
 
-    What has come is told as the shortest list of events that leads there, `to_events(now)`: for each message of
-    a conversation, and each choice of it, with its usage, the failed attempts' usage, and the news of its tools.
-    Whatever folds the events gets the same snapshot as one who was there from the start. A `ProviderEvent` is
-    told to those who are there.
+    The events so far are replayed as the shortest list that folds to the same reply, `to_events(now)`: for each
+    message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of
+    tools. A fold gets the same snapshot as a fold of the whole stream. A `ProviderEvent` is not replayed.
 
-    The first reader subscribes the source; the last who leaves disposes it, and whoever comes after that is told
-    what had come, and a `StreamInterrupted`: a paid request is never repeated by accident.
+    The first reader subscribes the source, and the last one to leave disposes it. A later reader then gets the events
+    so far and a `StreamInterrupted`: a paid request is never repeated by accident.
 
-    Stands behind `run_tools`, or each reader would run the tools. Each reader reads at its own pace, by the door
-    through which it reads, as with `share_latest`: the source waits only while none of them has room. (`latest` is
-    for snapshots.) A reader that raises is not told any more; the others don't notice. Readers may come, go and
-    read on several threads.
+    Put it behind `run_tools`, otherwise each reader runs the tools. Each reader has its own pace and its own policy for
+    overflow, as with `share_latest`: the source waits only while no reader has room. (`latest` is for snapshots.) A
+    reader that raises is removed; the others are not affected. Readers may subscribe, leave and read on several
+    threads.
 
-    Completes with the source, also for those who come later, after all that had come.
+    Completes with the source, for late readers after the replay.
 
     Args:
         keep: Go on when the last reader leaves, until the source ends. So a reply is finished, and can be
-            stored, though nobody looks.
-        restart: Who comes after all have left subscribes the source anew. One that has ended by itself stays
-            ended.
-        limits: What the stream may make us hold for those who come late.
+            stored, without readers.
+        restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
+            itself stays ended.
+        limits: The most that is held for late readers.
 
     Errors: The source's own, replayed after the events so far. `ProviderError` for a `StreamError`;
-    `LimitExceededError`; `InvalidValueError` for what is no event. `StreamInterrupted`, see above.
+    `LimitExceededError`; `InvalidValueError` for a value that is no event. `StreamInterrupted`, see above.
 
     Example:
         >>> import rxdelta as rd
@@ -61,7 +60,7 @@ def share_events(
 
 
 class _ReplayEvents(EventsSoFar):
-    """All that has come."""
+    """The shortest list of events that folds to the same reply."""
 
     name = "share_events"
 

@@ -1,4 +1,4 @@
-"""One subscription, many who draw."""
+"""One subscription for many readers of snapshots."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ T = TypeVar("T")
 
 
 def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Observable[T]], Observable[T]]:
-    """One subscription to the source for all who read: who comes late gets the newest value, then what comes.
+    """Share one subscription to the source: a late reader first gets the newest value, then live values.
 
     For values of which a later one contains the earlier, such as snapshots. The first reader subscribes the
-    source; the last who leaves disposes it, and whoever comes after that gets the newest value and a
+    source, and the last one to leave disposes it. A later reader then gets the newest value and a
     `StreamInterrupted`: a paid request is never repeated by accident.
 
-    Each reader reads at its own pace, by the door through which it reads: `to_async_iterable(shared)` and its kin
-    queue for a slow one (`block`), or give it the `latest` value, or an `error`. The source waits only while none
-    of its readers has room, so that one which is stuck, or is read later, holds up nobody; see there for what is
-    queued at most. An observer of your own is called by the source and holds it up while it works.
+    Each reader has its own pace and its own policy: `to_async_iterable(shared)` and its kin queue values for a slow
+    reader (`block`), or give it the `latest` value, or an `error`. The source waits only while no reader has room, so
+    a stuck or late reader doesn't block the others; `to_async_iterable` says how long its queue may get. Observers of
+    your own are called by the source, which waits for them.
 
-    One that raises is not told any more, and its exception goes once to its `for_each` or `async for`, or
-    where it has none to the loop's exception handler or the log; the others don't notice. Readers may come,
-    go and read on several threads.
+    A reader that raises is removed; the others are not affected. Its exception is raised once, by its `for_each` or
+    `async for`, or goes to the loop's exception handler or the log without such a reader. Readers may subscribe,
+    leave and read on several threads.
 
-    Completes with the source, also for those who come later, after the newest value.
+    Completes with the source, for late readers after the newest value.
 
     Args:
         keep: Go on when the last reader leaves, until the source ends.
-        restart: Who comes after all have left subscribes the source anew. One that has ended by itself stays
-            ended.
+        restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
+            itself stays ended.
 
     Errors: The source's own, replayed after the newest value. `InvalidValueError` for an event, because the
-    newest doesn't contain those before it: `share_events()` keeps them. `StreamInterrupted`, see above.
+    newest event doesn't contain the earlier ones: use `share_events()`. `StreamInterrupted`, see above.
 
     Example:
         >>> import rxdelta as rd
