@@ -1,4 +1,4 @@
-"""Observable → Observable: one operator a file, named after it, in folders by what they are for."""
+"""The operators: one file each, in a folder for each family."""
 
 from rxdelta.operators.edges.decode import decode
 from rxdelta.operators.edges.parse_ndjson import parse_ndjson

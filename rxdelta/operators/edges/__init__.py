@@ -1,1 +1,1 @@
-"""Where a stream comes in and goes out: bytes → chunks → events, events → frames → bytes."""
+"""The edges of a pipeline: bytes → chunks → events at one end, events → frames → bytes at the other."""

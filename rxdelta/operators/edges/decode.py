@@ -1,4 +1,4 @@
-"""A provider's chunks as events: the way in."""
+"""A provider's chunks as events."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def decode(
     reasoning_tags: bool | str | Iterable[str] = False,
     **options: Any,
 ) -> Callable[[Observable[Any]], Observable[Event]]:
-    """The events of a provider's stream.
+    """Decode a provider's chunks into events.
 
-    The source gives chunks as the provider sent them: dicts, or the SDK's objects. Each chunk's events are
-    emitted at once; what the format finishes only when nothing more comes (`Decoder.close`) is emitted before
-    the end, whatever that is.
+    The source emits chunks as the provider sent them: dicts, or the SDK's objects. Each chunk's events are
+    emitted at once. Events that the format can finish only at the end (`Decoder.close`) are emitted before the
+    source's completion or error.
 
-    Completes with the source. An error event in the stream becomes `on_error(ProviderError)`, never both.
+    Completes with the source. An error event in the stream becomes `on_error(ProviderError)` and isn't emitted.
 
     Args:
         wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own. Every
-            subscription has a decoder of its own.
-        cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` to find
-            out. It is told once then.
-        reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
+            subscription makes its own decoder.
+        cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` detects
+            such a gateway. Each piece of text is then emitted once.
+        reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
             `True` for the usual ones.
-        options: What the format's decoder, or your function, takes.
+        options: Passed to the format's decoder or to your function.
 
     Raises:
         UnknownWireFormatError: At once, if there is no such format.
-        InvalidValueError: At once, if it is neither a name nor a function, or an option makes no sense.
+        InvalidValueError: At once, if `wire_format` is neither a name nor a function, or for an invalid option.
 
-    Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the place in the chunk;
+    Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the position in the chunk;
     `LimitExceededError`.
 
     Example:
@@ -86,7 +86,7 @@ class _Decoding:
         if self._busy or self._steps or self._ended:
             self._enqueue(self._decode, chunk)
             return
-        self._busy = True  # the straight way, as nothing else is being told
+        self._busy = True  # the fast path: nothing is queued or being emitted
         try:
             self._decode(chunk)
         finally:
@@ -101,7 +101,7 @@ class _Decoding:
         self._enqueue(self._close, None)
 
     def _enqueue(self, step: Callable[[Any], None], argument: Any) -> None:
-        """One at a time: what an event's observer pushes comes after the other events of its chunk."""
+        """Queue a step. A chunk that an observer pushes into the source follows the events of the current chunk."""
         self._steps.append((step, argument))
         if not self._busy:
             self._drain()
@@ -109,9 +109,7 @@ class _Decoding:
     def _drain(self) -> None:
         self._busy = True
         try:
-            while (
-                self._steps and not self._ended
-            ):  # a synchronous source goes on for a moment after our error
+            while self._steps and not self._ended:  # a synchronous source may emit after our error
                 step, argument = self._steps.popleft()
                 step(argument)
         finally:
@@ -135,7 +133,7 @@ class _Decoding:
         return None
 
     def _close(self, error: Exception | None) -> None:
-        """Emit what is pending, then the end. An error that came first says why the decoder cannot finish."""
+        """Emit the pending events, then the end. An earlier error explains more than a decoder that can't finish."""
         try:
             pending = self._decoder.close()
         except Exception as unfinished:

@@ -1,4 +1,4 @@
-"""What `to_ai_sdk`, `to_ag_ui` and `to_langchain_events` share: a sans-IO encoder run over a stream of events."""
+"""The base of `to_ai_sdk`, `to_ag_ui` and `to_langchain_events`: a sans-IO encoder for a stream of events."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ F = TypeVar("F")
 
 
 def encode(make: Callable[[], Encoder[F]]) -> Callable[[Observable[Event]], Observable[F]]:
-    """The frames that a `make()`, a new one for each subscription, gives for the source's events.
+    """Encode the source's events into frames, by an encoder that `make()` returns for each subscription.
 
-    A front end knows no `on_error`: what ends the source becomes frames, and the output completes.
+    A front end knows no `on_error`: an error becomes frames, and the output completes.
     """
 
     def apply(source: Observable[Event]) -> Observable[F]:
@@ -43,7 +43,7 @@ def encode(make: Callable[[], Encoder[F]]) -> Callable[[Observable[Event]], Obse
 
 
 class _Encoding(Generic[F]):
-    """One subscription. What an observer pushes into the source while it is told waits its turn."""
+    """One subscription. Events that an observer pushes into the source during a notification are queued."""
 
     def __init__(self, observer: abc.ObserverBase[F], encoder: Encoder[F]) -> None:
         self._observer = observer

@@ -18,17 +18,17 @@ __all__ = ["parse_ndjson"]
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
-    """The JSON value of each line, however the bytes are split.
+    """Parse each line as JSON, for bytes that are split anywhere.
 
-    The source gives the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
+    The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
     client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its line has ended;
-    empty lines give nothing.
+    empty lines emit nothing.
 
-    Completes with the source. The last record is emitted before the source's completion, also without a line
-    end behind it, and before the source's error if it is whole.
+    Completes with the source. The last record needs no line end: it is emitted before the source's completion, and
+    before the source's error if it is whole.
 
-    Errors: `MalformedChunkError` for a line that is not one JSON document, `LimitExceededError` for one that
-        is larger than `limits` allow, each after the records before it.
+    Errors: `MalformedChunkError` for a line that is not one JSON document; `LimitExceededError` for a line that
+    is larger than `limits` allow. Both come after the records before that line.
 
     Example:
         >>> import reactivex as rx

@@ -18,18 +18,18 @@ __all__ = ["parse_sse"]
 
 
 def parse_sse(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
-    """The JSON value of each server-sent event, however the bytes are split.
+    """Parse the data of each server-sent event as JSON, for bytes that are split anywhere.
 
-    The source gives the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
-    client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its bytes are there.
-    Comments, `[DONE]` and events without data give nothing; an event's name becomes `"_event"` where the
-    record does not say it; `rxdelta.providers.SseParser` has the rules.
+    The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
+    client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its last byte has arrived.
+    Comments, `[DONE]` and events without data emit nothing. An event's name is added as `"_event"` if the
+    record doesn't contain it. `rxdelta.providers.SseParser` has the rules.
 
-    Completes with the source. The last record is emitted before the source's completion, also without a blank
-    line behind it, and before the source's error if it is whole.
+    Completes with the source. The last record needs no blank line after it: it is emitted before the source's
+    completion, and before the source's error if it is whole.
 
-    Errors: `MalformedChunkError` for data that is no JSON and for a body that is no event stream,
-    `LimitExceededError` for one that is larger than `limits` allow, each after the records before it.
+    Errors: `MalformedChunkError` for data that is no JSON and for a body that is no event stream;
+    `LimitExceededError` for an event that is larger than `limits` allow. Both come after the records before it.
 
     Example:
         >>> import reactivex as rx

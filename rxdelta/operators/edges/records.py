@@ -1,4 +1,4 @@
-"""What `parse_sse` and `parse_ndjson` share: a sans-IO parser run over a stream of bytes."""
+"""The base of `parse_sse` and `parse_ndjson`: a sans-IO parser for a stream of bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Parser(Protocol):
 
 
 def parse_records(parser: Callable[[], _Parser]) -> Callable[[Observable[bytes | str]], Observable[Any]]:
-    """Each record that a `parser()`, a new one for each subscription, finds in the source's bytes."""
+    """Parse the source's bytes into records, by a parser that `parser()` returns for each subscription."""
 
     def apply(source: Observable[bytes | str]) -> Observable[Any]:
         def subscribe(
@@ -57,7 +57,7 @@ class _Reader:
             self._fail(error)
 
     def on_error(self, error: Exception) -> None:
-        # What is complete is flushed. That the last record was cut off is what `error` says already.
+        # Complete records are flushed. An incomplete last record needs no error: `error` explains the cut.
         self._emit(self._parser.close)
         self._fail(error)
 
@@ -70,13 +70,13 @@ class _Reader:
             self._observer.on_completed()
 
     def _emit(self, read: Callable[[], list[Any]]) -> Exception | None:
-        """Emit what `read` gives as long as somebody listens; the error that it ended with."""
+        """Emit the records that `read` returns, until disposed. Return the error that ended the reading."""
         try:
             records = read()
         except Exception as error:
             return error
         for record in records:
-            if self._stopped:  # the observer disposed, or something that it did ended the stream
+            if self._stopped:  # by the observer: it disposed, or it ended the source
                 return None
             self._observer.on_next(record)
         return self._parser.error

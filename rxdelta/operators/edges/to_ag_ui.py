@@ -30,41 +30,40 @@ def to_ag_ui(
     reasoning: bool = True,
     provider_events: bool = False,
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
-    """One run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
+    """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
-    In: events, of one message or of a conversation, which is one run. Out: `ag_ui.core` events for `to_sse()`;
-    the response needs `rd.wire.AG_UI_HEADERS`. Each comes at once with the event that it tells; a text's end
-    when it is known that no other text goes on with it, a block that isn't text, reasoning or a call when it is
-    whole, RUN_FINISHED when the source completes, because results of tools come until then.
+    In: events of one message, or of a conversation, which becomes one run. Out: `ag_ui.core` events for `to_sse()`;
+    the response needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
+    other text can continue it, and a block other than text, reasoning or a call waits until it is whole.
+    RUN_FINISHED waits until the source completes, because results of tools may come until then.
 
-    Give it the request. It has the run's ids; the messages, whose ids aren't used again; and the version that
-    the client speaks: what came with 1.0 is fatal to older clients, so only those that say `protocolVersion`
-    get it.
+    Pass the request. It has the run's ids, the messages, whose ids must not be used again, and the client's
+    version: the additions of AG-UI 1.0 break older clients, so only clients that send `protocolVersion` get them.
 
-    However the source ends, what is open is closed first. RUN_FINISHED is last, for clients of 1.0 with the
-    outcome `cancelled` after a `MessageInterrupted` and otherwise with the calls that wait for the client; or
-    RUN_ERROR, where the source fails or completes before its message has finished. Then the output completes; it
+    At any end of the source, open blocks are closed first. The last event is RUN_FINISHED; for clients of 1.0 with the
+    outcome `cancelled` after a `MessageInterrupted`, and otherwise with the calls that wait for the client. It is
+    RUN_ERROR if the source fails or completes before its message has finished. Then the output completes; it
     never fails.
 
-    What was said and is taken back (by an `AttemptReset` above all) is gone from the client with a
-    MESSAGES_SNAPSHOT of the request's messages and the run's. Without the request each message of the run is
-    replaced by an activity `rxdelta.discarded`, and what still holds is told again.
+    Text that is taken back (mostly by an `AttemptReset`) is removed from the client by a MESSAGES_SNAPSHOT of the
+    request's and the run's messages. Without a request each message of the run is replaced by an activity
+    `rxdelta.discarded`, and the text that stays valid is sent again.
 
     Args:
         run_input: The request: the `RunAgentInput`, or the JSON object that the client posts.
         thread_id: The conversation's id, instead of the request's. Without a request one is made up.
         run_id: The run's id, likewise.
-        choice: Which of several alternative replies to tell.
-        serialize_tool_calls: Whether to keep back all else while a call is open, for clients that don't take
-            calls that overlap.
-        on_error: What the client may know of an error; by default that there was one, which is logged.
+        choice: Which of several alternative replies to encode.
+        serialize_tool_calls: Whether to hold back all other events while a call is open, for clients that don't
+            support overlapping calls.
+        on_error: The text of an error for the client; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
-        provider_events: Whether to pass the provider's own events on, as RAW. They may tell more than a front
+        provider_events: Whether to pass the provider's own events on, as RAW. They may reveal more than a front
             end should know.
 
     Raises:
-        ImportError: At once, where `ag-ui-protocol` 1.0 isn't installed.
-        InvalidValueError: At once, for an argument that makes no sense.
+        ImportError: At once, if `ag-ui-protocol` 1.0 isn't installed.
+        InvalidValueError: At once, for an invalid argument.
 
     Example:
         >>> import reactivex as rx
@@ -92,7 +91,7 @@ def to_ag_ui(
             provider_events=provider_events,
         )
 
-    make()  # an argument that makes no sense
+    make()  # raises for an invalid argument at once
     return encode(make)
 
 

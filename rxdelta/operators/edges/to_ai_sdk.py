@@ -26,30 +26,30 @@ def to_ai_sdk(
     reasoning: bool = True,
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
-    """The UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
+    """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
-    In: events, of one message or of a conversation, whose messages become steps of one UI message. Out: frames
-    for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Each comes at once with the event that it tells;
-    a file when it is whole, `finish` when the source completes, because results of tools come until then.
+    In: events of one message, or of a conversation, whose messages become steps of one UI message. Out: frames
+    for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits until
+    it is whole, and `finish` until the source completes, because results of tools may come until then.
 
-    However the source ends, what is open is closed first and `DONE` is last: behind `finish`; behind `abort`
-    for a `MessageInterrupted`; behind `error` where the source fails, or completes before its message has
-    finished. Then the output completes; it never fails.
+    At any end of the source, open parts are closed first and `DONE` is last. Before it comes `finish`; or `abort`
+    after a `MessageInterrupted`; or `error` if the source fails, or completes before its message has finished. Then
+    the output completes; it never fails.
 
     Args:
-        message_id: The UI message's id. Without one the client makes it up, or goes on with the message it has,
+        message_id: The UI message's id. Without one the client makes up an id, or continues its last message,
             as it must when it sends results of its own tools.
-        choice: Which of several alternative replies to tell.
+        choice: Which of several alternative replies to encode.
         sdk_version: The client's major version. Only 7 can take a failed attempt back (`reset-step`, since
             7.0.77 at the latest) and has `custom` parts and citations. For 5 and 6 a failed attempt stays as
             a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
-        on_error: What the browser may know of an error; by default that there was one, which is logged.
+        on_error: The text of an error for the browser; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
-        metadata: The UI message's metadata of your own. The stream adds `model`, `status`, `finishReason` and
+        metadata: Your own metadata of the UI message. The stream adds `model`, `status`, `finishReason` and
             `usage` (of all messages and attempts).
 
     Raises:
-        InvalidValueError: At once, for an argument that makes no sense.
+        InvalidValueError: At once, for an invalid argument.
 
     Example:
         >>> import reactivex as rx
@@ -76,5 +76,5 @@ def to_ai_sdk(
             metadata=metadata,
         )
 
-    make()  # an argument that makes no sense
+    make()  # raises for an invalid argument at once
     return encode(make)

@@ -28,28 +28,28 @@ def to_langchain_events(
     now: Callable[[], float] = time,
     new_id: Callable[[], str] | None = None,
 ) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
-    """LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
+    """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
-    In: events, of one message or of a conversation. Out: frames for `to_sse()`, each an envelope with `seq`; the
-    response needs `rd.wire.LANGCHAIN_HEADERS`. Each comes at once with the event that it tells. `messages` tells
-    the messages block by block, and a block's finish has the whole of it. `tools` tells the calls that are run.
-    What the protocol has no event for (usage on the way, a provider's own events) is a `custom` event named
-    `rxdelta`, which other readers skip and `decode("langchain")` reads.
+    In: events of one message or of a conversation. Out: frames for `to_sse()`, each an envelope with `seq`; the
+    response needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
+    block by block; a block's finish has its whole content. The channel `tools` has the calls that are run. Events that
+    the protocol lacks (usage during a message, a provider's own events) become a `custom` event named `rxdelta`, which
+    other readers skip and `decode("langchain")` reads.
 
-    However the source ends, what is open is closed first. Where it fails, or completes before its message has
-    finished, the last frame is the message's `error`, of an empty message where none was open. A failed attempt ends
-    with an `error` too, and another message follows. Then the output completes; it never fails.
+    At any end of the source, open blocks are closed first. If the source fails, or completes before its message has
+    finished, the last frame is the message's `error`; without an open message an empty one is opened for it. A failed
+    attempt ends with an `error` too, and another message follows. Then the output completes; it never fails.
 
     Args:
-        choice: Which of several alternative replies to tell.
-        namespace: Where in a graph the model ran.
-        on_error: What the reader may know of an error; by default that there was one, which is logged.
-        first_seq: The number of the first frame, where several streams share a connection.
+        choice: Which of several alternative replies to encode.
+        namespace: The path of the model's node in a graph.
+        on_error: The text of an error for the reader; by default a fixed text, and the error is logged.
+        first_seq: The number of the first frame, if several streams share a connection.
         now: The time of a frame, in seconds since 1970.
-        new_id: An id for a message whose provider gave none; by default a random one.
+        new_id: Makes an id for a message whose provider sent none; by default a random one.
 
     Raises:
-        InvalidValueError: At once, for an argument that makes no sense.
+        InvalidValueError: At once, for an invalid argument.
 
     Example:
         >>> import reactivex as rx
@@ -74,7 +74,7 @@ def to_langchain_events(
             first_seq=first_seq,
         )
 
-    make()  # says at once what is wrong with the arguments
+    make()  # raises for an invalid argument at once
     return encode(make)
 
 

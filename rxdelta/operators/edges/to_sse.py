@@ -1,4 +1,4 @@
-"""Frames as bytes of a response that streams events."""
+"""Frames as the bytes of a streaming response."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ __all__ = ["to_sse"]
 def to_sse(
     keep_alive: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Any]], Observable[bytes]]:
-    """Each frame as the bytes of one Server-Sent Event: UTF-8, ended by LF alone.
+    """Encode each frame as the bytes of one server-sent event: UTF-8, with LF as the only line end.
 
-    The source gives frames: JSON objects, `ag_ui.core` events, or `wire.DONE`, which is written as
-    `data: [DONE]`. Each is written as it comes. With `keep_alive`, a comment breaks a silence of that many
-    seconds, after twice as many at the latest, so that proxies keep the connection; clients skip it.
+    The source emits frames: JSON objects, `ag_ui.core` events, or `wire.DONE`, which becomes `data: [DONE]`. Each
+    frame is emitted at once. With `keep_alive`, a comment breaks a silence of that many seconds, after twice as
+    many at the latest, so that proxies keep the connection; clients skip comments.
     Completes with the source.
 
     Args:
-        keep_alive: Seconds of silence that proxies bear; `None` for no comments.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        keep_alive: Seconds of silence that proxies tolerate; `None` for no comments.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `keep_alive` isn't a positive number.
 
-    Errors: The source's own. `InvalidValueError` for a frame that is none of these.
+    Errors: The source's own. `InvalidValueError` for any other frame.
 
     Example:
         >>> import reactivex as rx
@@ -91,7 +91,7 @@ class _Writing:
         self._out.stop()
 
     def wait(self) -> None:
-        """One timer at a time: it looks whether anything was written since it was set."""
+        """Start the timer. When it fires, it checks whether a frame was written meanwhile."""
         if self._keep_alive is None or self._time is None or self._out.closed:
             return
         timer = SingleAssignmentDisposable()

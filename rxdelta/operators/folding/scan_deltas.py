@@ -1,4 +1,4 @@
-"""From events to snapshots: the one door."""
+"""The fold of events into snapshots."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ __all__ = ["scan_deltas"]
 def scan_deltas(
     seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
-    """The reply so far, after each event or small delta that changed it.
+    """Emit the reply so far, as a `Snapshot`, after each event or small delta that changes it.
 
-    Events are folded as by `apply_event`, small `Snapshot`s as by `merge_delta`. Snapshots share what
-    didn't change and may all be kept. What changes nothing (a ping, an empty delta) emits nothing. One thread
-    at a time, as everywhere in Rx: a source that emits on several must serialise.
+    Events are folded as by `apply_event`, small `Snapshot`s as by `merge_delta`. Snapshots share their unchanged
+    parts and may all be kept. An event that changes nothing (a ping, an empty delta) emits nothing. As everywhere in
+    Rx, a source that emits on several threads must serialise its emissions.
 
     Completes with the source; a stream that was cut off leaves the last snapshot `incomplete`.
 
     Args:
-        seed: Where to begin, e.g. a stored half of the reply; not emitted by itself.
+        seed: A snapshot to start from, e.g. a stored half of the reply; it is not emitted itself.
         choice: Which of several alternative replies to fold; by default the seed's, else the first (0).
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
-    Errors: Every error from here on has `.snapshot`, this fold's newest. `ProviderError` for a `StreamError`,
-    `LimitExceededError`, `ProtocolError` where another message begins (two replies merged, or a conversation:
-    `group_by_message()` splits one), `InvalidValueError` for what is neither event nor delta; ours from upstream as they are; anything else becomes `StreamInterrupted` with the original as
-    `__cause__`.
+    Errors: Every error behind this operator has `.snapshot`, the newest of this fold. `ProviderError` for a
+    `StreamError`; `LimitExceededError`; `ProtocolError` if another message begins (two merged replies, or a
+    conversation, which `group_by_message()` splits); `InvalidValueError` for a value that is neither event nor delta.
+    Errors of rxdelta from upstream are passed on; any other becomes the `__cause__` of a `StreamInterrupted`.
 
     Example:
         >>> import reactivex as rx
@@ -103,7 +103,7 @@ def _with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
     if not isinstance(error, RxDeltaError):
         return StreamInterrupted.by(error, snapshot=snapshot)
     if error.snapshot is not None and error.snapshot is not snapshot:
-        # Another subscription got the same error, and its snapshot is another.
+        # Another subscription got the same error object, with its own snapshot: copy, so that each keeps its own.
         error, original = copy(error), error
         error.__traceback__, error.__cause__ = original.__traceback__, original.__cause__
     error.snapshot = snapshot

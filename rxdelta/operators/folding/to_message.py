@@ -15,13 +15,12 @@ __all__ = ["to_message"]
 
 
 def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
-    """The last snapshot as a finished message; see `Snapshot.to_message`.
+    """Emit the last snapshot as a finished message; see `Snapshot.to_message`.
 
     Emits once, when the source completes, and completes. After an error of the source it emits nothing.
 
-    Errors: The source's own. `IncompleteMessageError` where the stream ended before the message did;
-    `InvalidToolCallError` for a call that was left open. Both with the snapshot, which is `None` if none
-    came.
+    Errors: The source's own. `IncompleteMessageError` if the stream ended before the message did;
+    `InvalidToolCallError` for a call that was left open. Both have the `.snapshot`, or `None` for an empty stream.
 
     Example:
         >>> import reactivex as rx

@@ -1,4 +1,4 @@
-"""The event protocol's promise, checked."""
+"""The check of the event protocol's order."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["validate"]
 def validate(
     on_violation: Callable[[str, Event | None], object] | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, as long as they keep the protocol's order; see `rxdelta.core.ProtocolChecker` for the rules.
+    """The same events, checked for the protocol's order; see `rxdelta.core.ProtocolChecker` for the rules.
 
     Each event is emitted at once. Completes with the source.
 
     Args:
         on_violation: Called with the name of the rule and the event that broke it (`None` at the end of the
-            stream), and then the event is passed on. Without it the first violation is an error, and its
+            stream); then the event is passed on. Without this function the first violation is an error, and its
             event is not emitted.
 
-    Errors: The source's own, unchecked. `ProtocolError`, whose `.violation` names the rule; what
-    `on_violation` raised; `LimitExceededError` for more choices than `Limits` allow by default.
+    Errors: The source's own, unchecked. `ProtocolError`, whose `.violation` names the rule; the exception of
+    `on_violation`; `LimitExceededError` for more choices than `Limits` allow by default.
 
     Example:
         >>> import reactivex as rx
@@ -69,7 +69,7 @@ class _Check:
             self._observer.on_completed()
 
     def _passes(self, check: Callable[[], str | None], event: Event | None) -> bool:
-        if self._ended:  # a synchronous source goes on for a moment after our error
+        if self._ended:  # a synchronous source may emit after our error
             return False
         try:
             violation = check()
