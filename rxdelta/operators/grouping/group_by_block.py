@@ -63,23 +63,23 @@ _CALL = attrgetter("type", "open", "call_id", "name", "status", "display_text", 
 
 
 class BlockStream(Branch[Block]):
-    """One block of a reply as it grows: a `ContentPart` or `ToolCall` whenever it has changed.
+    """One block of a reply as it grows: emits a `ContentPart` or `ToolCall` after each change.
 
-    Hot: it goes on whether anybody listens or not. A late subscriber gets the newest snapshot at once, after the
-    end too, and then the end. A subscriber that raises, or leaves, doesn't disturb the others, nor other blocks:
-    it is not told any more, and its exception goes once to the running asyncio loop's exception handler, or to
-    the log `rxdelta` where no loop runs. What was subscribed as a part of a pipeline that a `for_each` or `async for`
-    reads, as by `flat_map`, raises there.
+    Hot: it doesn't wait for subscribers. A late subscriber gets the newest snapshot at once, and after the end also
+    the end. A subscriber that raises or leaves doesn't affect the others, nor other blocks. It is removed, and its
+    exception goes once to the running asyncio loop's exception handler, or without a loop to the log `rxdelta`. If it
+    was subscribed as part of a pipeline that a `for_each` or `async for` reads, as by `flat_map`, its exception is
+    raised there.
 
     Completes when the block has finished and, if its call has an execution status, that is `completed` or
     `failed`.
 
-    Errors: `StreamInterrupted` when the source completed, or an attempt was given up, before that; else the
+    Errors: `StreamInterrupted` if the source completed, or an attempt was given up, before that; else the
     source's own.
 
     Attributes:
         index: Names the block within its message.
-        choice: Which of several alternative replies it belongs to.
+        choice: Which of several alternative replies the block belongs to.
     """
 
     def __init__(self, split: Split[BlockStream], index: int | str, choice: int, block: Block) -> None:
@@ -97,12 +97,12 @@ class BlockStream(Branch[Block]):
 
     @property
     def call_id(self) -> str | None:
-        """The call's id, as soon as it is known; `None` for what is no call."""
+        """The call's id; `None` until it has arrived, and for a block that is no call."""
         return call_id_of(self._block)
 
     @property
     def name(self) -> str | None:
-        """The tool's name, as soon as it is known; `None` for what is no call."""
+        """The tool's name; `None` until it has arrived, and for a block that is no call."""
         return self._block.name if isinstance(self._block, ToolCall) else None
 
     @property
@@ -126,28 +126,27 @@ class BlockStream(Branch[Block]):
 def group_by_block(
     *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[BlockStream]]:
-    """A stream for each block of the reply; see `BlockStream` for what it emits and when it ends.
+    """Emit a stream for each block of the reply; `BlockStream` describes its values and its end.
 
-    A stream is emitted at its block's start, before the block's first snapshot, so that whoever subscribes at
-    once misses nothing. (A block that comes whole, by its finish alone, starts then.) A second start of an open
-    block resets it within its stream; what has ended and starts again is a new stream. Deltas of blocks that have
-    not started, or have ended, are ignored, and blocks of different choices never meet. `ToolUpdate`s go to the
-    call that they name. The message's finish, or its interruption, finishes the blocks that are still open, as in
-    `scan_deltas`; a message that starts thereafter has streams of its own. A stream that has ended is forgotten. Where
-    another message begins before that, blocks that are open end with `StreamInterrupted`.
+    A stream is emitted at its block's start, before the block's first snapshot, so that a subscriber that subscribes
+    at once misses nothing. (A block that comes whole, by its finish alone, starts with that.) A second start of an
+    open block resets the block within its stream. A block that starts again after its end gets a new stream. Deltas
+    of blocks that have not started, or have ended, are ignored, and blocks of different choices are separate.
+    `ToolUpdate`s go to the call that they name. The message's finish, or its interruption, finishes its open blocks,
+    as in `scan_deltas`; the blocks of a later message get new streams. If another message begins before that, open
+    blocks end with `StreamInterrupted`. A stream that has ended is forgotten.
 
-    The source stays subscribed while anybody reads the blocks' stream or one of the blocks. One thread at a
-    time, as everywhere in Rx: a source that emits on several must serialise, and blocks are subscribed on its
-    thread.
+    The source stays subscribed while the stream of blocks or one of the blocks has a subscriber. As everywhere in Rx,
+    a source that emits on several threads must serialise its emissions; blocks are subscribed on its thread.
 
-    Completes with the source; blocks that are open then end with `StreamInterrupted`.
+    Completes with the source; open blocks then end with `StreamInterrupted`.
 
     Args:
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
-    Errors: The source's own, which the open blocks get first, as of the others: `ProviderError` for a
-    `StreamError`, `LimitExceededError`, `InvalidValueError` for what is no event. After an `AttemptReset` the
-    open blocks end with `StreamInterrupted`, and the next attempt's are new ones.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
+    value that is no event. Open blocks get the error first. After an `AttemptReset` the open blocks end with
+    `StreamInterrupted`, and the next attempt's blocks are new streams.
 
     Example:
         >>> import reactivex as rx
@@ -173,7 +172,7 @@ def group_by_block(
 
 
 class _GrowingBlock:
-    """A block that hasn't ended."""
+    """A block that has not ended."""
 
     __slots__ = ("call_id", "fold", "message", "stream")
 
@@ -181,11 +180,11 @@ class _GrowingBlock:
         self.stream = stream
         self.fold = fold
         self.message = message
-        self.call_id: str | None = None  # under which it is known
+        self.call_id: str | None = None  # its key in the index of calls
 
 
 class _Message:
-    """What a choice has said so far: its growing blocks, and which ones have been."""
+    """One choice's message: its growing blocks, and the indexes of the ended ones."""
 
     __slots__ = ("_ended", "_ended_below", "blocks", "count", "finished", "id", "started")
 
@@ -196,7 +195,7 @@ class _Message:
         self.count = 0
         self.blocks: dict[int | str, _GrowingBlock] = {}
         self._ended: set[int | str] = set()
-        self._ended_below = 0  # these have ended too: numbers that come in order take no memory
+        self._ended_below = 0  # all lower numbers have ended too, so that consecutive numbers take no memory
 
     def knows(self, index: int | str) -> bool:
         return index in self.blocks or index in self._ended or self._is_ended_below(index)
@@ -213,14 +212,14 @@ class _Message:
             self._ended_below += 1
 
     def finish(self) -> None:
-        """Whoever still waits for a tool is found by its call."""
+        """End the message. A call whose tool still runs is found by its id, not here."""
         self.finished = True
         self.blocks.clear()
         self._ended.clear()
 
 
 class _Grouping(Split[BlockStream]):
-    """One subscription's state. A delta finds its block by choice and index, an update by its call."""
+    """One subscription's state. A delta finds its block by choice and index, a `ToolUpdate` by its call."""
 
     def __init__(self, observer: abc.ObserverBase[BlockStream], limits: Limits) -> None:
         super().__init__(observer)
@@ -230,7 +229,7 @@ class _Grouping(Split[BlockStream]):
         self._interrupted = False
 
     def _step(self, event: Event) -> None:
-        delta: Any = event  # the checkers don't follow `type(…)`, which is what is quick
+        delta: Any = event  # type checkers don't follow `type(…)`, the fastest test
         kind: Any = type(event)
         piece_of = _PIECES.get(kind)
         if piece_of is None:
@@ -251,7 +250,7 @@ class _Grouping(Split[BlockStream]):
         growing.stream._show(block)
 
     def _step_any(self, event: Event) -> None:
-        """Fold first, then show what was touched: nobody's code runs between the two."""
+        """Fold the event first, then emit the changed blocks: no foreign code sees a half-changed state."""
         if self._ended:
             return
         failure = refusal(event)
@@ -284,7 +283,7 @@ class _Grouping(Split[BlockStream]):
         return ()
 
     def _cut(self, message: _Message) -> None:
-        """Another message began: what was open stays as it is."""
+        """End the open blocks unfinished, because another message began."""
         cut = [growing for growing in message.blocks.values() if growing.fold.block.open]
         message.finish()
         for growing in cut:
@@ -380,7 +379,7 @@ class _Grouping(Split[BlockStream]):
         return ()
 
     def _show(self, growing: _GrowingBlock) -> None:
-        """Tell of what is new, and be done with a block that has ended."""
+        """Emit a changed block, in a new stream if it has none, and close the stream of an ended block."""
         stream, block = growing.stream, growing.fold.block
         self._index_call(growing)
         if not stream._emitted:
@@ -432,7 +431,7 @@ class _Grouping(Split[BlockStream]):
 
 
 def _has_ended(block: Block) -> bool:
-    """It has finished, and no tool runs for it."""
+    """Whether the block has finished, and no tool runs for it."""
     if block.open:
         return False
     status = block.metadata.get("execution_status") if isinstance(block, ToolCall) else None
@@ -440,7 +439,7 @@ def _has_ended(block: Block) -> bool:
 
 
 def _same(one: Block, other: Block) -> bool:
-    """Whether a reader sees no difference. Text comes last, being long."""
+    """Whether two blocks look the same to a reader. Text is compared last, because it is long."""
     if one is other:
         return True
     if isinstance(one, ContentPart) and isinstance(other, ContentPart):

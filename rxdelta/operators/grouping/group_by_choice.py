@@ -17,14 +17,13 @@ __all__ = ["ChoiceStream", "group_by_choice"]
 
 
 class ChoiceStream(EventBranch):
-    """The events of one alternative reply, and those that speak of all of them.
+    """The events of one alternative reply, and the events that concern all replies.
 
-    Hot. A late subscriber gets `to_events` of the reply so far (of a conversation, of the newest message that has
-    begun), then what comes; after the end too, and then the end. A subscriber that raises is not told any more, as
-    in `BlockStream`.
+    Hot. A late subscriber gets `to_events` of the reply so far (in a conversation, of the newest message that has
+    begun), then live events or the end. A subscriber that raises is removed, as in `BlockStream`.
 
     Attributes:
-        choice: Which of the replies.
+        choice: The number of the reply.
     """
 
     def __init__(self, split: Split[ChoiceStream], choice: int, limits: Limits) -> None:
@@ -42,21 +41,20 @@ class ChoiceStream(EventBranch):
 def group_by_choice(
     *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
-    """A stream for each choice of a request with `n` alternative replies.
+    """Emit a stream for each choice of a request with `n` alternative replies.
 
     A stream is emitted at the first event of its choice, before that event. Events without a choice
     (`ProviderEvent`, `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
-    before any has, they wait for the first. A choice that begins after an `AttemptReset` is told of it. Every
-    event is emitted at once and unchanged; the source stays subscribed while anybody reads, and must serialise,
-    as for `group_by_block`.
+    before the first choice begins, they wait for it. A choice that begins after an `AttemptReset` gets that event,
+    too. All other events are emitted at once; none is changed. Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source, and so do the choices.
 
     Args:
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
-    Errors: The source's own, which the choices get first, as of the others: `ProviderError` for a `StreamError`,
-    `LimitExceededError`, `InvalidValueError` for what is no event.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
+    value that is no event. The choices get the error first.
 
     Example:
         >>> import reactivex as rx
@@ -85,7 +83,7 @@ class _ByChoice(EventSplit[ChoiceStream]):
     def __init__(self, observer: abc.ObserverBase[ChoiceStream], limits: Limits) -> None:
         super().__init__(observer, limits)
         self._choices: dict[int, ChoiceStream] = ByChoice(limits)
-        self._waiting: Sequence[Event] = ()  # without a choice, for those that begin later
+        self._waiting: Sequence[Event] = ()  # events without a choice, for choices that begin later
 
     def _route(self, event: Event) -> None:
         choice = getattr(event, "choice", None)

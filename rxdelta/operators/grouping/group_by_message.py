@@ -17,13 +17,13 @@ __all__ = ["MessageStream", "group_by_message"]
 
 
 class MessageStream(EventBranch):
-    """The events of one message of a conversation, all its choices.
+    """The events of one message of a conversation, for all its choices.
 
-    Hot. A late subscriber gets `to_events` of the message so far, one choice after another, then what comes;
-    after the end too, and then the end. A subscriber that raises is not told any more, as in `BlockStream`.
+    Hot. A late subscriber gets `to_events` of the message so far, one choice after another, then live events or the
+    end. A subscriber that raises is removed, as in `BlockStream`.
 
     Attributes:
-        id: The provider's id of the message, as soon as it is known.
+        id: The provider's id of the message; `None` until it has arrived.
     """
 
     def __init__(self, split: Split[MessageStream], limits: Limits) -> None:
@@ -41,22 +41,21 @@ class MessageStream(EventBranch):
 def group_by_message(
     *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[MessageStream]]:
-    """A stream for each message of a conversation, which is `rx.concat` of messages' events.
+    """Emit a stream for each message of a conversation, which is `rx.concat` of messages' events.
 
-    A stream is emitted at the message's first event, before that event. The next message begins with the
-    `MessageStart` of a choice that has finished, or that was cut off: behind a block a start is another message's
-    unless it repeats the id. Or it begins with an `AttemptReset` when all choices have finished, which is then of
-    the next request. What comes between two messages (`ToolUpdate`s above all, usage) belongs to the one before.
-    Every event is emitted at once and unchanged; the source stays subscribed while anybody reads, and must
-    serialise, as for `group_by_block`.
+    A stream is emitted at the message's first event, before that event. The next message begins with a `MessageStart`
+    of a choice that has finished. After a block of an unfinished choice, a `MessageStart` begins the next message too,
+    unless it repeats the id. So does an `AttemptReset` after all choices have finished, because it belongs to the next
+    request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Every event is
+    emitted at once and unchanged. Subscriptions and threads are as in `group_by_block`.
 
-    Completes with the source, and a message's stream when the next one begins.
+    Completes with the source; a message's stream completes when the next message begins.
 
     Args:
-        limits: What the stream may make us hold for late subscribers.
+        limits: The most that is held for late subscribers.
 
-    Errors: The source's own, which the open message gets first, as of the others: `ProviderError` for a
-    `StreamError`, `LimitExceededError`, `InvalidValueError` for what is no event.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
+    value that is no event. The open message gets the error first.
 
     Example:
         >>> import reactivex as rx

@@ -1,4 +1,4 @@
-"""A pipeline for each block, and what they all give as one stream."""
+"""A pipeline for each block, merged into one stream."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ R = TypeVar("R")
 def per_block(
     fn: Callable[[BlockStream], Observable[R]], *, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[R]]:
-    """What `fn` makes of each block's stream, merged as it comes.
+    """Map each block's stream to an Observable by `fn`, and merge the results.
 
-    `fn` is called at a block's start with its `BlockStream` (see `group_by_block`), and what it returns is
-    subscribed at once with the subscriber's scheduler, so that nothing is missed. Pipelines may emit on threads
-    of their own: what goes out is serialised. An observer that raises ends the pipeline that emitted. Its exception is
-    raised by the `for_each` or `async for` that reads all this; where none does and the source was telling, it goes
-    once to the running asyncio loop's exception handler, or to the log `rxdelta`.
+    `fn` is called at a block's start with its `BlockStream` (see `group_by_block`). The returned pipeline is
+    subscribed at once with the subscriber's scheduler, so that it misses nothing. Pipelines may emit on threads
+    of their own: emissions are serialised. An observer that raises ends the pipeline that emitted. Its exception is
+    raised by the `for_each` or `async for` that reads the result. Without such a reader, and during an emission of the
+    source, it goes once to the running asyncio loop's exception handler, or to the log `rxdelta`.
 
     Completes when the source and all pipelines have completed.
 
     Args:
-        fn: From a block's stream to an Observable.
-        limits: What the stream may make us hold.
+        fn: Maps a block's stream to an Observable.
+        limits: The most that the stream may make us hold.
 
-    Errors: Only when all pipelines have ended, so that none disturbs another. The source's own first. Else that
-    of the first pipeline that failed by itself, or `fn`'s (any others are reported like an observer's). Else
-    `StreamInterrupted` where the source completed with a block open and its pipeline let the error through; that
-    of an attempt which was given up is no failure of the whole.
+    Errors: Only when all pipelines have ended, so that none affects another. First the source's own. Else the error
+    of the first pipeline that failed by itself, or of `fn` (further ones are reported like an observer's). Else
+    `StreamInterrupted` if the source completed with an open block and the block's pipeline passed that error on. The
+    error of a block whose attempt was given up doesn't count.
 
     Example:
         >>> import reactivex as rx
@@ -75,7 +75,7 @@ def per_block(
 
 
 class _Merging(Generic[R]):
-    """One subscription's state. Whatever happens is done in turn, by whichever thread has the turn."""
+    """One subscription's state. All notifications are queued and run by one thread at a time."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class _Merging(Generic[R]):
         self._scheduler = scheduler
         self._pipelines: dict[_Pipeline[R], None] = {}
         self._stopped = False
-        self._source_ended = False  # the source has ended
+        self._source_ended = False
         self._error: Exception | None = None  # of the source
-        self._failure: Exception | None = None  # of a pipeline by itself
+        self._failure: Exception | None = None  # of the first pipeline that failed by itself
         self._cut_error: Exception | None = None  # of a pipeline whose block was cut off
         self._queue: deque[Callable[[], None]] = deque()
         self._turn = Lock()
@@ -124,7 +124,7 @@ class _Merging(Generic[R]):
         self.run_in_turn(partial(self._end_source, None))
 
     def run_in_turn(self, step: Callable[[], None]) -> None:
-        """Do it, or leave it to whoever is at it: another thread, or ourselves further up."""
+        """Run the step now, or leave it to the running call: on another thread, or further up the stack."""
         self._queue.append(step)
         raised: Exception | None = None
         while self._queue and self._turn.acquire(blocking=False):
@@ -192,7 +192,7 @@ class _Pipeline(Generic[R]):
         self._merging.run_in_turn(partial(self._merging.emit, self, value))
 
     def on_error(self, error: Exception) -> None:
-        cut = self.block._failure is not None  # what comes after that comes of it
+        cut = self.block._failure is not None  # then this error follows from that one
         self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, error, cut))
 
     def on_completed(self) -> None:

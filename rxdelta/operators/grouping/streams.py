@@ -1,10 +1,10 @@
-"""What `group_by_block`, `group_by_choice` and `group_by_message` share: one source split into hot streams.
+"""The base of `group_by_block`, `group_by_choice` and `group_by_message`: one source split into hot streams.
 
-A `Split` is one subscription of such an operator, a `Branch` one of the streams that it gives. The source is
-subscribed once and stays so while anybody reads the streams' stream or one of them. What a reader pushes into the
-source from within a notification waits until everybody has heard the event before it. One thread at a time, as
-everywhere in Rx: a source that emits on several must serialise, and subscribing belongs to its thread; disposing may
-come from any.
+A `Split` is one subscription of such an operator, a `Branch` one of its streams. The source is subscribed once. It
+stays subscribed while the outer stream or one of the branches has a subscriber. An event that a subscriber pushes into
+the source during a notification waits until all subscribers have got the current event. As everywhere in Rx, a source
+that emits on several threads must serialise its emissions. Branches are subscribed on its thread; any thread may
+dispose.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ B = TypeVar("B", bound="EventBranch")
 
 
 class _Reader(Generic[T]):
-    """A subscriber of one of the streams, and the session to which what it raises belongs."""
+    """A subscriber of a branch, and the session that gets its exceptions."""
 
     __slots__ = ("observer", "session")
 
@@ -52,25 +52,25 @@ class _Reader(Generic[T]):
 
 
 class Branch(Observable[T]):
-    """One of the streams: hot, but who comes late is told where it is.
+    """A hot stream that replays its current state to a late subscriber.
 
-    A subscriber that raises is not told any more, and its exception is reported once; the others don't notice.
+    A subscriber that raises is removed, and its exception is reported once; the others are not affected.
     """
 
     def __init__(self, split: Split[Any]) -> None:
         super().__init__()
-        self._split: Split[Any] | None = split  # none once it has ended
+        self._split: Split[Any] | None = split  # `None` after the end
         self._failure: Exception | None = None
         self._leases: dict[_Reader[T], abc.DisposableBase] = {}
         self._readers: tuple[_Reader[T], ...] = ()
 
     @property
     def _label(self) -> str:
-        """What it is, for messages."""
+        """The branch's description, for messages."""
         raise NotImplementedError
 
     def _so_far(self) -> Sequence[T]:
-        """What a late subscriber is told first."""
+        """The values that are replayed to a late subscriber."""
         raise NotImplementedError
 
     def _subscribe_core(
@@ -96,7 +96,7 @@ class Branch(Observable[T]):
             self._notify_end(reader)
 
     def _emit(self, value: T) -> None:
-        for reader in self._readers:  # who subscribes meanwhile has caught up with this value
+        for reader in self._readers:  # later subscribers get the value by their replay
             try:
                 reader.observer.on_next(value)
             except Exception as error:
@@ -114,7 +114,7 @@ class Branch(Observable[T]):
         )
 
     def _notify(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
-        """Whether it could be told."""
+        """Call `notify`. A reader that raises is removed. Return whether it didn't."""
         try:
             notify()
         except Exception as error:
@@ -135,13 +135,13 @@ class Branch(Observable[T]):
 
 
 class Split(Generic[S]):
-    """One subscription's state: the open streams, who reads, and whose turn it is."""
+    """One subscription's state: the open branches, their readers, and the queue of notifications."""
 
     def __init__(self, observer: abc.ObserverBase[S]) -> None:
         self._observer = observer
         self._open: dict[S, None] = {}
         self._ended = False
-        self._outer_disposed = False  # the streams' stream: whoever reads on will not hear of new ones
+        self._outer_disposed = False  # no new branches are emitted then; the open ones go on
         self._busy = False
         self._queue: deque[tuple[Callable[[Any], None], Any]] = deque()
         self._session = current_session.get()
@@ -173,7 +173,7 @@ class Split(Generic[S]):
         self._enqueue(self._finish, None)
 
     def run_exclusive(self, call: Callable[[Any], None], argument: Any) -> None:
-        """Call it now, and let the source's events wait until it has returned."""
+        """Call now, and queue the source's events until the call has returned."""
         if self._busy:
             call(argument)
         else:
@@ -197,14 +197,14 @@ class Split(Generic[S]):
         raise NotImplementedError
 
     def _completion_error(self, stream: S) -> Exception | None:  # noqa: ARG002
-        """With what a stream ends that is open when the source completes."""
+        """The error of a branch that is open when the source completes; `None` to complete it."""
         return None
 
     def _forget(self) -> None:
-        """Free what was kept for the streams."""
+        """Drop the state of the branches."""
 
     def _announce(self, stream: S) -> None:
-        """Whoever subscribes the stream at once reads for our session, in whatever context the event comes."""
+        """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
         token = current_session.set(self._session)
         try:
             self._observer.on_next(stream)
@@ -216,7 +216,7 @@ class Split(Generic[S]):
         stream._end(failure)
 
     def _finish(self, error: Exception | None) -> None:
-        """The end, for the streams first."""
+        """End the branches, then the outer stream."""
         self._ended = True
         for stream in list(self._open):
             self._close(stream, self._completion_error(stream) if error is None else error)
@@ -230,7 +230,7 @@ class Split(Generic[S]):
         self._outer_disposed = True
 
     def _abandon(self) -> None:
-        """Nobody reads any more: whoever finds one of the streams later is told so, and doesn't wait."""
+        """The last reader has left: end the branches, so that later subscribers get an error and don't wait."""
         if self._ended:
             return
         self._ended = True
@@ -240,7 +240,7 @@ class Split(Generic[S]):
 
 
 class EventBranch(Branch[Event]):
-    """A stream of events. A late subscriber gets the shortest list that leads to where it is."""
+    """A branch of events. It replays the shortest list of events that folds to its current state."""
 
     def __init__(self, split: Split[Any], limits: Limits, choice: int = 0) -> None:
         super().__init__(split)
@@ -254,7 +254,7 @@ class EventBranch(Branch[Event]):
 
 
 class EventSplit(Split[B]):
-    """A split into streams of events."""
+    """A split into branches of events."""
 
     def __init__(self, observer: abc.ObserverBase[B], limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(observer)
