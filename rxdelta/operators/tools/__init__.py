@@ -1,1 +1,1 @@
-"""A reply's tool calls: run while it streams, and waited for."""
+"""Tools: running a reply's calls while it streams, and waiting for their end."""

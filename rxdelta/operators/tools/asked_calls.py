@@ -1,4 +1,4 @@
-"""Which calls of a stream are to be run, and when: the one place that decides that a call is acted on."""
+"""Decides which calls of a stream are to be run, and when: each call once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class AskedCall:
     """One call, from the start of its block.
 
     Attributes:
-        call_id, name: As the call has them now.
-        identified: It has an id and is for us; of others nothing is said.
-        asked: The whole call, once it has been acted on.
+        call_id, name: The call's current id and name.
+        identified: Whether it has an id and is for us; other calls are not reported.
+        asked: The whole call, as soon as it is to be run.
     """
 
     __slots__ = ("asked", "call_id", "fold", "identified", "index", "message", "name")
@@ -49,7 +49,7 @@ class AskedCall:
 
 
 class _Message:
-    """What is known of the message that is coming in."""
+    """The current message and its calls."""
 
     __slots__ = ("begun", "grown", "id", "known", "open", "over", "places", "started", "waiting")
 
@@ -57,24 +57,24 @@ class _Message:
         self.id: str | None = None
         self.started = self.begun = self.over = False
         self.open: dict[Index, AskedCall] = {}  # calls whose block has not ended
-        self.grown: dict[Index, AskedCall] = {}  # those that have grown since the newest block began
-        self.waiting: dict[AskedCall, None] = {}  # calls not acted on, in the order of their blocks
-        self.places: set[Index] = set()  # where the newest block is, or was, a call
-        self.known: dict[tuple[Index, str], AskedCall] = {}  # no other call with such a key is acted on
+        self.grown: dict[Index, AskedCall] = {}  # calls that have grown since the newest block began
+        self.waiting: dict[AskedCall, None] = {}  # undecided calls, in the order of their blocks
+        self.places: set[Index] = set()  # indexes whose newest block is, or was, a call
+        self.known: dict[tuple[Index, str], AskedCall] = {}  # other calls with these keys are ignored
 
 
 class AskedCalls:
     """The calls of one choice, message by message.
 
-    A call is known by its place and its id from the moment the id comes. What comes with the same key in the same
-    message is the same call: begun anew while it is open, and not heard once it has ended. A second finish of a
-    block isn't heard either, nor is what stands behind the end of the message. So a call is acted on once.
+    A call's key is its index and its id, as soon as the id is known. A start with the same key in the same message is
+    the same call: it restarts an open call, and is ignored after the call's end. A second finish of a block is ignored
+    too, and so is everything after the message's end. So each call is decided once.
 
     Args:
-        is_ours: Whether a call by this name is for us; nothing is said of others.
-        at_once: Whether a call is acted on when it is whole, or with its message.
+        is_ours: Whether a call by this name is for us; other calls are not reported.
+        at_once: Whether a call is to be run when it is whole, or with the end of its message.
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
     """
 
     def __init__(self, is_ours: Callable[[str], bool], *, at_once: bool, choice: int, limits: Limits) -> None:
@@ -86,13 +86,13 @@ class AskedCalls:
         self._changes: list[Change] = []
 
     def step(self, event: Event) -> Sequence[Change]:
-        """The calls that an event changed, and how.
+        """Fold an event, and return the changed calls.
 
-        `identified`: has an id. `asked`: is to be run, from now on. `failed`, and why: will not be run, or must not
-        run on. `gone`: must not run on, and has no outcome.
+        `identified`: the call has an id. `asked`: run it. `failed`, with the reason: don't run it, or stop it.
+        `gone`: stop it, without an outcome.
 
         Raises:
-            LimitExceededError: An index that is too large, too many calls, or one too large.
+            LimitExceededError: An index is too large, there are too many calls, or a call is too large.
         """
         step = self._STEPS.get(type(event))
         if step is None or getattr(event, "choice", self._choice) != self._choice:
@@ -101,7 +101,7 @@ class AskedCalls:
         return self._changed()
 
     def give_up(self, why: str) -> Sequence[Change]:
-        """Nothing more comes of the calls that have not been acted on."""
+        """Fail all undecided calls."""
         for call in [*self._message.waiting]:
             self._fail(call, why)
         self._message.open.clear()
@@ -142,9 +142,9 @@ class AskedCalls:
         self._message.open.clear()
 
     def _reset(self, _: AttemptReset) -> None:
-        """A new attempt begins without the calls of the last one, and the snapshot has forgotten them too.
+        """Forget the failed attempt's calls, as the snapshot does.
 
-        Behind a message that is over it is the next message's, of which nothing is there yet.
+        After the end of a message the reset belongs to the next message, which has no calls yet.
         """
         message, self._message = self._message, _Message()
         if not message.over:
@@ -165,12 +165,12 @@ class AskedCalls:
         block = fold.block
         call_id = block.call_id if isinstance(block, ToolCall) else None
         if replaced is not None and replaced.call_id is not None and replaced.call_id == call_id:
-            replaced.fold = fold  # should its tool run already, it must not end with other arguments
+            replaced.fold = fold  # if its tool is already running, the arguments must still match at the end
             self._open(replaced)
             return
         if replaced is not None:
             self._fail(replaced, "the call was begun again")
-        if isinstance(block, ToolCall):  # one that the provider runs may turn out to be the client's
+        if isinstance(block, ToolCall):  # also if the provider seems to run it: a later event may change that
             self._begin(index, fold)
 
     def _arguments(self, event: ToolCallDelta) -> None:
@@ -209,7 +209,7 @@ class AskedCalls:
     # Calls.
 
     def _begin(self, index: Index, fold: BlockFold) -> AskedCall | None:
-        """A call that has not been there before; `None` if it turns out that it has."""
+        """Add a call; `None` if its key turns out to be known."""
         call = AskedCall(self._message, index, fold)
         self._open(call)
         self._message.waiting[call] = None
@@ -222,7 +222,7 @@ class AskedCalls:
         message.open[call.index] = message.grown[call.index] = call
 
     def _identify(self, call: AskedCall) -> bool:
-        """Whether the call is still to be followed. It isn't if one with its key has been there before."""
+        """Read the call's id and name. Return `False` for a known key: then the call is dropped."""
         block = call.fold.block
         if not isinstance(block, ToolCall):
             return True
@@ -241,7 +241,7 @@ class AskedCalls:
         return True
 
     def _close(self, call: AskedCall, *, ask: bool) -> None:
-        """What becomes of a call whose block has ended, or whose message has."""
+        """Decide a call at the end of its block or of its message."""
         block = call.fold.block
         theirs = isinstance(block, ToolCall) and block.type == "server_tool_call"
         if theirs and call.asked is None:
@@ -257,9 +257,9 @@ class AskedCalls:
             self._ask(call, block)
 
     def _ask_whole_calls(self) -> None:
-        """A provider that goes on to the next block is done with a call whose arguments are whole.
+        """Decide to run the calls whose arguments are whole, because the provider goes on to the next block.
 
-        A call that has not grown since the last block began was not whole then, and isn't now.
+        A call that has not grown since the last block began was not whole then, and still isn't.
         """
         grown, self._message.grown = self._message.grown, {}
         for call in grown.values() if self._at_once else ():

@@ -1,4 +1,4 @@
-"""Running the tools that a reply calls for, while the rest of it still streams."""
+"""Running a reply's tools while the rest of it still streams."""
 
 from __future__ import annotations
 
@@ -49,51 +49,50 @@ def run_tools(
     limits: Limits = DEFAULT_LIMITS,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, with `ToolUpdate`s woven in: each call's tool is run as soon as the call is complete.
+    """The same events, with added `ToolUpdate`s: each call's tool is run as soon as the call is complete.
 
-    A call is `identified` when its block begins, `executing` when its tool starts, and ends `completed` or `failed`,
-    with a `ToolResult` that can be sent to the model: the tool's value, or what went wrong. Events are passed on
-    before what they start. A call is acted on once: what repeats it in its message, or comes behind the message's
-    end, starts nothing.
+    A call is `identified` when its block begins and `executing` when its tool starts. It ends `completed` or `failed`,
+    with a `ToolResult` for the model: the tool's value, or a text about the failure. Events are passed on before their
+    effects. Each call is run once: a repetition in its message, or a call after the message's end, starts no tool.
 
-    A tool is called with the call's arguments as keywords. It may be a coroutine function; a plain function, which
-    runs on a thread if there is a running loop, and else where the event comes, one after the other; or one that
-    returns an Observable or an async iterator, whose values are partial results, the last being the result, and whose
-    `ToolProgress`es refine the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
+    A tool is called with the call's arguments as keywords. It may be a coroutine function, or a plain function, which
+    runs on a thread if there is a running loop, and otherwise where the event arrives, one after the other. It may also
+    return an Observable or an async iterator: the values are partial results, the last one is the result, and each
+    `ToolProgress` updates the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
     `ToolResult`.
 
-    What a tool raises is logged (`rxdelta`) and stays here: the result says "The tool failed.", or what `on_error`
-    makes of it. What a tool has to say of its failure it says by `ToolError`, or by a `ToolResult` with `is_error`.
+    A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
+    `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`.
 
     Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
     soon as one ends. The time limit counts from a tool's own start.
 
-    Completes when the source has and all tools have ended. A call whose block the stream cut off fails. Another
-    attempt cancels the tools of the one before.
+    Completes when the source and all tools have ended. A call whose block the stream cut off fails. A new attempt
+    cancels the tools of the last one.
 
     Args:
-        tools: The functions by the names that the model calls them by.
-        max_concurrency: How many may run at once; `None` doesn't limit.
+        tools: The functions by the names that the model uses.
+        max_concurrency: How many tools may run at once; `None` is no limit.
         timeout: Seconds after which a tool is cancelled and its call fails. A plain function cannot be stopped; its
             result is ignored.
-        start: `ready`: when the provider has ended the call's block, or begun the next one with this call's arguments
-            whole. `message`: when the message has finished. Never merely because the arguments so far happen to parse.
-        unknown: What becomes of a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:
-            it is somebody else's, such as the browser's or another `run_tools`'; nothing is told of it, and the stream
+        start: `ready`: when the provider has ended the call's block, or begun the next one after this call's whole
+            arguments. `message`: when the message has finished. Never merely because the arguments so far are JSON.
+        unknown: The policy for a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:
+            it belongs to another party, such as the browser or another `run_tools`; it gets no updates, and the stream
             doesn't wait for it.
-        on_error: The text for the model, and for whoever sees the result, of an exception that a tool raised. It
-            is not asked about a `ToolError`, which has its text, nor about what is no `Exception`.
+        on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
+            is not called for a `ToolError`, which has its own text, nor for an exception that is no `Exception`.
         choice: Which of several alternative replies the tools are run for.
-        limits: What the stream may make us hold.
-        scheduler: Whose time the limits and durations are in.
+        limits: The most that the stream may make us hold.
+        scheduler: The scheduler for time limits and durations.
 
     Raises:
-        InvalidValueError: At once, for an argument that cannot be.
+        InvalidValueError: At once, for an invalid argument.
 
-    Errors: The source's, after the running tools were cancelled and their calls have failed; in the same way
-    `LimitExceededError`, and `InvalidValueError` for an asynchronous tool where no asyncio loop is running. A tool's
-    failure is a value. Disposing cancels what runs, and so does an observer that raises; what it raises while it is
-    told a tool's news is raised by the `for_each` or `async for` that reads the pipeline.
+    Errors: The source's own; `LimitExceededError`; `InvalidValueError` for an asynchronous tool without a running
+    asyncio loop. All come after the running tools were cancelled and their calls have failed. A tool's failure is no
+    error. Disposing cancels the running tools, and so does an observer that raises. If it raises during a tool's
+    update, the `for_each` or `async for` that reads the pipeline raises the exception.
 
     Example:
         >>> import reactivex as rx
@@ -142,7 +141,7 @@ def run_tools(
 
 @attrs.frozen(kw_only=True)
 class _Rules:
-    """What one `run_tools(…)` asks for."""
+    """The arguments of one `run_tools(…)`."""
 
     tools: Mapping[str, Tool]
     max_concurrency: int | None
@@ -155,7 +154,7 @@ class _Rules:
 
 
 class _ToolRun:
-    """A call that is to be run, until it has an outcome."""
+    """A call from the decision to run it until its outcome."""
 
     __slots__ = ("asked", "began", "call", "cancel", "name")
 
@@ -168,7 +167,7 @@ class _ToolRun:
 
 
 class _StepRunner(abc.ObserverBase[Callable[[], None]]):
-    """What is to be done, one thing at a time and in the order in which it came, whatever threads it came on."""
+    """Runs steps. Behind an `Outlet` they run one at a time, in the order of their arrival, from any threads."""
 
     def on_next(self, value: Callable[[], None]) -> None:
         value()
@@ -181,11 +180,11 @@ class _StepRunner(abc.ObserverBase[Callable[[], None]]):
 
 
 class _ToolRunner:
-    """One subscription's state. Tools may answer at any time, from within their own start, and from other threads.
+    """One subscription's state. Tools may answer at any time, during their own start, and on other threads.
 
-    All that happens takes its turn: the state is changed, and the observer told, by one thread at a time, and no
-    lock is held meanwhile. A turn changes the state first; then what came of it is told, and then the tools start
-    whose `executing` has been told. They start between two turns, so that their news are told while they run.
+    All steps take turns: one thread at a time changes the state and notifies the observer, and no lock is held
+    meanwhile. A turn first changes the state, then emits the resulting updates. Tools start between two turns, after
+    their `executing` has been emitted, so that the updates of a running tool are emitted at once.
     """
 
     def __init__(self, observer: abc.ObserverBase[Event], rules: _Rules, time: abc.SchedulerBase) -> None:
@@ -201,8 +200,8 @@ class _ToolRunner:
         self._runs: dict[AskedCall, _ToolRun] = {}
         self._ready: deque[_ToolRun] = deque()
         self._running = 0
-        self._updates: deque[ToolUpdate] = deque()  # what came of this turn
-        self._to_start: deque[_ToolRun] = deque()  # what starts when nobody is told anything
+        self._updates: deque[ToolUpdate] = deque()  # the results of this turn
+        self._to_start: deque[_ToolRun] = deque()  # started after this turn
         self._start_lock = Lock()  # only tried, never waited for
         self._starting_thread: int | None = None  # the thread that starts a tool
         self._raised_in_start: BaseException | None = None  # by an observer, during that start
@@ -211,7 +210,7 @@ class _ToolRunner:
         self._failure: Exception | None = None
         self.upstream = SingleAssignmentDisposable()
 
-    # What the source says.
+    # The source's notifications.
 
     def on_next(self, event: Event) -> None:
         self._take_turn(self._pass_on, event)
@@ -223,9 +222,9 @@ class _ToolRunner:
         self._take_turn(self._apply, self._end_source)
 
     def subscribed(self) -> None:
-        """A source that says all of it while it is being subscribed to can't be told that the reader has gone.
+        """Let tools start, as soon as the whole chain has been subscribed.
 
-        So its calls have waited, and go on waiting until the whole chain has been subscribed.
+        A source that emits everything during its subscription can't be disposed meanwhile, so its calls wait.
         """
         self._subscribing = False
         if self._ready:
@@ -235,7 +234,7 @@ class _ToolRunner:
         self._take_turn(self._apply, self._start_ready)
 
     def stop(self) -> None:
-        """Nobody listens any more."""
+        """Cancel all tools and the source: the reader has left, or the stream has ended."""
         self._turns.stop()
         self.upstream.dispose()
         for run in [*self._runs.values()]:
@@ -247,12 +246,12 @@ class _ToolRunner:
         try:
             self._turns.on_next(partial(step, *arguments))
             self._start_due()
-        except BaseException:  # an observer that raises has left
+        except BaseException:  # by an observer, which counts as having left
             self.stop()
             raise
 
     def _take_tools_turn(self, step: Callable[..., None], *arguments: Any) -> None:
-        """A turn that a tool or a timer takes, where nobody would catch what the observer raises."""
+        """Take a turn for a tool or a timer, whose caller can't handle an observer's exception."""
         try:
             self._take_turn(self._apply, step, *arguments)
         except BaseException as error:
@@ -285,7 +284,7 @@ class _ToolRunner:
             self.stop()
             self._observer.on_completed()
 
-    # What becomes of a call.
+    # The life of a call.
 
     def _is_ours(self, name: str) -> bool:
         return not self._rules.leaves_unknown or name in self._rules.tools
@@ -316,7 +315,7 @@ class _ToolRunner:
         why = "the stream broke off"
         self._fail_all(why)
         self._change(self._calls.give_up(why))
-        self._fail_all(why)  # what was still asked for before a limit was exceeded
+        self._fail_all(why)  # calls that became ready before a limit was exceeded
 
     def _fail_all(self, why: str) -> None:
         for call in [*self._runs]:
@@ -328,12 +327,12 @@ class _ToolRunner:
         )
 
     def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
-        """The call's outcome; the first one stands."""
+        """Emit the call's outcome; only the first counts."""
         if call.asked is None or self._remove_run(call):
             self._updates.append(ToolUpdate(call.call_id or "", status, None, result))
 
     def _remove_run(self, call: AskedCall) -> bool:
-        """Run it no longer. Whether there was no outcome yet."""
+        """Stop a call's tool. Return whether the call had no outcome yet."""
         run = self._runs.pop(call, None)
         if run is None:
             return False
@@ -348,7 +347,7 @@ class _ToolRunner:
             return None
         return max(0.0, (self._time.now - run.began).total_seconds())
 
-    # What runs.
+    # Running tools.
 
     def _start_ready(self) -> None:
         max_concurrency = self._rules.max_concurrency
@@ -376,7 +375,7 @@ class _ToolRunner:
         self._to_start.append(run)
 
     def _start_due(self) -> None:
-        """Start the tools that are due; where a thread is emitting somebody something or starting one, it starts the rest."""
+        """Start the due tools. If another call is emitting or starting tools, it starts these afterwards."""
         while self._to_start and not self._turns.emitting and self._start_lock.acquire(blocking=False):
             try:
                 self._starting_thread = get_ident()
@@ -414,7 +413,7 @@ class _ToolRunner:
             run.cancel.add(running)
 
     def _progress(self, run: _ToolRun, value: Any) -> None:
-        """What a tool gives before its end, told on whatever thread it runs."""
+        """A tool's value before its end, on the tool's thread."""
         if run.call not in self._runs or self._turns.closed:
             return
         text = value.display_text if isinstance(value, ToolProgress) else None
@@ -432,7 +431,7 @@ class _ToolRunner:
             self._updates.append(update)
 
     def _ended(self, run: _ToolRun, outcome: ToolOutcome) -> None:
-        """How a tool ended, told on whatever thread it ran."""
+        """The end of a tool, on the tool's thread."""
         if run.call not in self._runs or self._turns.closed:
             return
         if outcome.cancelled:
@@ -446,7 +445,7 @@ class _ToolRunner:
             self._take_tools_turn(self._settle, run.call, status, result)
 
     def _cancelled(self, call: AskedCall) -> None:
-        """Somebody else cancelled the tool's task. That may be the program's end: nothing more is started."""
+        """Other code cancelled the tool's task. The program may be ending, so no further tool is started."""
         self._fail(call, _CANCELLED)
         while self._ready:
             self._fail(self._ready.popleft().call, _CANCELLED)
@@ -461,7 +460,7 @@ class _ToolRunner:
             return None
 
     def _error_text(self, run: _ToolRun, error: BaseException) -> str:
-        """What the model is told of an exception of the tool's, which may hold secrets."""
+        """The text for the model about a tool's exception. The exception's own text may contain secrets."""
         if isinstance(error, asyncio.CancelledError):
             return _CANCELLED
         on_error = self._rules.on_error

@@ -1,4 +1,4 @@
-"""One run of one tool, whatever shape the tool has."""
+"""One run of one tool: a function, a coroutine, an async iterator or an Observable."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Tool = Callable[..., object]
 
 @attrs.frozen
 class ToolProgress:
-    """What a running tool has to tell before it is done, given by an Observable or an async iterator.
+    """An update from a running tool, emitted by its Observable or async iterator.
 
     Attributes:
         display_text: A better line for people.
-        result: What there is of the result so far.
+        result: The result so far.
 
     Raises:
         InvalidValueError: A display text that is no text.
@@ -50,7 +50,7 @@ class ToolProgress:
 
 @attrs.frozen
 class ToolOutcome:
-    """How a run ended: with a value, with an exception, or because somebody else cancelled its task."""
+    """The end of a run: a value, an exception, or the cancellation of its task by other code."""
 
     value: Any = None
     error: BaseException | None = None
@@ -58,11 +58,11 @@ class ToolOutcome:
 
 
 def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Why a tool cannot be called with these arguments, judged by its signature before it is called."""
+    """Return why the tool's signature doesn't accept these arguments, or `None` if it does."""
     try:
         signature = inspect.signature(tool)
     except Exception:
-        return None  # some built-in functions have none; of others the call itself will tell
+        return None  # no signature, as of some built-in functions: the call itself will show
     try:
         signature.bind(**arguments)
     except TypeError as error:
@@ -71,10 +71,10 @@ def bind_error(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
 
 
 def result_of(call_id: str, value: Any, duration: float | None) -> ToolResult:
-    """A tool's value as a result: a `ToolResult` as it is, records as objects, any JSON value.
+    """Convert a tool's value to a `ToolResult`: records become objects, a `ToolResult` gets its call's id.
 
     Raises:
-        InvalidValueError: The value is none of these.
+        InvalidValueError: The value is no record, JSON value or `ToolResult`.
     """
     if isinstance(value, ToolResult):
         return attrs.evolve(
@@ -97,11 +97,11 @@ def execute(
     progress: Callable[[Any], None],
     ended: Callable[[ToolOutcome], None],
 ) -> abc.DisposableBase:
-    """Run a tool; tell each value of one that gives several as progress, and how it ended, whatever it raises.
+    """Run a tool. Call `progress` with each value of an iterator or Observable, and `ended` with any outcome.
 
-    On a loop, coroutines and async iterators run as a task and plain functions on a thread. Without one, plain
-    functions and Observables run where they are called. Disposing cancels; nothing is told after that. What
-    interrupts the program is told as well, and raised.
+    On a loop, coroutines and async iterators run as a task and plain functions on a thread. Without a loop, plain
+    functions and Observables run in the caller. Disposing cancels; neither function is called after that. An
+    exception that interrupts the program is an outcome too, and is also raised.
 
     Raises:
         InvalidValueError: The tool is asynchronous, and there is no loop.
@@ -178,7 +178,7 @@ def _run_on(
     def begin() -> None:
         if not stopped:
             task = loop.create_task(_outcome(tool, arguments, progress))
-            task.add_done_callback(end)  # which sees every end, whatever the task dies of
+            task.add_done_callback(end)  # called for any end of the task
             tasks.append(task)
 
     def end(task: asyncio.Task[ToolOutcome]) -> None:
@@ -200,14 +200,14 @@ def _run_on(
 
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> ToolOutcome:
-    """How the tool ended. Raises only what cancels its task, or interrupts the program."""
+    """Run the tool and return its outcome. Raises only the task's cancellation and interrupts of the program."""
     try:
         if _is_async(tool):
             called = _call(tool, arguments)
         else:
             called = await asyncio.to_thread(_call, tool, arguments)
         value = called.value
-        followed = isinstance(value, Observable)  # which is awaitable too, and would give its last value only
+        followed = isinstance(value, Observable)  # it is awaitable too, but that gives its last value only
         if inspect.isawaitable(value) and not followed:
             value = await value
         if isinstance(value, Observable):
@@ -224,7 +224,7 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
 
 
 def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
-    """A call whose exception is a value, because not every one can be raised from a thread (`StopIteration`)."""
+    """Call the tool and return an exception as a value: `StopIteration` can't be raised from a thread."""
     try:
         return ToolOutcome(tool(**arguments))
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""The picture stays up until the last tool has ended."""
+"""The end of a stream of snapshots when its last tool has ended."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _TERMINAL = ("completed", "failed")
 def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
     """The same snapshots, up to the first whose message is finished and whose tool calls have all ended.
 
-    Each is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call has
-    ended when its execution status is `completed` or `failed`. A call that must not be run, because it is
-    invalid or was cut off with the message, counts as failed. The calls that the provider runs itself don't
-    count, and a reply that calls no tool is over when it is finished.
+    Each snapshot is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call
+    has ended when its execution status is `completed` or `failed`. A call that must not be run, because it is
+    invalid or was cut off with the message, counts as failed. Calls that the provider runs itself don't
+    count, and a reply without tool calls ends when it is finished.
 
-    Completes right after that snapshot, having disposed the source, which may well be one that never
-    completes by itself: `rx.merge(events, updates).pipe(rd.scan_deltas(), rd.until_all_tools_terminal())`.
-    Otherwise with the source. Works before and after `throttle_latest`.
+    Disposes the source and completes right after that snapshot. So the source may never complete by itself:
+    `rx.merge(events, updates).pipe(rd.scan_deltas(), rd.until_all_tools_terminal())`. Otherwise completes with the
+    source. Works before and after `throttle_latest`.
 
-    Errors: The source's own. `InvalidValueError` for what is no snapshot.
+    Errors: The source's own. `InvalidValueError` for a value that is no snapshot.
 
     Example:
         >>> import reactivex as rx
@@ -72,7 +72,7 @@ class _Until:
         self.upstream = SingleAssignmentDisposable()
 
     def on_next(self, snapshot: Snapshot) -> None:
-        if self._ended:  # a synchronous source goes on until it has handed over its disposable
+        if self._ended:  # a synchronous source emits on until it has returned its disposable
             return
         if not isinstance(snapshot, Snapshot):
             wrong = InvalidValueError.of(
@@ -81,7 +81,7 @@ class _Until:
             self.on_error(wrong)
             return
         over = _is_over(snapshot)
-        self._ended = over  # first, because the observer may make the source emit
+        self._ended = over  # set before the notification, because the observer may make the source emit
         self._observer.on_next(snapshot)
         if over:
             self.upstream.dispose()
@@ -99,7 +99,7 @@ class _Until:
 
 
 def _is_over(snapshot: Snapshot) -> bool:
-    """`all_tools_terminal()`, where no calls are fine, and the first that still runs settles it."""
+    """Like `all_tools_terminal()`, but true without calls, and it stops at the first running call."""
     if snapshot.status == "incomplete":
         return False
     cut = snapshot.status != "complete"
@@ -109,5 +109,5 @@ def _is_over(snapshot: Snapshot) -> bool:
 
 
 def _was_open(call: ToolCall) -> bool:
-    """Whether the call becomes an invalid one in the message that was cut off."""
+    """Whether the call is invalid in the message, because the message was cut off."""
     return call.status == "incomplete" or not isinstance(call.arguments, Mapping)
