@@ -1,1 +1,1 @@
-"""Events → what one panel shows: the text, a call's arguments, items of a list, blocks of markdown."""
+"""Projections: events → the content of one panel, such as text, a call's arguments, items of a list, markdown."""

@@ -1,4 +1,4 @@
-"""The client's calls of a message, each folded by itself."""
+"""The client's calls of a message, each with its own fold."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ _ARGUMENTS = ("args", "input", "arguments")
 
 
 class Calls:
-    """The calls that the client is to run, as the message's fold would have them.
+    """The calls that the client is to run, in the same state as in the message's fold.
 
-    Each has a fold of its own, so that a step costs the same however many there are; it is dropped when the call
-    has ended. Calls that the provider runs are folded too, as they may turn out to be the client's.
+    Each call has its own fold until it has ended, so that the cost of a step doesn't grow with the number of calls.
+    Calls that the provider runs are folded too, because a later event may turn one into the client's.
     """
 
     def __init__(self, choice: int, limits: Limits) -> None:
         self._choice = choice
         self._limits = limits
         self._open: dict[Index, Fold] = {}
-        self._closed: set[Index] = set()  # where the newest block was a call
-        self._ended: set[tuple[Index, str | None]] = set()  # those with an id are not heard again
+        self._closed: set[Index] = set()  # indexes whose newest block was a call
+        self._ended: set[tuple[Index, str | None]] = set()  # calls that are ignored later
         self._ids = CallIndex[Index]()
 
     def step(self, event: Event) -> Sequence[Change]:
-        """The calls that an event changed, each with what that means for the text of its arguments.
+        """Fold an event. Return the changed calls, each with the change of its argument text.
 
-        A call that is not open any more has ended: complete or invalid, and never heard of again.
+        A call that is no longer open has ended, complete or invalid, and is never returned again.
 
         Raises:
-            LimitExceededError: An index that is too large, too many blocks, or one too large.
+            LimitExceededError: An index is too large, there are too many blocks, or a block is too large.
         """
         if isinstance(event, ToolCallDelta):
             fold = self._open.get(event.index)
@@ -119,7 +119,7 @@ class Calls:
         fold = self._remove_open(index)
         fold.step(event)
         call = _call(fold)
-        if call is None:  # it turned out to be something else
+        if call is None:  # a later event has changed the block's type
             return ()
         self._close(index, call)
         content = event.content if isinstance(event, BlockFinish) else None
@@ -128,7 +128,7 @@ class Calls:
         return _changed(index, call, "more", "")
 
     def _remove_open(self, index: Index) -> Fold:
-        """It isn't open any more."""
+        """Remove a call from the open ones."""
         fold = self._open.pop(index)
         call = _call(fold)
         self._ids.note(index, call and call.call_id, None)
@@ -147,12 +147,12 @@ class Calls:
         return fold
 
     def _in_order(self) -> list[Index]:
-        """The open calls as they stand in the message: numbered ones by their number."""
+        """The open calls in the message's order: numbered ones first, by number."""
         return sorted(self._open, key=lambda index: (0, index) if isinstance(index, int) else (1, 0))
 
 
 def argument_text(call: ToolCall) -> str:
-    """The arguments as text, also of a call that came with a whole object; an empty one may still be filled."""
+    """The arguments as text. An object is written as JSON, unless it is empty and the call may still get arguments."""
     arguments = call.arguments
     if isinstance(arguments, FrozenDict):
         return json.dumps(arguments) if arguments or not call.open else ""

@@ -1,4 +1,4 @@
-"""The calls that a reply asks for, each when it has come whole."""
+"""The calls of a reply, each when it is whole."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["completed_tool_calls"]
 def completed_tool_calls(
     *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[ToolCall]]:
-    """Each call that the client is to run, once, when the provider has finished it.
+    """Emit each call that the client is to run, once, when the provider has finished it.
 
-    At the finish of its block, or at that of the message where this comes first. A call is either complete, its
-    `arguments` a read-only mapping, or of type `invalid_tool_call`, with the raw text and an `.error` that says why
-    it must not be run; it is what the snapshot of `scan_deltas` holds at that moment. Calls that the provider runs
-    itself are not among them. A second finish, or the same call begun once more, is not heard.
+    A call is emitted at the finish of its block or of its message, whichever comes first. It is complete, with its
+    `arguments` as a read-only mapping, or of type `invalid_tool_call`, with the raw text and an `.error` that says why
+    it must not be run. The snapshot of `scan_deltas` holds the same value at that moment. Calls that the provider runs
+    itself are left out. A second finish, or a second start of the same call, is ignored.
 
-    Completes with the source; a call whose finish never came is not emitted. Another attempt, or another message,
-    goes on with its own calls.
+    Completes with the source; a call without a finish is not emitted. Another attempt, or another message, emits its
+    own calls.
 
     Args:
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
-    what is no event. An invalid call is no error.
+    a value that is no event. An invalid call is no error.
 
     Example:
         >>> import reactivex as rx

@@ -1,4 +1,4 @@
-"""A JSON object as an instance of somebody's class."""
+"""A JSON object as an instance of the user's class."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _DICTS = (dict, Mapping, MutableMapping)
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What an annotation makes of a value. Where it says nothing, or several things, the JSON stays as it is."""
+    """The conversion that an annotation asks for. Without an unambiguous one, JSON is left unchanged."""
 
     record: type | None = None
-    """Of a mapping an instance of this class; else …"""
+    """Make a mapping an instance of this class; else …"""
     values: _Plan | None = None
-    """… a mapping with such values."""
+    """… convert its values by this plan."""
     items: _Plan | tuple[_Plan, ...] | None = None
-    """Of a list one with such items, …"""
+    """Convert a list's items by this plan, …"""
     is_tuple: bool = False
-    """… as a tuple."""
+    """… and make the list a tuple."""
 
 
 _AS_IT_IS = _Plan()
@@ -42,15 +42,15 @@ _AS_IT_IS = _Plan()
 class _Field:
     keys: tuple[str, ...]
     argument: str
-    """What the constructor calls it."""
+    """The parameter's name in the constructor."""
     plan: _Plan
 
 
 class Into(Generic[T]):
-    """How to make a class of JSON: an attrs class, a dataclass, or a Pydantic model, and those within it.
+    """Makes instances of a class from JSON: an attrs class, a dataclass or a Pydantic model, also nested.
 
     Raises:
-        InvalidValueError: It is none of these, or abstract.
+        InvalidValueError: The class is none of these, or abstract.
     """
 
     def __init__(self, cls: type[T]) -> None:
@@ -71,7 +71,7 @@ class Into(Generic[T]):
         return self._cls.__name__
 
     def whole(self, value: object) -> T:
-        """The instance, made by its own constructor. Raises whatever that raises, and a `TypeError` for no object."""
+        """Make the instance by its constructor. Raises the constructor's errors, and `TypeError` without an object."""
         if not is_object(value):
             raise TypeError("the document is not an object")
         made: T = self._construct(value, self._plan)
@@ -112,17 +112,17 @@ def _with_plans(items: Sequence[Any], plans: _Plan | tuple[_Plan, ...]) -> Itera
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """A JSON object, and the checkers know what is inside."""
+    """Whether the value is a JSON object, as a check of its type."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[list[Any]]:
-    """A JSON array."""
+    """Whether the value is a JSON array, as a check of its type."""
     return isinstance(value, list)
 
 
 def _is_model(cls: Any) -> bool:
-    """Told by what it has, as Pydantic need not be there. A root model has no fields, and is none of ours."""
+    """Whether this is a Pydantic model, without an import of Pydantic. A root model has no fields and doesn't count."""
     return (
         isinstance(getattr(cls, "model_fields", None), Mapping)
         and callable(getattr(cls, "model_construct", None))
@@ -135,10 +135,10 @@ def _is_record(cls: Any) -> bool:
 
 
 def _fields(cls: Any) -> tuple[_Field, ...]:
-    """What the constructor takes."""
+    """The constructor's parameters."""
     try:
         hints: dict[str, Any] = typing.get_type_hints(cls)
-    except Exception:  # names that exist for the type checker only
+    except Exception:  # an annotation uses names that only type checkers know
         hints = {}
     found: list[_Field] = []
     known: Sequence[Any] = attrs.fields(cls) if attrs.has(cls) else dataclasses.fields(cls)
@@ -172,7 +172,7 @@ def _plan(hint: Any) -> _Plan:
 
 
 def _either(plans: Sequence[_Plan]) -> _Plan:
-    """A union's: what one of its members says. Where two say something of a mapping, it is not for us to choose."""
+    """The plan of a union: that of its only member for mappings, and of its only member for lists."""
     of_mappings = [plan for plan in plans if plan.record is not None or plan.values is not None]
     of_lists = [plan for plan in plans if plan.items is not None]
     mapping = of_mappings[0] if len(of_mappings) == 1 else _AS_IT_IS

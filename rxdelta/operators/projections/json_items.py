@@ -1,4 +1,4 @@
-"""The items of a JSON array, one by one, while the model still writes the rest of it."""
+"""The items of a JSON array, one by one, while the array is still streaming."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["json_items"]
 
-# Up to each character at which a value may end, so that one stretch ends one item at most.
+# Each stretch ends with a character that may end a value, so it ends at most one item.
 _stretches = re.compile(r'[^,\]}"]*(?:[,\]}"]|\Z)').findall
 
 
@@ -38,28 +38,28 @@ def json_items(
     choice: int = 0,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Callable[[Observable[Event]], Observable[Any]]:
-    """Each item of one array in the reply's JSON, as soon as it is closed.
+    """Emit each item of one array in the reply's JSON as soon as the item is closed.
 
-    The reply's text is one JSON document, as in `partial_json`, or a call's arguments are. Items come once each, in
-    their order, as read-only values; a string or an object that is still open waits, and so does a number, until the
-    character behind it has come. An item takes time in proportion to itself, however long the array is.
+    The JSON document is the reply's text, as in `partial_json`, or a call's arguments. Each item is emitted once, in
+    order, as a read-only value. An open string or object waits for its end, and a number for the next character. The
+    time for an item depends on its own length only, not on the array's.
 
-    Completes with the source; empty if nothing is at `path`, or no array. Items that were given can't be taken back:
-    of a text that the provider replaced only those come that weren't given yet, by their number, and another attempt,
-    or another message, gives its own from the first.
+    Completes with the source; emits nothing if there is no array at `path`. Emitted items can't be taken back. If the
+    provider replaces the text, only the items after the number of emitted ones follow. Another attempt, or another
+    message, emits its own items from the first.
 
     Args:
-        path: Where the array is: a key, or keys and indexes from the outside in; `()` is the document itself.
-        call_id: The call whose arguments it is in; `None` is the reply's text.
+        path: The path to the array: a key, or keys and indexes from the outside in; `()` is the document itself.
+        call_id: The call whose arguments contain the array; `None` is the reply's text.
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Raises:
-        InvalidValueError: At once, if `path` consists of anything but strings and indexes.
+        InvalidValueError: At once, if `path` contains anything but strings and indexes.
 
     Errors: The source's own; `MalformedChunkError`, naming the character, for text that can't be JSON, after the
-    items before it; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for what is no
-    event.
+    items before it; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a value that
+    is no event.
 
     Example:
         >>> import reactivex as rx
@@ -125,10 +125,10 @@ class _Items(Projection[Any]):
 
 
 class _Array:
-    """The array at a path, read from a document that is fed in pieces, and its items that were given.
+    """The array at a path of a document that is fed in pieces.
 
-    After each item the reader is replaced by one that stands at the same place of a document without the items
-    before; else looking at an item would mean to look at all of them.
+    After each item the parser is replaced: the new one is at the same position of a document without the earlier
+    items. Otherwise reading one item would cost as much as reading all.
     """
 
     def __init__(self, path: tuple[str | int, ...], limits: Limits) -> None:
@@ -141,7 +141,7 @@ class _Array:
         self.read_again()
 
     def read_again(self) -> None:
-        """Begin with the text's first character, and give what hasn't been given."""
+        """Read the text from its first character again; items that were emitted are skipped."""
         self._reader = PartialJsonParser(max_depth=self._depth)
         self._text: list[str] = []
         self._seen = 0
@@ -171,7 +171,7 @@ class _Array:
     def _emit_closed_item(self, stretch: str, emit: Callable[[Any], None]) -> None:
         if self._ended:
             return
-        index = 1 if self._seen else 0  # of those before, one stands for all
+        index = 1 if self._seen else 0  # one empty item stands for all the earlier ones
         if self._reader.is_final((*self._path, index)):
             item: Any = self._reader.value
             for step in (*self._path, index):

@@ -1,7 +1,7 @@
-"""Markdown cut into blocks while it grows: those that nothing to come can change, and the open rest.
+"""Markdown cut into blocks while it grows: the blocks that later text can't change, and the open rest.
 
-`_Structure` follows CommonMark's first phase line by line (with GFM's tables, without inline content): the containers
-that are open (quotes and list items) and the leaf in the innermost. All it tells is what matters at the top level.
+`_Structure` follows CommonMark's first phase line by line (with GFM's tables, without inline content): the open
+containers (quotes and list items) and the leaf in the innermost one. It reports changes at the top level only.
 
 | a line | begins a block, so that the one before is over | leaves nothing open, so that its block is over |
 | --- | --- | --- |
@@ -28,14 +28,14 @@ __all__ = ["MarkdownSplitter", "StableMarkdown"]
 
 @attrs.frozen
 class StableMarkdown:
-    """Markdown so far: blocks that won't change any more, and the rest.
+    """The markdown so far: blocks that won't change any more, and the rest.
 
-    The blocks' text and the tail, joined by nothing, are the text so far. A block may be drawn once; only the tail is
-    drawn again. Blank lines between two blocks belong to the first as long as that isn't sealed, else to the second.
+    The text so far is the blocks and the tail, concatenated. A block may be drawn once; only the tail must be
+    drawn again. Blank lines between two blocks belong to the first until that is sealed, then to the second.
 
     Attributes:
-        sealed: The blocks, each a piece of markdown of its own.
-        tail: What may still change, and is joined only when it is read.
+        sealed: The finished blocks, each a complete piece of markdown.
+        tail: The text that may still change; it is joined only when it is read.
     """
 
     sealed: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class StableMarkdown:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text so far."""
         return "".join((*self.sealed, self.tail))
 
 
@@ -51,12 +51,12 @@ join_when_read(StableMarkdown, "tail")
 
 
 class MarkdownSplitter:
-    """Cuts markdown that comes in pieces. Where the pieces are cut makes no difference.
+    """Cuts markdown that arrives in pieces. The borders of the pieces don't affect the result.
 
-    A piece costs what it is long, whatever came before; a block that is sealed, a copy of the tuple.
+    A piece takes time in proportion to its own length; sealing a block copies the tuple.
 
     Attributes:
-        value: What has come so far.
+        value: The markdown so far.
 
     Example:
         >>> import rxdelta as rd
@@ -74,15 +74,15 @@ class MarkdownSplitter:
 
     def _begin(self) -> None:
         self._structure = _Structure()
-        self._line: list[str] = []  # what has come of the line that isn't complete
-        self._return = ""  # a carriage return that may be half a line end
+        self._line: list[str] = []  # the pieces of the incomplete line
+        self._return = ""  # a carriage return that may be half of a line end
         self._length = 0  # of the tail
-        self._line_at = 0  # where in the tail that line begins
-        self._filled = False  # whether there is more than blank lines before it
+        self._line_at = 0  # the position of the incomplete line in the tail
+        self._filled = False  # whether the tail has more than blank lines before that line
         self._cuts: list[int] = []
 
     def feed(self, piece: str) -> StableMarkdown:
-        """The value with one more piece, in which half a surrogate pair becomes U+FFFD."""
+        """Append a piece, in which half a surrogate pair becomes U+FFFD, and return the value."""
         piece = clean_text(piece)
         if piece:
             self._scan(piece)
@@ -92,7 +92,7 @@ class MarkdownSplitter:
         return self.value
 
     def finish(self) -> StableMarkdown:
-        """The value with the tail sealed, because no more comes. What is fed afterwards is a text of its own."""
+        """Seal the tail as the end of this text, and return the value. Later pieces begin another text."""
         if self._length:
             if self._length > self._line_at:
                 self._end_line("".join(self._line), self._length)
@@ -126,7 +126,7 @@ class MarkdownSplitter:
         self._line_at = end
 
     def _seal(self) -> None:
-        """Cut the tail where that has turned out to be safe."""
+        """Move the finished blocks from the tail to the sealed ones."""
         sealed = self.value.sealed
         if self._cuts:
             text, cut = read_text(self._tail), self._cuts[-1]
@@ -135,7 +135,7 @@ class MarkdownSplitter:
             self._length -= cut
             self._line_at -= cut
             self._cuts.clear()
-        tail: Any = self._tail  # a growing text, which everybody reads as the string it stands for
+        tail: Any = self._tail  # a growing text, which becomes a string when it is read
         self.value = StableMarkdown(sealed, tail)
 
 
@@ -154,8 +154,8 @@ _BLOCKS_OF_HTML = (
     "menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|tr|"
     "track|ul"
 )
-_BLANK = re.compile(r"(?!)")  # what ends with a blank line ends with nothing else
-_HTML = (  # how it begins, and how it ends
+_BLANK = re.compile(r"(?!)")  # never matches: HTML of this kind ends only with a blank line
+_HTML = (  # the beginning and the end of each kind
     (re.compile(r"<(?:script|pre|style|textarea)(?=\s|>|$)", re.IGNORECASE), re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE)),
     (re.compile(r"<!--"), re.compile(r"-->")),
     (re.compile(r"<\?"), re.compile(r"\?>")),
@@ -170,37 +170,33 @@ _LONE_TAG = re.compile(
 
 _NOTHING, _PARAGRAPH, _TABLE, _FENCED, _INDENTED, _RAW = range(6)
 _QUOTE = 0
-# Containers within each other. What is deeper is read as text, so that a line costs what it is long.
+# Nested containers. Deeper ones are read as text, so that the time for a line is in proportion to its length.
 _DEEPEST = 32
 
 
 class _Structure:
-    """What is open between two lines."""
+    """The open containers and the open leaf between two lines."""
 
     __slots__ = ("_columns", "_containers", "_empty_item", "_end", "_fence", "_leaf", "_list")
 
     def __init__(self) -> None:
-        self._containers: list[
-            int
-        ] = []  # from the outside: a quote, or the columns by which an item is indented
+        self._containers: list[int] = []  # from the outside: `_QUOTE`, or the indentation of a list item
         self._leaf = _NOTHING  # in the innermost container
-        self._list = ""  # the kind of the list at the top level, which outlives its items
-        self._empty_item = (
-            False  # the innermost container is an item of which nothing but the marker has come
-        )
-        self._fence = ""  # that opened the fenced code
-        self._end = _BLANK  # what ends the HTML
+        self._list = ""  # the kind of the open list at the top level; it outlives its items
+        self._empty_item = False  # the innermost container is a list item with only its marker so far
+        self._fence = ""  # the opening fence of the code
+        self._end = _BLANK  # the end of the HTML
         self._columns = 0  # of the paragraph's last line, if that may be the head of a table
 
     def take(self, line: str) -> tuple[bool, bool]:
-        """Whether this line begins a block at the top level, and whether it leaves nothing open there."""
+        """Read a line. Return whether it begins a block at the top level, and whether no block is open after it."""
         line = line.expandtabs(4).rstrip(" ")
         pos, depth = self._continued(line)
         begins = self._content(line, pos, depth)
         return begins, not (self._containers or self._leaf or self._list)
 
     def _continued(self, line: str) -> tuple[int, int]:
-        """Where the content of the containers begins that this line continues, and how many these are."""
+        """Return where the content begins after the markers of the continued containers, and their number."""
         pos = depth = 0
         for indent in self._containers:
             at = _skip(line, pos)
@@ -222,7 +218,7 @@ class _Structure:
 
     def _content(self, line: str, pos: int, depth: int) -> bool:
         at = _skip(line, pos)
-        inside = depth == len(self._containers)  # so that the leaf may go on
+        inside = depth == len(self._containers)  # all are continued, so the leaf may go on
         if inside and self._leaf in (_FENCED, _RAW):
             if self._is_last(line, pos, at):
                 self._leaf = _NOTHING
@@ -247,7 +243,7 @@ class _Structure:
         return at == len(line) if self._end is _BLANK else bool(self._end.search(line, pos))
 
     def _blocks(self, line: str, pos: int, at: int, depth: int, inside: bool) -> bool:
-        """Open what this line begins: containers, and a leaf in the innermost."""
+        """Open the containers that this line begins, and a leaf in the innermost one."""
         begins = False
         leaf = None
         while at - pos <= 3:
@@ -267,9 +263,7 @@ class _Structure:
                 return begins
         else:
             leaf = None if self._leaf == _PARAGRAPH else _INDENTED
-        if (
-            leaf is None and self._leaf == _PARAGRAPH
-        ):  # perhaps a lazy one, whose containers the line leaves out
+        if leaf is None and self._leaf == _PARAGRAPH:  # maybe lazily: without its containers' markers
             self._columns = _columns(line, at) if inside and at - pos <= 3 else 0
         elif inside and self._leaf == (_TABLE if leaf is None else _INDENTED) and leaf in (None, _INDENTED):
             pass
@@ -280,7 +274,7 @@ class _Structure:
         return begins
 
     def _leaf_at(self, line: str, at: int, inside: bool) -> int | None:
-        """What begins here, if it isn't text or a container."""
+        """The leaf that begins here, or `None` for text or a container."""
         first = line[at]
         if first == "#" and _HEADING.match(line, at):
             return _NOTHING
@@ -303,7 +297,7 @@ class _Structure:
         return None
 
     def _container_at(self, line: str, pos: int, at: int, inside: bool) -> tuple[int, int, str] | None:
-        """The quote or item that begins here: its indentation, where its content begins, and its list's kind."""
+        """The quote or list item that begins here: its indentation, its content's position, and its list's kind."""
         if line[at] == ">":
             return _QUOTE, _behind_quote(line, at), ""
         item = _ITEM.match(line, at)
@@ -313,12 +307,12 @@ class _Structure:
         empty = content == len(line)
         if inside and self._leaf == _PARAGRAPH and (empty or int(item[2] or 1) != 1):
             return None
-        if empty or content - item.end() > 4:  # behind one blank begins what is indented code, or nothing
+        if empty or content - item.end() > 4:  # indented code, or nothing, begins after one blank
             content = item.end() + 1
         return content - pos, min(content, len(line)), item[1] or item[3]
 
     def _open(self, depth: int, kind: str = "") -> bool:
-        """Make room for a block at this depth. Whether it is one of the top level, and no further item of a list."""
+        """Close the deeper blocks. Return whether a new block begins at the top level (not the next item of a list)."""
         self._close(depth)
         if depth:
             return False
@@ -332,7 +326,7 @@ class _Structure:
 
 
 def _skip(line: str, pos: int) -> int:
-    """Where the blanks end that begin here."""
+    """The position after the blanks that begin here."""
     match = _INDENT.match(line, pos)
     return pos if match is None else match.end()
 
@@ -342,7 +336,7 @@ def _behind_quote(line: str, at: int) -> int:
 
 
 def _columns(line: str, at: int) -> int:
-    """How many columns a table has of which this is the head; 0 if it can't be."""
+    """The number of columns, if this line is the head of a table; 0 if it can't be."""
     head = line[at:].strip()
     if "|" not in head:
         return 0
@@ -355,5 +349,5 @@ def _columns(line: str, at: int) -> int:
 
 
 def _delimiters(line: str, at: int) -> int | None:
-    """How many columns the line under a table's head has, if it is one."""
+    """The number of columns, if this line can stand under the head of a table."""
     return line[at:].strip("|").count("|") + 1 if _DELIMITERS.match(line, at) else None

@@ -1,4 +1,4 @@
-"""A JSON document that is still arriving, as a value that knows what of it is final."""
+"""An incomplete JSON document as a value that knows which parts are final."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ T = TypeVar("T")
 
 @attrs.frozen(repr=False)
 class PartialValue(Generic[T]):
-    """A JSON document as far as it had come.
+    """A JSON document so far.
 
     Attributes:
-        value: With a class asked for, the instance that the class made of the whole document; `None` until it has,
-            also where it refused. Without one, the document so far. Read-only JSON: an open string is shown as far as
-            it came, a number or word when it is whole, open containers with what they hold; `None` before there is
-            anything.
-        call_id: The call whose arguments they are; `None` for a reply's text.
+        value: With a class, the instance made from the whole document; `None` until then, and if the class refused the
+            document. Without a class, the document so far as read-only JSON: an open string with the characters so
+            far, an open container with its members so far, a number or word only when it is whole. `None` before the
+            first value.
+        call_id: The call whose arguments these are; `None` for a reply's text.
         name: The tool's name.
-        complete: Whether the provider has finished it, all of it is strict JSON, and the class has accepted it.
-            Nothing comes after it.
-        error: Why the text can't be JSON, or won't be completed, or why the class refused it; `None` where all is
-            well. Nothing that was there is taken back.
+        complete: Whether the provider has finished the document, it is strict JSON, and the class has accepted it.
+            Such a value is the last.
+        error: Why the text can't be JSON, can't be completed, or was refused by the class; `None` without an error.
+            The document so far stays.
 
     Example:
         >>> import rxdelta as rd
@@ -43,7 +43,7 @@ class PartialValue(Generic[T]):
         True
     """
 
-    # Compared as the JSON that it is made of: theirs may be unable to.
+    # Two values are compared by their JSON: instances of the user's class may not be comparable.
     value: T | None = attrs.field(eq=False)
     call_id: str | None = None
     name: str | None = None
@@ -52,7 +52,7 @@ class PartialValue(Generic[T]):
     _json: Any = attrs.field(
         default=attrs.Factory(lambda self: self.value, takes_self=True), kw_only=True, alias="json"
     )
-    _open: tuple[str | int, ...] | None = attrs.field(  # the way to what is still open; None where nothing is
+    _open: tuple[str | int, ...] | None = attrs.field(  # the path to the open value; `None` if all are closed
         default=attrs.Factory(lambda self: None if self.complete else (), takes_self=True),
         kw_only=True,
         alias="open",
@@ -60,19 +60,19 @@ class PartialValue(Generic[T]):
 
     @property
     def so_far(self) -> Mapping[str, Any]:
-        """What has come of the object, by the document's own keys: read-only JSON, to be drawn while it grows.
+        """The object so far, by the document's own keys: read-only JSON, to be drawn while it grows.
 
-        Nothing is validated or converted, and a key that hasn't come isn't there: `partial.so_far.get("title", "")`.
-        Empty where the document is no object.
+        Values are neither validated nor converted. Keys appear as they arrive, so use
+        `partial.so_far.get("title", "")`. Empty if the document is no object.
         """
         return self._json if is_object(self._json) else FrozenDict()
 
     def is_final(self, *path: str | int) -> bool:
-        """Whether what is at `path` won't change any more: `partial.is_final("files", 0)`.
+        """Whether the value at `path` won't change any more: `partial.is_final("files", 0)`.
 
-        The path consists of the document's own keys and indexes, as in `so_far`; without one, the whole document is
-        meant. What hasn't begun isn't final. A provider that overrules the arguments at their end can change what
-        was final, and so can a document that repeats a key.
+        The path consists of the document's own keys and indexes, as in `so_far`; the empty path is the whole document.
+        A value that hasn't begun isn't final. A final value changes only if the provider replaces the arguments at
+        their end, or if the document repeats a key.
         """
         if self._open is not None and self._open[: len(path)] == path:
             return False
@@ -88,12 +88,12 @@ class PartialValue(Generic[T]):
 
 
 class PartialReading(Generic[T]):
-    """One document and what was last said of it.
+    """The reading of one document, and its last `PartialValue`.
 
     Args:
-        into: The class that the whole document is made into.
-        limits: How deep it may be nested.
-        fenced: Whether it may stand in a markdown fence.
+        into: The class for the whole document.
+        limits: The document's greatest depth.
+        fenced: Whether the document may be in a markdown fence.
     """
 
     def __init__(self, into: Into[T] | None, limits: Limits, *, fenced: bool = False) -> None:
@@ -110,7 +110,7 @@ class PartialReading(Generic[T]):
         self._is_new = self._last is not None
 
     def take(self, how: ChangeKind, text: str) -> None:
-        """Read on, or begin anew."""
+        """Read more text, or begin again with this text."""
         if how != "more":
             self._begin()
         self._has_text = self._has_text or bool(text)
@@ -126,7 +126,7 @@ class PartialReading(Generic[T]):
     def changed_value(
         self, call: ToolCall | None = None, *, error: str | None = None
     ) -> PartialValue[T] | None:
-        """What can be seen of it; `None` where this is what was seen last."""
+        """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
         value, error = reader.value, reader.error or error
         if last is None:
@@ -140,16 +140,16 @@ class PartialReading(Generic[T]):
         return self._show(value, call, error=error, open=_open_path(reader, value))
 
     def last_value(self, call: ToolCall) -> PartialValue[T] | None:
-        """The last that is to be said of a call that has ended."""
+        """Return the last value of a call that has ended."""
         if call.type != "tool_call":
             return self.changed_value(call, error=call.error)
         return self._complete(call.arguments, call)
 
     def last_value_of_text(self, cut: str | None = None) -> PartialValue[T] | None:
-        """The last that is to be said of a text that has ended.
+        """Return the last value of a text that has ended.
 
         Args:
-            cut: Why it ended before its time, if it did.
+            cut: Why the text was cut off, if it was.
         """
         if not self._has_text:
             return None
@@ -167,7 +167,7 @@ class PartialReading(Generic[T]):
             return self._show(document, call, complete=True)
         try:
             made = self._into.whole(document)
-        except Exception as error:  # theirs: what doesn't fit the class is a partial that says so
+        except Exception as error:  # raised by the user's class
             return self._show(document, call, error=f"not a {self._into.name}: {error}")
         return self._show(document, call, made=made, complete=True)
 
@@ -188,7 +188,7 @@ class PartialReading(Generic[T]):
 
 
 def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] | None:
-    """The way to what is open. If anything is, it is the last member, the last of its members, and so on."""
+    """The path to the open value. Only the last member can be open, and of its members the last, and so on."""
     if reader.is_final():
         return None
     path: list[str | int] = []
@@ -196,7 +196,7 @@ def _open_path(reader: PartialJsonParser, value: Any) -> tuple[str | int, ...] |
         step: Any = next(reversed(value)) if is_object(value) else len(value) - 1
         path.append(step)
         value = value[step]
-    opened, most = 0, len(path)  # from some step on, all is closed
+    opened, most = 0, len(path)  # bisect: the values are open up to some step, then closed
     while opened < most:
         middle = (opened + most + 1) // 2
         if reader.is_final(path[:middle]):

@@ -1,4 +1,4 @@
-"""What a tool is going to be called with, while the model still writes it."""
+"""A call's arguments while they are streaming."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ def partial_arguments(
     choice: int = 0,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
-    """The arguments of the reply's calls as values, as far as they have come.
+    """Emit the arguments of the reply's calls as values while they arrive.
 
-    A `PartialValue` is emitted whenever what can be seen of a call's arguments changed, the document closed, or the
-    text turned out not to be JSON; and a last one, `complete`, when the provider has finished a call whose
-    arguments are one strict JSON object that the class accepts. A call that isn't valid gets an `error`, and
-    `so_far` stays what it was. Values of parallel calls come interleaved, each with its `call_id` and `name`. Calls
-    that the provider runs itself are left out.
+    A `PartialValue` is emitted whenever the visible part of a call's arguments changes, the document closes, or the
+    text turns out not to be JSON. A last one, `complete`, is emitted when the provider has finished a call whose
+    arguments are one strict JSON object that the class accepts. An invalid call gets an `error`, and its `so_far` is
+    kept. Values of parallel calls are interleaved, each with its `call_id` and `name`. Calls that the provider runs
+    itself are left out.
 
-    Every character is read once, however the text is cut. Text that is replaced (a `BlockDelta`, or a finish, that
-    carries other arguments) is read again from its beginning.
+    Every character is read once, for any deltas. Replaced text (by a `BlockDelta`, or a finish, with other arguments)
+    is read again from its beginning.
 
-    Completes with the source. Another attempt, or another message, goes on with its own calls.
+    Completes with the source. Another attempt, or another message, emits its own calls.
 
     Args:
-        call_id: The one call that is wanted; `None` is all of them.
-        into: An attrs class, a dataclass or a Pydantic model, also with such in its fields, in `Optional`, in lists
-            and mappings. The class itself makes the `value` of the whole arguments; until then that is `None`, and
-            `so_far` is what has come, as JSON. Arguments that the class refuses are never `complete`: `error` says
-            why. Keys that the class doesn't have are left out; what doesn't fit an annotation that it doesn't check
-            stays JSON.
+        call_id: The id of the only call to be read; `None` is all calls.
+        into: An attrs class, a dataclass or a Pydantic model, also with such classes in its fields, in `Optional`, in
+            lists and mappings. Its constructor makes the `value` of the whole arguments. Until then `value` is `None`,
+            and `so_far` has the JSON so far. Arguments that the class refuses are never `complete`; `error` says why.
+            Keys that the class doesn't have are left out. A value that doesn't fit an annotation stays JSON, unless
+            the class checks it.
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Raises:
         InvalidValueError: At once, if `into` is no such class.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
-    what is no event. Arguments that can't be read are no error.
+    a value that is no event. Invalid arguments are no error.
 
     Example:
         >>> import reactivex as rx

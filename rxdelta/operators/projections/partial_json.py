@@ -1,4 +1,4 @@
-"""A reply whose text is one JSON document, as a value, while the model still writes it."""
+"""A reply's text as a JSON value while it is streaming."""
 
 from __future__ import annotations
 
@@ -32,31 +32,30 @@ def partial_json(
 def partial_json(
     into: type[Any] | None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
-    """The reply's text, which is one JSON document, as a value, as far as it has come.
+    """Emit the reply's text, which is one JSON document, as values while it arrives.
 
-    The texts of all its text blocks are joined, in the order of the blocks. A markdown fence around the document is
-    overlooked, and so is what follows it; anything else before or behind the document is an `error`.
+    The text blocks are concatenated in their order. A markdown fence around the document is ignored, and so is any
+    text after the fence; other text before or after the document is an `error`.
 
-    A `PartialValue` is emitted whenever what can be seen of the document changed, it closed, or the text turned out not
-    to be JSON; and a last one when the message has finished, `complete` if the text is one strict JSON document that
-    the class, if there is one, accepts.
-    Every character is read once, however the text is cut, unless the provider replaces it. A reply without text gives
+    A `PartialValue` is emitted whenever the visible part of the document changes, the document closes, or the text
+    turns out not to be JSON. A last one is emitted when the message has finished. It is `complete` if the text is one
+    strict JSON document, which the class, if any, has accepted.
+    Every character is read once, for any deltas, unless the provider replaces the text. A reply without text emits
     nothing.
 
-    Completes with the source; a stream that was cut off leaves the last value as it is. Another attempt, or another
-    message, begins with a document of its own.
+    Completes with the source; a stream that was cut off emits no last one. Another attempt, or another message, begins
+    another document.
 
     Args:
-        into: As in `partial_arguments`: the class that makes the `value`, once the document is whole. Draw `so_far`
-            until then.
+        into: The class for the `value` of the whole document, as in `partial_arguments`. Draw `so_far` until then.
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Raises:
         InvalidValueError: At once, if `into` is no class that can be built.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
-    what is no event. Text that can't be read is no error.
+    a value that is no event. Invalid text is no error.
 
     Examples:
         >>> import reactivex as rx

@@ -1,4 +1,4 @@
-"""What the projections share: the way of one subscription through a message's events."""
+"""The base of the projections: it selects one choice's events, message by message."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = ["ChangeKind", "Projection", "project"]
 T = TypeVar("T")
 
 ChangeKind: TypeAlias = Literal["begun", "more", "replaced"]
-"""What a piece of a growing text is: its beginning, more of it, or all of it anew."""
+"""The meaning of a piece of text: its beginning, an addition, or a replacement of the whole."""
 
 
 def project(
     begin: Callable[[abc.ObserverBase[T]], Projection[T]],
 ) -> Callable[[Observable[Event]], Observable[T]]:
-    """The operator that goes through each subscription's events with a projection of its own."""
+    """The operator that passes the events of each subscription to a new projection."""
 
     def apply(source: Observable[Event]) -> Observable[T]:
         def subscribe(
@@ -54,10 +54,9 @@ def project(
 
 
 class Projection(Generic[T]):
-    """One subscription's state: which events of the stream count, and what they bring to light.
+    """One subscription's state. It reads the events of one choice until the choice's message has finished.
 
-    Those of one choice, until its message has finished. Another attempt begins anew, and so does another
-    message: the projection of a conversation is that of its messages, one after the other.
+    Another attempt, or another message, resets the state: a conversation is projected message by message.
     """
 
     def __init__(self, observer: abc.ObserverBase[T], choice: int) -> None:
@@ -68,11 +67,11 @@ class Projection(Generic[T]):
         self.begin()
 
     def begin(self) -> None:
-        """Know nothing yet."""
+        """Set the state for a new message."""
         raise NotImplementedError
 
     def step(self, event: Event, emit: Callable[[T], None]) -> None:
-        """Take in an event of the message. What is emitted goes out when the state has been settled."""
+        """Read an event of the message. Values given to `emit` are emitted after this call has returned."""
         raise NotImplementedError
 
     def on_next(self, event: Event) -> None:
@@ -121,10 +120,10 @@ class Projection(Generic[T]):
 
 
 def _is_block(event: Event) -> bool:
-    """Whether the message has a block from here on, if it had none."""
+    """Whether the event begins a block."""
     return isinstance(event, BlockStart) or (isinstance(event, BlockFinish) and event.content is not None)
 
 
 def names_any(fields: Any, names: tuple[str, ...]) -> bool:
-    """Whether the fields of a block say something under one of these names."""
+    """Whether one of these fields of a block has a value."""
     return any(fields.get(name) is not None for name in names)

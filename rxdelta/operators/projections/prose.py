@@ -1,4 +1,4 @@
-"""The text, or the reasoning, of a message: in the pieces in which it comes, and as one document."""
+"""The text or the reasoning of a message: as pieces, and as one document."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIELDS = {"text": ("text",), "reasoning": ("reasoning", "thinking")}
 
 
 class Prose:
-    """The blocks of one type and their growth. A block's text is forgotten when it has ended."""
+    """The growth of all blocks of one type. The text of an ended block is dropped."""
 
     def __init__(self, type: Literal["text", "reasoning"], limits: Limits) -> None:
         self._type = type
@@ -41,10 +41,10 @@ class Prose:
         return index in self._open
 
     def step(self, event: Event) -> Sequence[Change]:
-        """What an event brings, block by block; a start and a finish also where they bring no text.
+        """Return an event's changes, block by block. A start and a finish are changes also without text.
 
         Raises:
-            LimitExceededError: An index that is too large, too many blocks, or one too large.
+            LimitExceededError: An index is too large, there are too many blocks, or a block is too large.
         """
         if isinstance(event, (TextDelta, ReasoningDelta)):
             block = self._open.get(event.index)
@@ -94,7 +94,7 @@ class Prose:
         return (_compare(index, before, _text(block.fold) if self._is_ours(block.fold) else ""),)
 
     def _finish_without_start(self, event: BlockFinish) -> Sequence[Change]:
-        """A finish is enough of a block if it has content and nothing was known of the block."""
+        """A finish with content is a whole block, unless the block is known."""
         if event.content is None or event.index in self._closed:
             return ()
         fold = BlockFold(BlockStart(event.index, event.content), limits=self._limits)
@@ -109,7 +109,7 @@ class Prose:
 
 
 class _Block:
-    """An open block, and the first half of a surrogate pair that waits for its second."""
+    """An open block, and the first half of a surrogate pair that waits for its second half."""
 
     __slots__ = ("fold", "half")
 
@@ -118,7 +118,7 @@ class _Block:
         self.half = ""
 
     def grow(self, piece: str) -> str:
-        """The piece as whole characters, as far as they have come."""
+        """Append a piece, and return the whole characters that it completes."""
         self.fold.grow(piece)
         if not self.half and piece.isascii():
             return piece
@@ -142,20 +142,19 @@ def _compare(index: Index, before: str, after: str) -> Change:
 
 
 class JsonText:
-    """The texts of a message as one document, in the order of its blocks.
+    """The text blocks of a message as one document, in their order.
 
-    A block's text is read on when the block before it has ended. What changes before the place of reading is
-    read again from the beginning.
+    A block is read when the block before it has ended. A change before the reading position restarts the reading.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._prose = Prose("text", limits)
         self._order: list[Index] = []
         self._pieces: dict[Index, list[str]] = {}
-        self._reached = 0  # so many blocks have been read; all but the last of them have ended
+        self._reached = 0  # the number of blocks that have been read; all but the last of them have ended
 
     def step(self, event: Event) -> Iterator[tuple[ChangeKind, str]]:
-        """More of the document, or the beginning of another one."""
+        """Return more text of the document, or the beginning of a new one."""
         for index, how, text in self._prose.step(event):
             if index not in self._pieces:
                 self._insert(index)
@@ -173,7 +172,7 @@ class JsonText:
             yield from self._read_on()
 
     def _insert(self, index: Index) -> None:
-        """Numbered blocks stand in the order of their numbers."""
+        """Insert a block: numbered blocks in the order of their numbers, others at the end."""
         place = len(self._order)
         if isinstance(index, int):
             while place and isinstance(before := self._order[place - 1], int) and before > index:
@@ -191,10 +190,10 @@ class JsonText:
 
 
 class Unfenced:
-    """A document without the markdown fence that a model likes to put around it.
+    """A document without the markdown fence that models often put around it.
 
-    The opening fence and the rest of its line become spaces, so that characters keep their numbers; the closing
-    fence, and all behind it, is left out.
+    The opening fence and the rest of its line become spaces, so that characters keep their positions. The closing
+    fence and all text after it are left out.
     """
 
     def __init__(self) -> None:
@@ -202,16 +201,16 @@ class Unfenced:
         self._ticks = ""
 
     def pieces(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
-        """The text in pieces, each to be read before the next is asked for.
+        """Split the text into pieces. Each must be parsed before the next is requested.
 
         Args:
-            text: What has come.
-            is_whole: Whether what has been read so far is a whole document: then a backtick ends it.
+            text: The new text.
+            is_whole: Whether the parsed pieces are a whole document: then a backtick ends it.
         """
         return self._read(text, is_whole)
 
     def rest(self) -> str:
-        """What is held back when no more text comes."""
+        """The held text, at the end of the text."""
         return self._ticks
 
     def _read_start(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
@@ -236,7 +235,7 @@ class Unfenced:
             yield from self._read(rest, is_whole)
 
     def _read_fenced(self, text: str, is_whole: Callable[[], bool]) -> Iterator[str]:
-        """Outside of a string a backtick is never JSON, so the reader knows whether one is the fence."""
+        """Pass backticks on until the document is whole: before that they can only be part of a string."""
         at = 0
         while (tick := text.find("`", at)) >= 0:
             yield text[at:tick]

@@ -1,4 +1,4 @@
-"""Markdown that isn't drawn again: blocks that are done, and the open rest."""
+"""The reply's text as markdown blocks that never need to be drawn again, and the open rest."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ __all__ = ["stable_blocks"]
 def stable_blocks(
     *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
-    """The reply's text as markdown: the blocks that nothing to come can change, and the open tail.
+    """Emit the reply's text as markdown: the blocks that later text can't change, and the open tail.
 
     A sealed block is a whole paragraph, heading, list, fenced code, table, quote, … of CommonMark with GFM's tables,
-    and may be drawn for good. It is sealed as soon as a complete line shows that it is over: a blank line after a
-    paragraph, the closing line of a fence, the first line after a list that isn't part of it. Nothing within an open
-    fence is sealed. Rendering the blocks one by one gives what rendering the whole would, but for links whose
-    definition stands in another block.
+    and may be drawn for good. It is sealed as soon as a complete line shows its end: a blank line after a
+    paragraph, the closing line of a fence, the first line after a list. An open fence is never sealed. Rendering the
+    blocks one by one gives the same result as rendering the whole text, except for links whose definition is in
+    another block.
 
-    Emits when the text has changed. The parts of a reply's text (before and after a tool call) follow each other, each
-    a document of its own: where one ends or another begins, and when the message finishes, is interrupted or the
-    stream ends, the tail is sealed and that is emitted first. `sealed` only ever grows, except when the provider takes
-    back what it said: an `AttemptReset` begins again with nothing, and a text that is replaced by one that doesn't
-    continue it is cut anew. Another message begins again with nothing, too. Interleaved parts are taken in the order
-    of arrival.
+    Emits when the text has changed. The parts of a reply's text (before and after a tool call) are separate documents.
+    The tail is sealed, and this is emitted first, when a part ends or another one begins, when the message finishes or
+    is interrupted, and when the stream ends. `sealed` only grows, with three exceptions: an `AttemptReset` or another
+    message begins with nothing, and text that the provider replaces is cut again. Interleaved parts are read in the
+    order of arrival.
 
-    A piece costs what it is long, whatever came before it; a block that is sealed, a copy of the tuple (in all a third
-    of a second for 10,000 blocks). Completes with the source.
+    A piece takes time in proportion to its own length; sealing a block copies the tuple (in all a third of a second
+    for 10,000 blocks). Completes with the source.
 
     Args:
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
-    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for what
-    is no event. Each after the sealed tail.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
+    value that is no event. All come after the sealed tail.
 
     Example:
         >>> import reactivex as rx
@@ -80,8 +79,8 @@ class _Blocks(Projection[StableMarkdown]):
 
     def begin(self) -> None:
         self._prose = Prose("text", self._limits)
-        self._pieces: dict[Index, list[str]] = {}  # all the text, by its block
-        self._current: Index | None = None  # whose text the tail is
+        self._pieces: dict[Index, list[str]] = {}  # the whole text, by block
+        self._current: Index | None = None  # the block of the tail
         self._splitter = MarkdownSplitter()
         self._shown = self._splitter.value
 
@@ -132,7 +131,7 @@ class _Blocks(Projection[StableMarkdown]):
         self._splitter.feed(text)
 
     def _begin_anew(self) -> None:
-        """A block's text has been replaced."""
+        """Split the whole text again, because a block's text was replaced."""
         self._splitter, self._current = MarkdownSplitter(), None
         for index, pieces in self._pieces.items():
             self._write(index, "".join(pieces))

@@ -1,4 +1,4 @@
-"""What the model says, and what it thinks, in the pieces in which they come."""
+"""The pieces of a reply's text and of its reasoning."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["reasoning_deltas", "text_deltas"]
 def text_deltas(
     *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[str]]:
-    """The pieces of the reply's text, of all its text blocks, as they come.
+    """Emit the pieces of the reply's text, from all its text blocks, as they arrive.
 
-    A start that carries text gives its first piece; where a finish carries more than what came, the missing tail is
-    a piece too. A finish that says something else overrules what was emitted, which can't be taken back: nothing
-    more comes of that block. Deltas of blocks that haven't started, have ended or are of another type are ignored.
-    No piece is empty, and a surrogate pair that was cut comes whole.
+    The text of a block's start is its first piece. If a finish has more text than arrived before, the missing end is a
+    piece too. If a finish contradicts the emitted text, which can't be taken back, the block emits no more. Deltas of
+    blocks that haven't started, have ended or are of another type are ignored. No piece is empty, and no surrogate
+    pair is split.
 
-    Completes with the source. Another attempt, or another message, goes on with its own pieces.
+    Completes with the source. Another attempt, or another message, emits its own pieces.
 
     Args:
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
-    what is no event.
+    a value that is no event.
 
     Example:
         >>> import reactivex as rx
@@ -50,13 +50,13 @@ def text_deltas(
 def reasoning_deltas(
     *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Callable[[Observable[Event]], Observable[str]]:
-    """The pieces of the reply's reasoning, of all its reasoning blocks, as they come.
+    """Emit the pieces of the reply's reasoning, from all its reasoning blocks, as they arrive.
 
-    In every respect as `text_deltas`.
+    Otherwise the same as `text_deltas`.
 
     Args:
         choice: Which of several alternative replies.
-        limits: What the stream may make us hold.
+        limits: The most that the stream may make us hold.
 
     Errors: As `text_deltas`.
 

@@ -1,4 +1,4 @@
-"""What a reply has cost so far."""
+"""The token usage of a reply while it streams."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["usage_updates"]
 
 
 def usage_updates(*, choice: int = 0) -> Callable[[Observable[Event]], Observable[TokenUsage]]:
-    """The message's usage, whenever the provider says something new of it.
+    """Emit the message's usage whenever the provider changes it.
 
-    Each value is the whole usage so far, not an increment: the message's start, its running updates and its finish
-    may tell it. The same usage told again is not emitted.
+    Each value is the whole usage so far, not an increment. It may come with the message's start, its updates and its
+    finish. Repeated usage is not emitted.
 
-    Completes with the source. Another attempt, or another message, begins with its own usage, which doesn't include
-    what came before.
+    Completes with the source. Another attempt, or another message, begins with its own usage, without the earlier
+    one's.
 
     Args:
         choice: Which of several alternative replies.
 
-    Errors: The source's own; `ProviderError` for a `StreamError`; `InvalidValueError` for what is no event.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `InvalidValueError` for a value that is no event.
 
     Example:
         >>> import reactivex as rx
