@@ -1,1 +1,1 @@
-"""When a stream breaks, stalls, or is stopped."""
+"""Resilience: streams that break, stall, or are stopped."""

@@ -1,4 +1,4 @@
-"""The rest of a message that broke off, as more events of the same message."""
+"""The continuation of a message that broke off, as further events of the same message."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Continuation", "can_be_continued"]
 
-_PROSE = ("text", "reasoning", "refusal")  # what may be left as it is when it breaks off
+_PROSE = ("text", "reasoning", "refusal")  # blocks that are useful although they broke off
 
 
 def can_be_continued(partial: Snapshot) -> bool:
-    """Whether something was said, and nothing is half-made that is of no use: a call, an image."""
+    """Whether the reply has content, and no open block that is useless when incomplete: a call, an image."""
     has_content = any(
         not block.open or (isinstance(block, ContentPart) and block.text) for block in partial.blocks
     )
@@ -42,10 +42,10 @@ def can_be_continued(partial: Snapshot) -> bool:
 
 
 class Continuation:
-    """Rewrites the events of a second request so that they go on with the message of the first.
+    """Rewrites the events of a second request so that they continue the message of the first.
 
-    Its blocks stand behind those that are there, but for its first text, if it comes before anything but
-    reasoning: that is the rest of the text that broke off. Its usage is added to what the message has cost.
+    Its blocks follow the existing ones. Its first text, if only reasoning comes before it, continues the text that
+    broke off. Its usage is added to the message's usage.
     """
 
     def __init__(self, partial: Snapshot) -> None:
@@ -54,8 +54,8 @@ class Continuation:
         self._choice = partial.choice
         self._usage = partial.usage
         self._broken_text: str = (last.text or "") if broken and isinstance(last, ContentPart) else ""
-        self._broken: Any = last.key if broken else None  # the text that nobody has gone on with
-        self._joined: Any = None  # it, under the continuation's index
+        self._broken: Any = last.key if broken else None  # the text that broke off
+        self._joined: Any = None  # the continuation's index of the block that continues it
         self._unfinished: list[Any] = [
             block.key for block in partial.blocks if block.open and not (broken and block is last)
         ]
@@ -64,7 +64,7 @@ class Continuation:
         self._indexes: dict[Index, Index] = {}
 
     def first(self) -> Sequence[Event]:
-        """What comes before it: the end of what nothing will be added to."""
+        """Return the events before the continuation: they finish the blocks that it won't continue."""
         return [BlockFinish(key, choice=self._choice) for key in self._unfinished]
 
     def rewrite(self, event: Event) -> Sequence[Event]:
@@ -103,7 +103,7 @@ class Continuation:
         return [*closed, attrs.evolve(event, index=self._index(event.index))]
 
     def _close(self) -> list[Event]:
-        """The text that broke off was not gone on with."""
+        """Finish the text that broke off, if it was not continued."""
         key, self._broken = self._broken, None
         return [] if key is None else [BlockFinish(key, choice=self._choice)]
 
@@ -117,9 +117,9 @@ class Continuation:
             if isinstance(index, int) and index >= 0:
                 behind = (
                     isinstance(self._joined, int) and index > self._joined
-                )  # which takes no place of its own
+                )  # the joined block takes no index of its own
                 known = index + self._offset - behind
-                while known in self._used_keys:  # by one that came before the text that goes on
+                while known in self._used_keys:  # e.g. by a block before the joined one
                     known += 1
             else:
                 known = next(name for name in _names(str(index)) if name not in self._used_keys)

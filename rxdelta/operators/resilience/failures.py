@@ -1,7 +1,7 @@
-"""Which failures of a request are worth another try, and when.
+"""The default answers to "is this failure worth another try?" and "when?".
 
-The exceptions of HTTP clients and providers' SDKs are known by what they carry (`status_code`, `response`, `code`,
-`body`) and by their classes' names; nothing is imported for it.
+The exceptions of HTTP clients and providers' SDKs are recognised by their attributes (`status_code`, `response`,
+`code`, `body`) and their classes' names, without an import.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["check_wait", "exponential_backoff", "is_transient"]
 
 _DEPTH = 8  # causes of causes
 
-# What providers call it, as `_plain` has it.
+# Providers' names of errors, as `_normalized` writes them.
 _TRANSIENT = frozenset(
     {"api", "badgateway", "deadline", "engineoverloaded", "gatewaytimeout", "internal", "internalfailure"}
     | {"internalserver", "modelnotready", "modelstream", "modeltimeout", "overloaded", "ratelimit", "server"}
@@ -71,13 +71,13 @@ _CONNECTION_ERRORS = frozenset(
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether another try may well succeed: `retry_stream`'s own answer.
+    """Whether another try may succeed; the default of `retry_stream`.
 
-    Yes: overloaded, rate limited, a server's own failure (status 408, 409, 425, 429, 5xx), a connection that broke
-    or timed out, a stall. No: an invalid request, a refused key, a used-up quota, and everything that isn't known
-    to pass. What the server says in `x-should-retry` decides.
+    Yes: overloaded, rate limited, a failure of the server (status 408, 409, 425, 429, 5xx), a connection that broke
+    or timed out, a stall. No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
+    `x-should-retry` overrides this.
 
-    An exception is judged by what it carries, whichever client raised it, and one that says nothing by its cause.
+    An exception of any client is judged by its attributes and its class; without an answer, its cause is judged.
 
     Example:
         >>> import rxdelta as rd
@@ -98,7 +98,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def _verdict(error: BaseException) -> bool | None:
-    """Yes, no, or nothing that could be told by this exception."""
+    """Yes, no, or `None` if this exception has no answer."""
     if isinstance(error, StallTimeoutError):
         return True
     if isinstance(error, RxDeltaError) and not isinstance(error, (ProviderError, StreamInterrupted)):
@@ -120,7 +120,7 @@ def _verdict(error: BaseException) -> bool | None:
 
 
 def _normalized(word: str) -> str:
-    """`rate_limit_exceeded`, `RateLimitError` and `RATE_LIMIT` are one word."""
+    """Write `rate_limit_exceeded`, `RateLimitError` and `RATE_LIMIT` in the same way."""
     normalized = "".join(letter for letter in word.lower() if letter.isalnum())
     for ending in _ENDINGS:
         normalized = normalized.removesuffix(ending) or normalized
@@ -128,7 +128,7 @@ def _normalized(word: str) -> str:
 
 
 def _error_names(error: BaseException) -> Iterator[str]:
-    """What the provider calls it."""
+    """The provider's names of the error."""
     response = _get(error, "response")
     body = _get(error, "body")
     for source in (error, body, _get(body, "error"), _get(response, "Error")):
@@ -168,7 +168,7 @@ def _header(error: BaseException, name: str) -> str | None:
 
 
 def _get(source: Any, name: str) -> Any:
-    """A field of an object or of a mapping. Reading one may run anybody's code (httpx raises for some)."""
+    """An object's attribute or a mapping's value; `None` if reading it raises, as some attributes in httpx do."""
     try:
         return source.get(name) if is_mapping(source) else getattr(source, name, None)
     except Exception:
@@ -182,17 +182,16 @@ def exponential_backoff(
     *,
     random: Callable[[], float] = random.random,
 ) -> Callable[[int, BaseException], float]:
-    """A backoff for `retry_stream`: waits grow by `factor`, with jitter, and the server's own word counts.
+    """Make a backoff for `retry_stream`: waits grow by `factor`, with jitter, and respect the server's wish.
 
-    After the nth failure it is anything from half of `first * factor ** (n - 1)` to all of that. Where the error
-    carries a `retry-after-ms` or `retry-after` header, as seconds or as a date, it is that, if it is longer. Never
-    longer than `longest`.
+    The wait after the nth failure is between half of `first * factor ** (n - 1)` and the whole. It is longer if the
+    error has a longer `retry-after-ms` or `retry-after` header (seconds or a date). It is never longer than `longest`.
 
     Args:
-        first: The most seconds after the first failure.
-        factor: By how much it grows with each.
-        longest: The most that is ever waited.
-        random: A number from 0 to 1.
+        first: The greatest number of seconds after the first failure.
+        factor: The growth with each failure.
+        longest: The greatest number of seconds after any failure.
+        random: Returns a number from 0 to 1.
 
     Raises:
         InvalidValueError: At once, for seconds or a factor that aren't positive numbers.
@@ -234,7 +233,7 @@ def _retry_after(error: BaseException) -> float:
 
 
 def _seconds(value: str, error: BaseException) -> float:
-    """A number, or a date, which counts from the response's own."""
+    """Read a number of seconds, or a date, relative to the date of the response."""
     try:
         seconds = float(value)
         return seconds if 0 <= seconds < float("inf") else 0.0
@@ -249,7 +248,7 @@ def _seconds(value: str, error: BaseException) -> float:
 
 
 def check_wait(seconds: object) -> float:
-    """What a backoff gave, as a number of seconds that may be 0."""
+    """Check a backoff's result: seconds, 0 or more."""
     if not isinstance(seconds, bool) and isinstance(seconds, (int, float)) and 0 <= seconds < float("inf"):
         return float(seconds)
     raise InvalidValueError.of([("backoff", seconds, "must give a number of seconds, 0 or more")])

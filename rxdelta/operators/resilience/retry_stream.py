@@ -1,4 +1,4 @@
-"""A request that is made again, and a message in which nothing is said twice."""
+"""One message from repeated requests, without repeated text."""
 
 from __future__ import annotations
 
@@ -87,45 +87,45 @@ def retry_stream(
     limits: Limits = DEFAULT_LIMITS,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]:
-    """The events of one message, from as many requests as it takes.
+    """Emit the events of one message, from as many requests as needed.
 
-    The first request is made when somebody subscribes, the next ones after a failure and the wait that `backoff`
-    asks for. Each event is emitted at once. What an attempt has said stays until the next one begins; then
+    The first request is made by the subscription. After a failure, and the wait that `backoff` returns, the next one
+    is made. Each event is emitted at once. A failed attempt's content stays until the next attempt begins:
 
-    - starting over, there is an `AttemptReset`: `scan_deltas` begins afresh, and what the failed attempt has cost
-      stays in `total_usage`;
-    - with `resume`, the new request goes on: its first text is the rest of the text that broke off, its other
-      blocks come behind those that are there, and its usage is added. There is no second `MessageStart`. Where
-      that can't be (nothing was said, a call or an image broke off, several choices), it starts over.
+    - Starting over emits an `AttemptReset`: `scan_deltas` begins afresh, and the failed attempt's usage stays in
+      `total_usage`.
+    - With `resume`, the new request continues the message. Its first text continues the text that broke off, its other
+      blocks follow the existing ones, and its usage is added. There is no second `MessageStart`. It starts over if the
+      message can't be continued: no content yet, a call or an image that broke off, several choices.
 
-    Stands in front of `run_tools` and `share_events`, with the request and `decode` in the factory, and
-    `stall_timeout` if a stall is to be a failure. Tools may have run when an attempt fails whose calls were
-    complete: it is then not started over, unless `repeat_calls` says so; its error is passed on. (With `resume` it
-    is gone on with.) A message that has finished is never asked for again.
+    Put it in front of `run_tools` and `share_events`. The factory contains the request and `decode`, and
+    `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
+    Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
+    it. A finished message is never requested again.
 
-    Completes with the attempt that does. Where one completes before its message did, `retry_if` is asked about an
-    `IncompleteMessageError`: `is_transient` says no, and the message stays incomplete.
+    Completes with the attempt that completes. If it does so before its message has finished, `retry_if` is called with
+    an `IncompleteMessageError`; `is_transient` returns `False` for it, and the message stays incomplete.
 
     Args:
-        factory: Makes a request: a function that gives an Observable of its events. With `resume` it is given the
-            message so far, at first `None`, and asks the provider to go on with it. Whatever it doesn't send of
-            the broken text (some providers refuse a trailing blank) will be said twice.
-        attempts: How many requests are made at most.
-        backoff: The seconds to wait, given the number of failures and the last error; `exponential_backoff()` by
-            default.
-        resume: Whether to go on with what came, rather than to start over.
-        retry_if: Whether an error is worth another try; one of ours has the reply so far in `.snapshot`.
-        repeat_calls: Start over also where a call was complete. Right if no tools are run, or none that mustn't
-            run twice, or all with `run_tools(start="message")`.
-        limits: What an attempt may make us hold.
-        scheduler: Whose time it waits by. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        factory: Makes a request: a function that returns an Observable of its events. With `resume` it is called with
+            the message so far, at first `None`, and asks the provider to continue it. The part of the broken text that
+            it doesn't send (some providers refuse a trailing blank) will appear twice.
+        attempts: The greatest number of requests.
+        backoff: Returns the seconds to wait, from the number of failures and the last error; by default
+            `exponential_backoff()`.
+        resume: Whether to continue the message rather than start over.
+        retry_if: Whether an error is worth another try; rxdelta's errors have the reply so far in `.snapshot`.
+        repeat_calls: Start over also after a complete call. Safe if no tools are run, if all tools may run twice, or
+            with `run_tools(start="message")`.
+        limits: The most that an attempt may make us hold.
+        scheduler: The scheduler of the waits. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
-        InvalidValueError: At once, for an argument that cannot be.
+        InvalidValueError: At once, for an invalid argument.
 
-    Errors: The last attempt's, whatever it was. What `backoff` or `retry_if` raised. `InvalidValueError` for what
-    is no event; `LimitExceededError`; `ProtocolError` for a second message: none of these is tried again.
+    Errors: The last attempt's own. The exception of `backoff` or `retry_if`. `InvalidValueError` for a value that is
+    no event; `LimitExceededError`; `ProtocolError` for a second message. The latter three are never retried.
 
     Example:
         >>> import reactivex as rx
@@ -168,7 +168,7 @@ def retry_stream(
 
 
 class _Rules:
-    """When there is another attempt, and of which kind."""
+    """Decides whether there is another attempt, and of which kind."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Rules:
         return self._resume and message is not None and can_be_continued(message)
 
     def wait(self, failures: int, error: Exception, replies: Sequence[Snapshot]) -> float | None:
-        """The seconds until the next attempt; `None` is that there is none."""
+        """Return the seconds until the next attempt, or `None` for no further attempt."""
         if failures >= self._attempts or (replies and all(is_over(reply) for reply in replies)):
             return None
         message = replies[0] if len(replies) == 1 else None
@@ -209,7 +209,7 @@ def _has_called(reply: Snapshot) -> bool:
 
 
 class _Retrying:
-    """One subscription's state: one attempt at a time, or the wait for it."""
+    """One subscription's state: one attempt at a time, or the wait for the next one."""
 
     everything: abc.DisposableBase
 
@@ -227,12 +227,12 @@ class _Retrying:
         self._limits = limits
         self._time = time
         self._inherited = inherited
-        self._context = copy_context()  # the subscriber's, in which all requests are made
+        self._context = copy_context()  # the subscriber's: all requests are made in it
         self._session = current_session.get()
         self._lock = RLock()
         self._starting = self._start_again = False
         self._failures = 0
-        self._reset: AttemptReset | None = None  # what the next attempt begins with, if it starts over
+        self._reset: AttemptReset | None = None  # the next attempt's first event, if it starts over
         self._folds: dict[int, Fold] = ByChoice(limits)
         self._folds[0] = Fold(choice=0, limits=limits)
         self._continuation: Continuation | None = None
@@ -240,7 +240,7 @@ class _Retrying:
         self.current = SerialDisposable()
 
     def start_next(self) -> None:
-        """Begin the next attempt. One that fails at once doesn't nest the one after it in itself."""
+        """Begin the next attempt. If it fails at once, the one after it begins in this loop, not nested in it."""
         with self._lock:
             if self._starting:
                 self._start_again = True
@@ -287,7 +287,7 @@ class _Retrying:
         )
 
     def _emit_transition(self, attempt: _Attempt) -> Snapshot | None:
-        """Emit what leads from the last attempt to this one; what is to be gone on with."""
+        """Emit the events between the last attempt and this one. Return the message to be continued, if any."""
         replies = self.replies()
         message = replies[0] if len(replies) == 1 else None
         if message is not None and self._rules.continuable(message):
@@ -300,7 +300,7 @@ class _Retrying:
         return None
 
     def replies(self) -> list[Snapshot]:
-        """What has come, of each choice of which anything has."""
+        """The replies so far of all choices with content or an end."""
         return [
             fold.snapshot for fold in self._folds.values() if fold.snapshot.blocks or is_over(fold.snapshot)
         ]
@@ -320,7 +320,7 @@ class _Retrying:
         known.step(event)
 
     def failed(self, error: Exception, end: Callable[[], object]) -> None:
-        """Another attempt, or the end."""
+        """Begin another attempt, at once or after a wait, or call `end`."""
         replies = self.replies()
         snapshot = replies[0] if replies else self._folds[0].snapshot
         if isinstance(error, RxDeltaError) and error.snapshot is None:
@@ -359,7 +359,7 @@ class _Attempt:
         self.over = False
 
     def on_next(self, event: Event) -> None:
-        if self.over:  # a synchronous source goes on for a moment
+        if self.over:  # a synchronous source may emit after our error
             return
         failure = refusal(event)
         if failure is None:

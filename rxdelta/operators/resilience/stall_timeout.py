@@ -1,4 +1,4 @@
-"""A stream that has gone silent is noticed, and what came is kept."""
+"""An error for a stream that has gone silent."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["stall_timeout"]
 
 T = TypeVar("T")
 
-_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
-_MOMENT = 0.01  # seconds, in which a loop that is free reads what has come
+_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
+_MOMENT = 0.01  # seconds in which a free loop reads the waiting data
 _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 
 
@@ -40,40 +40,39 @@ def stall_timeout(
     is_ping: Callable[[Any], bool] | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values, or an error when the source has been silent for too long.
+    """The same values, and an error when the source has been silent for too long.
 
     ::
 
         source  -a-b------c-|
         output  -a-b---#   stall_timeout(idle=4)
 
-    Every value is emitted at once, pings too, but a ping is no sign of life: a provider that sends nothing
-    else has stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that hold nothing but
-    comments and blank lines of server-sent events (behind `parse_sse` they never arrive); a `ProviderEvent` of
-    such a name, or an empty delta. What comes exactly when the time is up is in time.
+    Every value is emitted at once, pings too. But a ping is no sign of life: a provider that sends only pings has
+    stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that contain only comments and blank lines
+    of server-sent events (they never pass `parse_sse`); a `ProviderEvent` of such a name; or an empty delta. A value
+    that arrives exactly at the limit is in time.
 
-    Stands behind `from_async_iterable`, where it sees every chunk, and `decode` behind it still finishes a message of
-    which the provider has said all though it leaves the connection open; or behind `decode`. Time that a reader takes
-    for itself is no silence: while it has no room and the source waits for it (`overflow="block"`), or while an observer
-    works, no time runs out, and `idle` begins anew when it is over. A timer that fires late, because a reader has
-    blocked the loop, looks again before it says that nothing came. The source is disposed before the error is passed
-    on.
+    Put it behind `from_async_iterable` or behind `decode`. At the first place it sees every chunk, and `decode` behind
+    it can still finish a whole message if the provider merely leaves the connection open. A reader's own time is no
+    silence. While the reader has no room and the source waits (`overflow="block"`), or while an observer works, no
+    limit expires, and `idle` starts again afterwards. A timer that is late, because a reader has blocked the loop,
+    checks again before it fails. The source is disposed before the error is passed on.
 
     Completes with the source.
 
     Args:
-        first: Seconds from the subscription to the first value. By default as `idle`.
+        first: Seconds from the subscription to the first value. By default the same as `idle`.
         idle: Seconds from one value to the next.
         total: Seconds from the subscription to the end.
-        is_ping: What is no sign of life, in place of the above.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that
-            of a thread which ends with the subscription.
+        is_ping: Whether a value is no sign of life, in place of the rules above.
+        scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
-        InvalidValueError: At once, if no limit is given, or one that isn't a positive number.
+        InvalidValueError: At once, without a limit, or for a limit that isn't a positive number.
 
-    Errors: The source's own. `StallTimeoutError`, which names the limit; the reply so far is its `.snapshot`,
-    from `scan_deltas` behind this, or the last one that has passed. What `is_ping` raised.
+    Errors: The source's own. `StallTimeoutError`, which names the limit; its `.snapshot` is the reply so far, from a
+    `scan_deltas` behind this operator, or the last snapshot that has passed. The exception of `is_ping`.
 
     Example:
         >>> import reactivex as rx
@@ -118,9 +117,9 @@ def stall_timeout(
 
 
 class _Watch(Generic[T]):
-    """One subscription's state. A value only notes the time; the timer that finds one since begins again.
+    """One subscription's state. A value only records the time; a timer that finds a newer value starts again.
 
-    The time when the reader had no room is told by its session and measured by our own clock.
+    The reader's session signals the time without room; our own clock measures it.
     """
 
     def __init__(
@@ -135,15 +134,15 @@ class _Watch(Generic[T]):
         self._time = time
         self._subscribed_at = self._last_sign = self._blocked_since = time.now
         self._session = current_session.get()
-        self._has_sign = False  # sign of life
-        self._timers_run = False  # timers run from when the source has been subscribed
+        self._has_sign = False  # of life
+        self._timers_run = False  # timers start when the source has been subscribed
         self._snapshot: Snapshot | None = None
         self.outlet = Outlet(observer)
         self.upstream = SingleAssignmentDisposable()
         self.silence, self.total = SerialDisposable(), SerialDisposable()
 
     def watch_backpressure(self) -> abc.DisposableBase:
-        """Hear of the reader's room."""
+        """Watch whether the reader has room."""
         return (
             Disposable()
             if self._session is None
@@ -199,7 +198,7 @@ class _Watch(Generic[T]):
             self._start_silence_timer()
 
     def _start_timer(self, slot: SerialDisposable, limit: str, seconds: float, *, checks: int = 0) -> None:
-        """Look then."""
+        """Start a timer for a check."""
         seconds = max(seconds, 0.0)
         timer = SingleAssignmentDisposable()
         slot.disposable = timer
@@ -223,7 +222,7 @@ class _Watch(Generic[T]):
         elif (
             self._session is not None and checks < _MAX_CHECKS and late > (_MOMENT if checks else _ABOUT_NOW)
         ):
-            # A reader on the loop has blocked it, and what came meanwhile isn't read yet.
+            # A reader has blocked the loop, so data that arrived meanwhile may still be unread.
             self._start_timer(slot, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
         else:
             message = _MESSAGES[limit].format(seconds)

@@ -1,4 +1,4 @@
-"""A stop button that keeps what was said."""
+"""A stop signal that keeps the reply so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["until_stopped"]
 
 
 class _Waitable(Protocol):
-    """An `asyncio.Event`, for one."""
+    """An object with an async `wait()`, such as an `asyncio.Event`."""
 
     def wait(self) -> Coroutine[Any, Any, Any]: ...
 
@@ -32,32 +32,31 @@ Signal: TypeAlias = Observable[Any] | _Waitable | Awaitable[Any]
 def until_stopped(
     signal: Signal, *, reason: str | None = "stopped"
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events until the signal comes; then a `MessageInterrupted`, and the end.
+    """The same events until a signal; then a `MessageInterrupted`, and completion.
 
-    The signal is an Observable whose first value is the stop (a `Subject` that a button pushes into, from any
-    thread); an `asyncio.Event`, or anything with an async `wait()`; or an awaitable, such as a future or a task,
-    that ends. An Observable that completes without a value, and a future that is cancelled, never stop anything.
+    The signal is an Observable whose first value means stop (a `Subject` that a button pushes into, from any
+    thread); an `asyncio.Event`, or any object with an async `wait()`; or an awaitable, such as a future or a task,
+    whose end means stop. An Observable that completes without a value, and a cancelled future, stop nothing.
 
-    When it comes, the source is disposed at once, which closes the provider's connection. The message is then
-    `interrupted` in `scan_deltas`, with all that has come; `to_message()` makes a message of it. Where the
-    signal has come already (an event that is set, a future that has ended, a `BehaviorSubject`), the source is
-    never subscribed.
+    The signal disposes the source at once, which closes the provider's connection. In `scan_deltas` the message is
+    then `interrupted`, with its content so far; `to_message()` makes a message of it. If the signal is there from the
+    start (a set event, a future that is done, a `BehaviorSubject`), the source is never subscribed.
 
-    Stands in front of `run_tools`, which then cancels its tools and fails their calls. A message that has
-    finished already stays as it is.
+    Put it in front of `run_tools`, which then cancels its tools and fails their calls. A finished message is not
+    changed.
 
-    Completes with the source or the signal, whichever comes first, and leaves the other.
+    Completes with the source or the signal, whichever comes first, and disposes the other.
 
     Args:
-        signal: What to stop at. A future or task goes on when the source has ended; a coroutine is cancelled,
-            and can be subscribed once.
-        reason: What the interrupted message says of it; a string that the signal gives says it better.
+        signal: The stop signal. A future or task is not cancelled when the source ends; a coroutine is, and can be
+            subscribed once.
+        reason: The reason in the interrupted message; a string from the signal replaces it.
 
     Raises:
         InvalidValueError: At once, if `signal` is none of these.
 
-    Errors: The source's own, and the signal's. `InvalidValueError` for what is no event, and for an awaitable
-    where no asyncio loop is running.
+    Errors: The source's own, and the signal's. `InvalidValueError` for a value that is no event, and for an awaitable
+    without a running asyncio loop.
 
     Example:
         >>> import reactivex as rx
@@ -94,7 +93,7 @@ def until_stopped(
 
 
 class _Until:
-    """One subscription's state. The signal may come on any thread, and from within an event's observer."""
+    """One subscription's state. The signal may come on any thread, and during the notification of an observer."""
 
     def __init__(self, observer: abc.ObserverBase[Event], reason: str | None) -> None:
         self._reason = reason
@@ -165,7 +164,7 @@ def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) 
 def _await(signal: Any, until: _Until, loop: asyncio.AbstractEventLoop) -> abc.DisposableBase:
     ours = not asyncio.isfuture(signal)
     future: asyncio.Future[Any] = signal
-    if ours:  # a coroutine is the task's own, or it would never be awaited when that is cancelled at once
+    if ours:  # a coroutine itself becomes the task: in `_wait` it would stay unawaited if cancelled at once
         future = loop.create_task(signal if inspect.iscoroutine(signal) else _wait(signal))
 
     def ended(future: asyncio.Future[Any]) -> None:
