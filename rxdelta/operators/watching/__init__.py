@@ -1,1 +1,1 @@
-"""What a stream did, for logs, metrics and traces. The values pass unchanged."""
+"""Watching: logs, metrics and traces of a stream, whose values pass unchanged."""

@@ -1,4 +1,4 @@
-"""What is measured of a stream that passes: how soon, how evenly, how fast, how late."""
+"""The measurements of a passing stream: delay, gaps, rate and lag."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["Meter", "StreamMetrics"]
 
 @attrs.frozen(kw_only=True)
 class StreamMetrics:
-    """What was measured of one subscription. All times are in seconds; `None` is what couldn't be measured.
+    """The measurements of one subscription. All times are in seconds; `None` means not measured.
 
-    A chunk is a value that brings more of the reply: among events a piece of text, reasoning, arguments or data; among
-    anything else every value that isn't a ping.
+    A chunk is a value with more of the reply: an event with a piece of text, reasoning, arguments or data, or any
+    other value (no event) that isn't a ping.
 
     Attributes:
         outcome: How the stream ended; `None` while it goes on.
-        seconds: From the subscription until now, or the end.
-        time_to_first_chunk: From the subscription to the first value that isn't a ping, whatever it brings.
-        time_to_first_token: From the subscription to the first that brings something to read.
-        chunks: How many chunks there were.
+        seconds: From the subscription until now, or until the end.
+        time_to_first_chunk: From the subscription to the first value that isn't a ping, with or without content.
+        time_to_first_token: From the subscription to the first value with readable content.
+        chunks: The number of chunks.
         streaming_seconds: From the first chunk to the last.
-        longest_gap: The longest time between two chunks. A reader that holds up the source is part of it.
-        usage: What the provider has said of tokens, failed attempts included.
-        mean_lag, longest_lag: How long what leaves the operator given as `through` had been waiting in it.
+        longest_gap: The longest time between two chunks, including the time in which a reader blocks the source.
+        usage: The provider's token usage, failed attempts included.
+        mean_lag, longest_lag: The time that values spend in the operator given as `through`.
 
     Example:
         >>> import rxdelta as rd
@@ -64,18 +64,18 @@ class StreamMetrics:
 
     @property
     def chunks_per_second(self) -> float | None:
-        """While chunks came."""
+        """Chunks per second, over the time in which chunks arrived."""
         return (self.chunks - 1) / self.streaming_seconds if self.streaming_seconds > 0 else None
 
     @property
     def tokens_per_second(self) -> float | None:
-        """The output tokens, over the time in which chunks came."""
+        """Output tokens per second, over the time in which chunks arrived."""
         tokens = None if self.usage is None else self.usage.output_tokens
         return None if tokens is None or self.streaming_seconds <= 0 else tokens / self.streaming_seconds
 
 
 class Meter:
-    """One subscription's measures. What arrives may do so on another thread than what leaves."""
+    """One subscription's measurements. Values may arrive and leave on different threads."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -94,7 +94,7 @@ class Meter:
         self._waiting = _Waiting()
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
-        """The time to the first chunk, if this is it; and since the last one, if there was one."""
+        """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
         if is_ping(value):
             return None, None
         event = type(value) in EVENT_TYPES
@@ -120,7 +120,7 @@ class Meter:
             return first, gap
 
     def released(self, value: Any) -> None:
-        """What has been held back goes out."""
+        """Record that the operator under test has emitted a value."""
         with self._lock:
             if self._waiting is None:
                 return
@@ -147,14 +147,14 @@ class Meter:
 
 
 class _Waiting:
-    """What has arrived and hasn't left.
+    """The values that have arrived and not left.
 
-    A value that comes out as it went in is found again, and those before it have been let go of. Text that was cut anew
-    is found by its place, that of its first letter: how many had come before it.
+    A value that leaves unchanged is found by identity; the values before it were dropped. Text that was cut again is
+    found by the position of its first letter in the whole text.
     """
 
     def __init__(self) -> None:
-        self._values: deque[tuple[float, int, Any]] = deque()  # when, and the letters up to and with it
+        self._values: deque[tuple[float, int, Any]] = deque()  # (time, letters so far, value)
         self._known: Counter[int] = Counter()
         self._letters_in = self._letters_out = 0
 
@@ -164,7 +164,7 @@ class _Waiting:
         self._known[id(value)] += 1
 
     def take(self, value: Any, now: float) -> float:
-        """When it arrived."""
+        """Remove a value, and return the time of its arrival."""
         if self._known.get(id(value)):
             while True:
                 when, letters, one = self._pop()
@@ -190,7 +190,7 @@ class _Waiting:
 
 
 def _letters(event: Any) -> int:
-    """How much more of the reply an event brings."""
+    """The number of letters that an event adds to the reply."""
     kind: type[Any] = type(event)  # pyright: ignore[reportUnknownVariableType]
     if kind is BlockStart:
         text = event.content.get("text") or event.content.get("reasoning")

@@ -1,4 +1,4 @@
-"""Once, at the end, whichever end it is."""
+"""A function that is called once, at any end of a stream."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class StreamOutcome:
     """How a stream ended.
 
     Attributes:
-        kind: `completed`; `failed`; or `disposed`, left by its reader.
-        error: What ended it, where it failed.
+        kind: `completed`, `failed`, or `disposed` by its reader.
+        error: The error of a failed stream.
     """
 
     kind: Literal["completed", "failed", "disposed"]
@@ -39,24 +39,24 @@ class StreamOutcome:
 def on_settled(
     fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values; and when it is over, `fn` is called with the last snapshot and how it ended.
+    """The same values; at the stream's end `fn` is called with the last snapshot and a `StreamOutcome`.
 
-    Exactly once for each subscription: when the source completes or fails, before that is passed on; when the
-    subscription is disposed, after the source was; when an observer raises, which ends the subscription here.
-    So it is the place to store a reply that may be complete, cut, or left by its reader.
+    It is called exactly once for each subscription: before the source's completion or error is passed on, after the
+    subscription and the source were disposed, or when an observer raises, which ends the subscription. So it is the
+    place to store a reply, whether it is complete, cut off, or disposed by its reader.
 
-    Among snapshots the last one is given; among events, the reply that they fold to (of a conversation the
-    last message); among anything else `None`.
+    In a stream of snapshots `fn` gets the last one; in a stream of events, their fold (the last message of a
+    conversation); in any other stream, `None`.
 
     `fn` may be a coroutine function: it then runs as a task on the loop that was running at the subscription,
-    and isn't waited for. A loop that is shutting down may not let it come to its end; a plain function always
-    does. What `fn` raises goes to that loop's exception handler, or without one to the log `rxdelta`, and never
-    into the stream.
+    and isn't awaited. A loop that is shutting down may cancel the task; a plain function always runs to its end. An
+    exception of `fn` goes to that loop's exception handler, or without a loop to the log `rxdelta`, never to the
+    observer.
 
     Completes with the source.
 
     Args:
-        fn: What to call, with the snapshot, or `None` where there is none, and an `StreamOutcome`.
+        fn: Called with the last snapshot, or `None` without one, and a `StreamOutcome`.
         choice: Which of several alternative replies the events are folded for.
 
     Raises:
@@ -111,7 +111,7 @@ class _Settling(Generic[T]):
         self._reply.note(value)
         try:
             self._observer.on_next(value)
-        except Exception as error:  # nobody else would say that it is over
+        except Exception as error:  # the source sends no end after that
             self.upstream.dispose()
             self._settle(StreamOutcome("failed", error))
             raise

@@ -1,4 +1,4 @@
-"""What a stream has told of its reply, for those who watch it pass."""
+"""The reply so far of a passing stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ReplySoFar"]
 
 
 class ReplySoFar:
-    """The last snapshot; of events the reply that they fold to, of a conversation the last message."""
+    """The last snapshot of a stream. Events are folded; of a conversation this is the last message."""
 
     def __init__(self, operator: str, choice: int = 0) -> None:
         self._operator = operator

@@ -1,4 +1,4 @@
-"""Somebody's function, called beside the stream: whatever it does, the stream goes on."""
+"""Calls of the user's function that can't affect the stream."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _tasks: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only 
 
 
 class SideCall:
-    """A function, or a coroutine function, which then runs as a task on the loop that was running at the subscription.
+    """A function, or a coroutine function, which runs as a task on the loop that was running at the subscription.
 
-    What it raises goes to that loop's exception handler, or without one to the log.
+    Its exceptions go to that loop's exception handler, or without a loop to the log.
     """
 
     def __init__(self, fn: Callable[..., object], operator: str) -> None:

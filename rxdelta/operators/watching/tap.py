@@ -1,4 +1,4 @@
-"""What `tap_metrics` and `tap_otel` share: a stream that passes unchanged, and somebody who is told of it."""
+"""The base of `tap_metrics` and `tap_otel`: a listener for a stream that passes unchanged."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ T = TypeVar("T")
 
 
 class Listener:
-    """Who is told; one a subscription. What it raises is reported, and the stream goes on."""
+    """The listener of one subscription. Its exceptions are reported, and the stream goes on."""
 
     def subscribing(self) -> AbstractContextManager[object]:
-        """The context that the source is subscribed in."""
+        """A context manager around the subscription of the source."""
         return nullcontext()
 
     def first(self, seconds: float) -> None:
-        """The first chunk came."""
+        """Called for the first chunk."""
 
     def gap(self, seconds: float) -> None:
-        """Another chunk came."""
+        """Called for each further chunk."""
 
     def event(self, value: Any, reply: Snapshot | None) -> None:
-        """Any value came."""
+        """Called for each value."""
 
     def progress(self, metrics: StreamMetrics) -> None:
-        """It goes on."""
+        """Called at intervals while the stream goes on."""
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
-        """It is over: once."""
+        """Called once, at the stream's end."""
 
 
 def tap(
@@ -188,7 +188,7 @@ class _Tap(Generic[T]):
     def _pass_on(self, value: T) -> None:
         try:
             self._observer.on_next(value)
-        except Exception as error:  # nobody else would say that it is over
+        except Exception as error:  # the source sends no end after that
             self.upstream.dispose()
             self._settle(StreamOutcome("failed", error))
             raise
@@ -210,7 +210,7 @@ class _Tap(Generic[T]):
 
 
 class _MetricsObserver(abc.ObserverBase[StreamMetrics]):
-    """Where the metrics go, one after the other and the final ones last, whatever threads they are on."""
+    """Passes metrics to the listener. The `Outlet` before it serialises them; the final ones come last."""
 
     def __init__(self, tapped: _Tap[Any]) -> None:
         self._tapped = tapped

@@ -1,4 +1,4 @@
-"""How fast a stream is, told beside it."""
+"""Measurements of a stream for a function."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ def tap_metrics(
     choice: int = 0,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values; and when it is over, `fn` is called with what was measured of them.
+    """The same values; at the stream's end `fn` is called with its `StreamMetrics`.
 
     ::
 
         source  -ab---c--|
         output  -ab---c--|   tap_metrics(print)
 
-    Exactly once for each subscription, however it ends: when the source completes or fails, before that is passed
-    on; when it is disposed; when an observer raises. With `every`, also now and then while it goes on, and also in
-    silence.
+    It is called exactly once for each subscription: before the source's completion or error is passed on, when the
+    subscription is disposed, or when an observer raises. With `every`, `fn` is also called at this interval while the
+    stream goes on, even in silence.
 
-    Chunks and times are those of the place where this stands, and tokens are known from events and snapshots: behind
-    `decode` there are both. In front of it, every chunk of the provider counts, and no tokens.
+    Chunks and times are measured at this operator's place in the pipeline; tokens are known from events and snapshots.
+    So both are known behind `decode`. In front of it, every chunk of the provider counts, and tokens are unknown.
 
-    With `through`, how late a paced reader is: the values go through that operator too, and how long those that leave
-    it had waited in it is the lag. A snapshot that was let go of for a newer one doesn't count.
+    With `through`, the lag of a pacing operator is measured: the values pass through that operator too, and the lag is
+    the time that emitted values have spent in it. Dropped snapshots don't count.
 
     `fn` may be a coroutine function: it then runs as a task on the loop that was running at the subscription, and isn't
-    waited for. What it raises goes to that loop's exception handler, or without one to the log `rxdelta`, and never
-    into the stream.
+    awaited. An exception of `fn` goes to that loop's exception handler, or without a loop to the log `rxdelta`, never
+    to the observer.
 
     Completes with the source.
 
     Args:
-        fn: What to call, with `StreamMetrics`, whose `outcome` is `None` while the stream goes on.
-        every: Seconds from one call to the next. By default there is one at the end.
-        through: An operator that paces, such as `throttle_latest(0.05)`, whose lag is measured.
-        choice: Which of several alternative replies the events' usage is of.
-        scheduler: Whose time it is. By default the subscriber's, else the running asyncio loop's, else that of a thread
-            which ends with the subscription.
+        fn: Called with `StreamMetrics`, whose `outcome` is `None` while the stream goes on.
+        every: Seconds from one call to the next. By default there is one call, at the end.
+        through: A pacing operator, such as `throttle_latest(0.05)`, whose lag is measured.
+        choice: The alternative reply whose usage is measured.
+        scheduler: The scheduler of timers and times. By default the subscriber's, else the running asyncio loop, else a
+            thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `fn` or `through` can't be called, or `every` isn't a positive number.

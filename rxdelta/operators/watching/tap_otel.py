@@ -1,4 +1,4 @@
-"""A reply as OpenTelemetry knows it: a span, and the metrics of generative AI."""
+"""A reply for OpenTelemetry: a span, and the metrics of generative AI."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["tap_otel"]
 
 T = TypeVar("T")
 
-# The conventions call these names unstable, and their package marks its constants for removal: so they stand here.
+# Literals, because the conventions call these names unstable and their package marks its constants for removal.
 _DURATION = "gen_ai.client.operation.duration"
 _FIRST_CHUNK = "gen_ai.client.operation.time_to_first_chunk"
 _NEXT_CHUNK = "gen_ai.client.operation.time_per_output_chunk"
@@ -44,7 +44,7 @@ _HISTOGRAMS = (
     (_TOOL_DURATION, "s", "How long a tool took.", _LONG),
 )
 
-# The figures of a usage that the conventions ask for, and what providers call them.
+# The details of usage in the conventions, and providers' names of them.
 _DETAILS = {
     "gen_ai.usage.cache_read.input_tokens": (
         "cache_read_input_tokens",
@@ -72,36 +72,37 @@ def tap_otel(
     meter_provider: MeterProvider | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values, told to OpenTelemetry by the semantic conventions for generative AI.
+    """The same values, reported to OpenTelemetry by the semantic conventions for generative AI.
 
-    A span for each subscription, `chat gpt-5`: it is current while the source is subscribed, so that the spans of the
-    HTTP client and of the tools in front of this belong to it, and it ends with the stream. On it: the request's model,
-    the reply's id, model and finish reason, its usage, the time to the first chunk, and what ended it. And the
-    histograms `gen_ai.client.operation.duration`, `….time_to_first_chunk` and `….time_per_output_chunk`,
-    `gen_ai.client.token.usage` and, behind `run_tools`, `gen_ai.execute_tool.duration`, with a span for each tool.
+    Each subscription has a span, such as `chat gpt-5`. It is current while the source is subscribed, so that the spans
+    of the HTTP client and of tools upstream belong to it, and it ends with the stream. Its attributes are the request's
+    model, the reply's id, model and finish reason, its usage, the time to the first chunk, and the error, if any.
+    The histograms are `gen_ai.client.operation.duration`, `….time_to_first_chunk`, `….time_per_output_chunk` and
+    `gen_ai.client.token.usage`. Behind `run_tools` there are also `gen_ai.execute_tool.duration` and a span for each
+    tool.
 
-    Stands behind `decode`, where events tell of all that; among snapshots it knows nothing of tools. A reader that
-    leaves is no error: the attribute `rxdelta.outcome` says `completed`, `failed` or `disposed`. No text of the reply
-    is told; of an error its text and traceback are, but for what looks like a secret in them. What OpenTelemetry raises
-    goes to the asyncio loop's exception handler or the log, and never into the stream.
+    Put it behind `decode`, because the events contain all these facts; snapshots don't show tools. Disposing is no
+    error: the attribute `rxdelta.outcome` is `completed`, `failed` or `disposed`. The reply's text is not reported. An
+    error's text and traceback are, without apparent secrets. Exceptions of OpenTelemetry go to the asyncio
+    loop's exception handler or the log, never to the observer.
 
     Needs the package `opentelemetry-api` (`pip install "rxdelta[otel]"`); its SDK is the application's choice.
 
     Completes with the source.
 
     Args:
-        provider: The conventions' name of who is asked, such as `openai`, `anthropic`, `gcp.gemini`, `aws.bedrock`.
-        model: The model that is asked for.
-        operation: What is done, in the conventions' words.
-        attributes: More of them, for the span and every measure; few values each, as measures go.
-        choice: Which of several alternative replies is told of.
+        provider: The provider's name in the conventions, such as `openai`, `anthropic`, `gcp.gemini`, `aws.bedrock`.
+        model: The requested model.
+        operation: The operation's name in the conventions.
+        attributes: Further attributes of the span and all metrics; each should have few different values.
+        choice: Which of several alternative replies to report.
         tracer_provider: By default the global one.
         meter_provider: By default the global one.
-        scheduler: Whose time is measured; see `tap_metrics`. A span's own times are the clock's.
+        scheduler: The scheduler of the measured times; see `tap_metrics`. A span's own times are the system clock's.
 
     Raises:
-        ImportError: At once, where the package is missing.
-        InvalidValueError: At once, for a provider that isn't named.
+        ImportError: At once, if the package is missing.
+        InvalidValueError: At once, without a provider's name.
 
     Errors: The source's own.
 
@@ -142,7 +143,7 @@ def tap_otel(
 
 
 class _Telemetry(Listener):
-    """One subscription's span and measures."""
+    """One subscription's span and metrics."""
 
     def __init__(
         self,
@@ -157,9 +158,9 @@ class _Telemetry(Listener):
         self._tracer = tracer
         self._histograms = histograms
         self._common = common
-        self._more = more  # the caller's own
-        self._model: str | None = None  # the one that answers
-        self._recorded_calls: set[str] = set()  # tools
+        self._more = more  # the caller's own attributes
+        self._model: str | None = None  # of the reply
+        self._recorded_calls: set[str] = set()
         self._span = tracer.start_span(
             name, kind=trace.SpanKind.CLIENT, attributes={**common, "gen_ai.request.stream": True}
         )
@@ -227,7 +228,7 @@ class _Telemetry(Listener):
 
 
 def _kind(error: Exception) -> str:
-    """The provider's own word, or the class."""
+    """The provider's type of the error, or its class."""
     return error.type if isinstance(error, ProviderError) and error.type else _class(error)
 
 
@@ -239,7 +240,7 @@ def _class(error: Exception) -> str:
 
 
 def _exception(error: Exception, message: str) -> dict[str, str]:
-    """What the conventions call an exception; a span's own `record_exception` would tell each text as it is."""
+    """The conventions' attributes of an exception, redacted; a span's own `record_exception` wouldn't redact."""
     trace = redact("".join(traceback.format_exception(error)))
     return {
         "exception.type": _class(error),
@@ -251,7 +252,7 @@ def _exception(error: Exception, message: str) -> dict[str, str]:
 def _text_of(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # what an error says of itself must not hide that there was one
+    except Exception:  # an error whose text can't be read must still be reported
         return ""
 
 
@@ -262,7 +263,7 @@ def _counts(usage: TokenUsage) -> Iterator[tuple[str, int]]:
 
 
 def _described(reply: Snapshot | None) -> dict[str, Any]:
-    """What the span says of the reply."""
+    """The span's attributes of the reply."""
     if reply is None:
         return {}
     reasons = None if reply.finish_reason is None else [reply.finish_reason]
@@ -278,7 +279,7 @@ def _described(reply: Snapshot | None) -> dict[str, Any]:
 
 
 def _find(raw: Any, words: tuple[str, ...], depth: int = 2) -> int | None:
-    """A count, by any of the names that it goes by, also in one of the details inside."""
+    """A count by any of its names, also in nested details."""
     for word in words:
         found = raw.get(word)
         if isinstance(found, int) and not isinstance(found, bool):
