@@ -1,4 +1,4 @@
-"""The command line: parses arguments and calls the other rooms."""
+"""The command line."""
 
 from rxdelta.cli._main import main
 from rxdelta.cli._view import picture

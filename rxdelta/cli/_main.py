@@ -1,4 +1,4 @@
-"""`rxdelta demo` and `rxdelta replay`: a recorded stream, watched as it grows."""
+"""`rxdelta demo` and `rxdelta replay`: a recorded stream, drawn while it grows."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 where the message is complete or cut by length, 3 where it is incomplete, 2 for input that isn't a known
-        stream; 130 after Ctrl-C and 143 after SIGTERM, with what had come; 141 where nobody reads its output further.
+        0 for a message that is complete or cut by length, 3 for an incomplete one, 2 for input that is no known stream;
+        130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if the reader of the output has gone.
     """
     options = _parser().parse_args(arguments)
     stdout: Any = sys.stdout
     if hasattr(stdout, "reconfigure"):
-        # A text file of the system's, whose encoding may lack what a model writes.
+        # The encoding of standard output may lack characters of the reply.
         stdout.reconfigure(errors="backslashreplace")
     try:
         with _open(options) as file:
             code = asyncio.run(_replay(file, options))
         print(end="", flush=True)
         return code
-    except BrokenPipeError:  # as `head` leaves it, which has all that it wants
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit writes what is still held
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit flushes the buffer once more
         return STOPPED + _SIGPIPE
     except OSError as error:
         _print_error(f"cannot read {options.file}: {error.strerror or error}")
@@ -161,7 +161,7 @@ class _Stop(asyncio.Event):
 
 @contextmanager
 def _stopped_by_signals() -> Generator[_Stop]:
-    """An event for Ctrl-C and SIGTERM. The second of its kind does what it would have done without us."""
+    """An event for Ctrl-C and SIGTERM. A second signal of the same kind has its usual effect."""
     loop, stop = asyncio.get_running_loop(), _Stop()
 
     def on_signal(number: int, _frame: object) -> None:
@@ -170,10 +170,10 @@ def _stopped_by_signals() -> Generator[_Stop]:
         loop.call_soon_threadsafe(stop.set)
 
     before: dict[int, Any] = {}
-    with suppress(ValueError):  # no signals come in another than the main thread
+    with suppress(ValueError):  # only the main thread gets signals
         for number in (signal.SIGINT, signal.SIGTERM):
             before[number] = signal.getsignal(number)
-            if before[number] is not signal.SIG_IGN:  # as for a job in the background
+            if before[number] is not signal.SIG_IGN:  # a background job ignores it
                 signal.signal(number, on_signal)
     try:
         yield stop
@@ -185,7 +185,7 @@ def _stopped_by_signals() -> Generator[_Stop]:
 async def _fold(
     wire_format: str, chunks: Any, stop: asyncio.Event, view: View | None
 ) -> tuple[Snapshot | None, RxDeltaError | None]:
-    """The last snapshot, shown as it grew, and what ended the stream before its time."""
+    """Draw the snapshots. Return the last one, and the error that ended the stream, if any."""
     latest: Snapshot | None = None
 
     def keep(snapshot: Snapshot) -> None:
@@ -209,7 +209,7 @@ async def _fold(
 def _ending(
     snapshot: Snapshot | None, error: RxDeltaError | None
 ) -> tuple[Message | Snapshot | None, RxDeltaError | None]:
-    """The message; or the snapshot and why it is none; or nothing but why."""
+    """Return the message; or the snapshot, and why it is no message; or only the error."""
     if snapshot is None:
         return None, error or MalformedChunkError("it holds nothing of a message")
     try:
@@ -219,9 +219,9 @@ def _ending(
 
 
 def _console() -> Any:
-    """A console to draw on, where standard output is a terminal and rich is installed."""
+    """A console to draw on, if standard output is a terminal and rich is installed."""
     stdout: Any = sys.stdout
-    if stdout is None or not stdout.isatty():  # none where whoever started us has closed it
+    if stdout is None or not stdout.isatty():  # `None` if the parent process has closed it
         return None
     try:
         from rich.console import Console

@@ -15,19 +15,17 @@ from rxdelta.providers import NdjsonParser, SseParser, detect
 __all__ = ["chunks_of", "detected", "paced"]
 
 CHUNKS_A_SECOND = 30.0
-"""How fast a recording without times is replayed at speed 1."""
+"""The pace of a recording at speed 1."""
 
 _SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
-_LOOK_AT = 20  # chunks, before a format that none of them shows is given up
+_LOOK_AT = 20  # chunks to detect a format from
 
 
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
-    """The chunks in a file as they can be read: SSE, one JSON document a line, or one document in all.
-
-    A list in place of a document is a list of chunks.
+    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks.
 
     Raises:
-        MalformedChunkError: Neither; or a record in it that is no JSON.
+        MalformedChunkError: The file has another format, or a record is no JSON.
     """
     parser: SseParser | NdjsonParser | None = None
     head = b""
@@ -36,7 +34,7 @@ async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
             head += data
             first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
             if not first[1]:
-                continue  # the first line hasn't come whole
+                continue  # the first line is incomplete
             parser, data = _parser_for(first[0]), head
         for chunk in _flat(parser.feed(data)):
             yield chunk
@@ -54,7 +52,7 @@ def _parser_for(line: bytes) -> SseParser | NdjsonParser:
     try:
         json.loads(line)
     except (ValueError, RecursionError):
-        return SseParser()  # it also reads a document that is spread over lines, and says what is neither
+        return SseParser()  # it also reads a document of several lines, and refuses any other file
     return NdjsonParser()
 
 
@@ -67,15 +65,15 @@ def _flat(records: Iterable[Any]) -> Iterable[Any]:
 
 
 async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
-    """What a file gives, as it gives it. A daemon thread reads, so that a silent pipe doesn't hold up the exit."""
+    """Read a file on a daemon thread, so that a silent pipe doesn't delay the exit."""
     loop = asyncio.get_running_loop()
     blocks: asyncio.Queue[bytes | Exception] = asyncio.Queue()
-    # A thread that waits inside a buffer holds the buffer's lock, over which the interpreter's exit would abort.
+    # A thread that waits inside a buffer holds the buffer's lock, and the interpreter's exit aborts if it is held.
     raw = getattr(file, "raw", file)
     read = getattr(raw, "read1", raw.read)
 
     def run() -> None:
-        # When nobody reads any more the file is closed (ValueError), and then the loop (RuntimeError).
+        # After the reading the file is closed (ValueError), and then the loop (RuntimeError).
         with suppress(RuntimeError, ValueError):
             try:
                 while data := read(65536):
@@ -92,10 +90,10 @@ async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, AsyncIterator[Any]]:
-    """The format of the stream, and its chunks from the beginning.
+    """Return the stream's format, and its chunks from the beginning.
 
     Raises:
-        UnknownWireFormatError: `wire_format` is `auto`, and none of the first chunks shows what it is.
+        UnknownWireFormatError: `wire_format` is `auto`, and the first chunks match no format.
         MalformedChunkError: There are no chunks at all.
     """
     seen: list[Any] = []
@@ -124,7 +122,7 @@ async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, A
 
 
 async def paced(chunks: AsyncIterator[Any], speed: float) -> AsyncIterator[Any]:
-    """The chunks at a pace that can be watched; 0 doesn't wait."""
+    """The chunks at a pace for people to watch; 0 doesn't wait."""
     async for chunk in chunks:
         yield chunk
         if speed > 0:

@@ -1,4 +1,4 @@
-"""A snapshot as people look at it: a live picture on a terminal, plain lines elsewhere."""
+"""Views of a snapshot: a live picture on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Lines", "View", "live_view", "picture"]
 
 
 class View(Protocol):
-    """Somewhere to show snapshots, and what they end as."""
+    """Shows snapshots as they grow, and the reply that they end as."""
 
     def draw(self, snapshot: Snapshot) -> None: ...
 
@@ -22,7 +22,7 @@ class View(Protocol):
 
 
 class Lines:
-    """A line for each block when it has ended; then the message."""
+    """Prints a line for each block when it has ended, then one for the message."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -53,7 +53,7 @@ def line_of(block: Block) -> str:
 
 
 def summary(reply: Snapshot | Message) -> str:
-    """How a reply ended, on one line."""
+    """A reply's end on one line."""
     usage = reply.usage
     counts = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
     tokens = [
@@ -71,7 +71,7 @@ def _arguments(call: ToolCall, indent: int | None) -> str:
 
 
 def picture(reply: Snapshot | Message) -> Any:
-    """The reply as something that rich can draw: a panel for each block, and a line for how it stands."""
+    """The reply as a rich renderable: a panel for each block, and a line with the status."""
     from rich.console import Group
     from rich.text import Text
 
@@ -103,12 +103,12 @@ def _panel(block: Block) -> Any:
         body = block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500]
         body = Text(visible(body), style="dim italic")
         title, style = f"{block.type}{mark}", "bright_black"
-    # As a Text, because rich reads markup in a string.
+    # A Text, because rich parses markup in strings.
     return Panel(body, title=Text(visible(title, lines=False)), title_align="left", border_style=style)
 
 
 class _Visible:
-    """Something to draw, whose text is looked at once more: Markdown decodes `%1b` in an address that it shows."""
+    """A renderable whose output is cleaned by `visible` again: Markdown decodes `%1b` in addresses."""
 
     def __init__(self, drawn: Any) -> None:
         self._drawn = drawn
@@ -139,7 +139,7 @@ class _Live:
 
 @contextmanager
 def live_view(console: Any) -> Generator[View]:
-    """A picture that is redrawn in place, for a terminal."""
+    """A picture for a terminal, redrawn in place."""
     from rich.live import Live
 
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:

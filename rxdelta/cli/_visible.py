@@ -1,4 +1,4 @@
-"""What others wrote, fit for a terminal."""
+"""Untrusted text made safe for a terminal."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SYMBOLS_IN_LINES = {code: symbol for code, symbol in _SYMBOLS.items() if chr(co
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    r"""The same text, with each character that would steer a terminal shown as a symbol.
+    r"""Replace each character that would control a terminal by a visible symbol.
 
-    Those are the control characters (C0, DEL, C1), with which a model could set the window's title, write into the
-    clipboard or wipe the screen, and the ones that turn the direction of writing.
+    These are the control characters (C0, DEL, C1), with which a model could set the window's title, write to the
+    clipboard or clear the screen, and the characters that change the direction of writing.
 
     Args:
-        text: Whatever a provider or a model wrote.
-        lines: Whether the text has lines of its own; else its line ends and tabs are shown as symbols, too.
+        text: Any text of a provider or a model.
+        lines: Whether to keep line ends and tabs; otherwise they become symbols, too.
 
     Example:
         >>> from rxdelta.cli import visible

@@ -1,4 +1,4 @@
-"""Things to test and try pipelines with."""
+"""Samples for tests and trials of pipelines."""
 
 from rxdelta.testing._samples import SAMPLES, open_sample, sample_chunks
 

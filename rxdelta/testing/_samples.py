@@ -1,4 +1,4 @@
-"""Small recorded streams, written for this project, to try things with."""
+"""Small recorded streams, written for this project."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SAMPLES = {
 
 
 def open_sample(name: str) -> IO[bytes]:
-    """A sample as the bytes that were recorded; close it when you have read it.
+    """Open a sample's recorded bytes; close the file after reading.
 
     Raises:
-        InvalidValueError: There is no such sample.
+        InvalidValueError: There is no sample of this name.
     """
     if name not in SAMPLES:
         raise InvalidValueError.of([("name", name, f"must be one of {', '.join(SAMPLES)}")])
@@ -39,7 +39,7 @@ def open_sample(name: str) -> IO[bytes]:
 
 
 async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIterator[Any]:
-    """A sample's chunks, as a provider's SDK would give them.
+    """A sample's chunks, as a provider's SDK would return them.
 
     Args:
         name: One of `SAMPLES`.
