@@ -94,7 +94,7 @@ def _is_one_shot(source: object) -> bool:
 
 
 def closer(iterable: object, *, names: Sequence[str] = ("aclose", "close")) -> Callable[[], object] | None:
-    """The iterable's method for closing, or that of its `response`; `None` if there is none."""
+    """Return the method that closes the iterable, its own or its `response`'s, or `None`."""
     for owner in (iterable, getattr(iterable, "response", None)):
         for name in names:
             close: Callable[[], object] | None = getattr(owner, name, None)

@@ -14,7 +14,7 @@ __all__ = ["Lines", "View", "live_view", "picture"]
 
 
 class View(Protocol):
-    """Shows snapshots as they grow, and the reply that they end as."""
+    """Shows snapshots while they grow, then the final reply."""
 
     def draw(self, snapshot: Snapshot) -> None: ...
 

@@ -46,7 +46,8 @@ def group_by_choice(
     A stream is emitted at the first event of its choice, before that event. Events without a choice
     (`ProviderEvent`, `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
     before the first choice begins, they wait for it. A choice that begins after an `AttemptReset` gets that event,
-    too. All other events are emitted at once; none is changed. Subscriptions and threads are as in `group_by_block`.
+    too. Other events are emitted at once. Events are never changed. Subscriptions and threads are as in
+    `group_by_block`.
 
     Completes with the source, and so do the choices.
 

@@ -192,7 +192,7 @@ class _Pipeline(Generic[R]):
         self._merging.run_in_turn(partial(self._merging.emit, self, value))
 
     def on_error(self, error: Exception) -> None:
-        cut = self.block._failure is not None  # then this error follows from that one
+        cut = self.block._failure is not None  # a pipeline's error after its block's failure is a consequence
         self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, error, cut))
 
     def on_completed(self) -> None:

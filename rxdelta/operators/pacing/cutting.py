@@ -1,7 +1,7 @@
 """Cuts text into pieces. The cuts depend on the text alone, not on the deltas in which it arrived.
 
-A rule reads the text since the last cut as if it came one character at a time. It returns the next cut as soon as
-that is certain. The cut is then moved to the next border between graphemes. Every rule has a longest piece, so that
+A rule reads the text since the last cut as if it came one character at a time. As soon as the next cut is certain, the
+rule returns it. The cut is then moved to the next border between graphemes. Every rule has a longest piece, so that
 the work for a character is bounded for any text.
 """
 

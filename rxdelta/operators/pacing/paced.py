@@ -83,7 +83,7 @@ class Paced(Generic[T]):
         """Drop the held values: the subscription was disposed."""
 
     def _take_due(self) -> tuple[T] | tuple[()]:
-        """Take the next value that is due, if there is one. Called under the lock."""
+        """Take the next due value, or nothing. Called under the lock."""
         raise NotImplementedError
 
     def _start_timer(self, time: abc.SchedulerBase, seconds: float) -> None:

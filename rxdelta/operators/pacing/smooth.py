@@ -161,8 +161,8 @@ class _Smoothing(Paced[Event]):
         self._ready: deque[Event] = deque()
         self._received = self._released = 0
         self._deadlines: deque[tuple[float, int]] = deque()  # (time, position up to which text is due then)
-        # Text that comes within this time shares one deadline, the earliest, so that none is late. A quarter of a
-        # turn (or of a shorter lag) is too little to be seen; the other bound keeps the number of deadlines small.
+        # Text of this span shares the earliest deadline, so that no text is late. A quarter of a turn (or of a shorter
+        # lag) is too short to be seen; the other bound keeps the number of deadlines small.
         self._deadline_step = max(min(interval, lag) / 4, lag / _DEADLINES)
         self._step_began = float("-inf")
         self._next_turn: float | None = None  # until then only overdue text is released
