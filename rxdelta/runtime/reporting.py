@@ -54,6 +54,6 @@ def errors_to_session(subscription: abc.DisposableBase, session: Session | None)
         yield
     except BaseException as error:
         subscription.dispose()
-        told = session is not None and session.fail(as_exception(error))
-        if not told or is_interrupt(error):
+        delivered = session is not None and session.fail(as_exception(error))
+        if not delivered or is_interrupt(error):
             raise

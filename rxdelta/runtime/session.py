@@ -176,9 +176,9 @@ class SharedSession:
                 reader.session.register(pump)
 
     def fail(self, error: Exception) -> bool:
-        told = [reader.session.fail(error) for reader in self._readers]
+        delivered = [reader.session.fail(error) for reader in self._readers]
         self._end(error)
-        return any(told)
+        return any(delivered)
 
     def check_lag(self) -> None:
         """Check the readers that have just got a value without having room.

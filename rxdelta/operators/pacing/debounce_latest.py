@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["debounce_latest"]
 
 T = TypeVar("T")
-_ABOUT_NOW = 2e-6  # seconds; schedulers tell the time in whole microseconds
+_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
 
 
 def debounce_latest(
