@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -11,13 +11,19 @@ from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChu
 from rxdelta.core.events import ProviderEvent, StreamError
 
 __all__ = [
+    "CUT_OFF",
+    "CUT_OFF_AMID_ARGUMENTS",
+    "CUT_OFF_BEFORE_ARGUMENTS",
+    "CUT_OFF_BY_FILTER",
     "NOTHING",
     "Decoder",
     "Fields",
     "as_mapping",
     "due",
     "error_code",
+    "invalid_call",
     "kept",
+    "made_up_id",
     "others",
     "remember",
     "told_error",
@@ -29,6 +35,11 @@ Chunk = Mapping[str, Any]
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """The values that say nothing."""
+
+CUT_OFF: Final = "cut off by the token limit"
+CUT_OFF_BEFORE_ARGUMENTS: Final = f"{CUT_OFF} before its arguments came"
+CUT_OFF_AMID_ARGUMENTS: Final = f"{CUT_OFF} while its arguments came"
+CUT_OFF_BY_FILTER: Final = "cut off by the content filter"
 
 
 class Decoder(Protocol):
@@ -172,6 +183,21 @@ def told_error(provider: str, error: Mapping[str, Any], kind: object, read: froz
     if more or message is None:  # such as Groq's `failed_generation`
         passed_on.append(ProviderEvent(provider, "error", kept(error)))
     return [*passed_on, StreamError(message or "unknown error", word(kind), error_code(error.get("code")))]
+
+
+def invalid_call(error: str) -> dict[str, Any]:
+    """The content with which a call finishes that must not be run, and the reason why."""
+    return {"type": "invalid_tool_call", "error": error}
+
+
+def made_up_id(message_id: str | None, index: int) -> str:
+    """An id for a call without one: that of its message makes it unique in a conversation.
+
+    Example:
+        >>> made_up_id("m1", 2), made_up_id(None, 2)
+        ('call-m1-2', 'call-2')
+    """
+    return "-".join(filter(None, ["call", message_id, str(index)]))
 
 
 def due(size: int, told: int) -> bool:

@@ -37,7 +37,16 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.formats.decoding import Fields, as_mapping, due, usage_of
+from rxdelta.formats.decoding import (
+    CUT_OFF_AMID_ARGUMENTS,
+    CUT_OFF_BEFORE_ARGUMENTS,
+    Fields,
+    as_mapping,
+    due,
+    invalid_call,
+    made_up_id,
+    usage_of,
+)
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SYNTHETIC_ID
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
@@ -268,7 +277,7 @@ class _Message:
         if index in self.used:
             index = self.next
         if content["type"] in _CALLS and block_id is None:
-            content |= {"id": "-".join(filter(None, ["call", self.id, str(index)])), SYNTHETIC_ID: True}
+            content |= {"id": made_up_id(self.id, index), SYNTHETIC_ID: True}
         start = events.BlockStart(index, content)
         finished = self._finish_block(known) if known is not None and known.open else ()
         if kind == "fallback":
@@ -330,12 +339,12 @@ class _Message:
         if block.is_call and block.abandoned:
             wrong = "another message began before the call had come whole"
         elif block.is_call and cut and not block.fed:
-            wrong = "cut off by the token limit before its arguments came"
+            wrong = CUT_OFF_BEFORE_ARGUMENTS
         elif block.is_call and cut and block.open:
-            wrong = "cut off by the token limit while its arguments came"
+            wrong = CUT_OFF_AMID_ARGUMENTS
         block.stop()
         del self.unfinished[block.index]
-        content = {"type": "invalid_tool_call", "error": wrong} if wrong else None
+        content = invalid_call(wrong) if wrong else None
         return (*block.tell(), events.BlockFinish(block.index, content))
 
     # -- all else

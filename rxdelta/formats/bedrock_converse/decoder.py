@@ -47,11 +47,15 @@ from rxdelta.core import (
     tool_call_delta,
 )
 from rxdelta.formats.decoding import (
+    CUT_OFF_AMID_ARGUMENTS,
+    CUT_OFF_BEFORE_ARGUMENTS,
     Fields,
     as_mapping,
     due,
     error_code,
+    invalid_call,
     kept,
+    made_up_id,
     others,
     remember,
     usage_of,
@@ -294,7 +298,7 @@ class _Message:
         type_ = "server_tool_call_chunk" if server else "tool_call_chunk"
         fields |= {"type": type_, "name": name or None, "args": "", "id": call_id}
         if call_id is None:
-            fields |= {"id": f"call-{self._index(place)}", SYNTHETIC_ID: True}
+            fields |= {"id": made_up_id(None, self._index(place)), SYNTHETIC_ID: True}
         block = self._begin(out, place, "toolUse", fields)
         block.id, block.is_call, block.server = call_id, True, server
         self._arguments(out, block, start.get("input"), f"{path}.input")
@@ -479,15 +483,15 @@ class _Message:
             if block.abandoned and not block.fed:
                 wrong = "another block took its place before its arguments came"
             elif cut and not block.fed:
-                wrong = "cut off by the token limit before its arguments came"
+                wrong = CUT_OFF_BEFORE_ARGUMENTS
             elif cut and block.open:
-                wrong = "cut off by the token limit while its arguments came"
+                wrong = CUT_OFF_AMID_ARGUMENTS
         block.open = False
         del self._open[block.index]
         self._tell(out, block, at_once=True)
         if data := block.flush():
             out.append(events.DataDelta(block.index, data))
-        content = {"type": "invalid_tool_call", "error": wrong} if wrong else None
+        content = invalid_call(wrong) if wrong else None
         out.append(events.BlockFinish(block.index, content))
 
     def _tell(self, out: Out, block: _Block, *, at_once: bool) -> None:

@@ -42,11 +42,15 @@ from rxdelta.core import (
     tool_call_delta,
 )
 from rxdelta.formats.decoding import (
+    CUT_OFF_AMID_ARGUMENTS,
+    CUT_OFF_BEFORE_ARGUMENTS,
     NOTHING,
     Fields,
     as_mapping,
     due,
+    invalid_call,
     kept,
+    made_up_id,
     others,
     remember,
     usage_of,
@@ -351,7 +355,7 @@ class _Message:
         fields = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
         if word(call.get("type")) not in (None, "function"):
             fields[PROVIDER_TYPE] = call["type"]
-        ours = call_id or "-".join(filter(None, ["call", self.id, str(self._blocks)]))
+        ours = call_id or made_up_id(self.id, self._blocks)
         fields |= {"type": "tool_call_chunk", "id": ours, "name": name or None, "args": ""}
         if call_id is None:
             fields[SYNTHETIC_ID] = True
@@ -434,13 +438,13 @@ class _Message:
             if block.abandoned and not block.fed:
                 wrong = "another call took its place before its arguments came"
             elif cut and not block.fed:
-                wrong = "cut off by the token limit before its arguments came"
+                wrong = CUT_OFF_BEFORE_ARGUMENTS
             elif cut and block.open:
-                wrong = "cut off by the token limit while its arguments came"
+                wrong = CUT_OFF_AMID_ARGUMENTS
         block.open = False
         del self._open[block.index]
         self._tell(out, block)
-        content = {"type": "invalid_tool_call", "error": wrong} if wrong else None
+        content = invalid_call(wrong) if wrong else None
         out.append(events.BlockFinish(block.index, content))
 
     def _tell(self, out: Out, block: _Block) -> None:
