@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
+from rxdelta.formats.cohere.tables import CONTENT_TYPES, FORMAT, PLAN
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE
@@ -24,7 +25,6 @@ from rxdelta.formats.notes import PROVIDER_TYPE
 __all__ = ["request"]
 
 Json = dict[str, Any]
-_FORMAT = "cohere"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
@@ -59,7 +59,7 @@ def _part(part: ContentPart, role: str) -> Json:
         return thaw(part.options)  # type: ignore[no-any-return]
     url = data_url(medium) if medium is not None and medium.kind == "image" and role == "user" else None
     if medium is None or url is None:
-        raise refuse(_FORMAT, part, role)
+        raise refuse(FORMAT, part, role)
     detail = {"detail": medium.options["detail"]} if "detail" in medium.options else {}
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
@@ -72,18 +72,18 @@ def _said(turn: Turn) -> Json:
         text = part.text
         if not text or part.type not in ("text", "refusal", "reasoning"):
             continue
-        if part.options.get(PROVIDER_TYPE) == "tool_plan":
+        if part.options.get(PROVIDER_TYPE) == PLAN:
             plan.append(text)
         else:
-            kind = "thinking" if part.type == "reasoning" else "text"
-            content.append({"type": kind, kind: text})
+            content_type = CONTENT_TYPES.get(part.type, "text")
+            content.append({"type": content_type, content_type: text})
         citations += [_citation(one.raw, len(content) - 1) for one in part.citations if _is_ours(one.raw)]
     metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
     late: Any = metadata.get("citations")  # those that came when their block had ended
     citations += filter(_is_ours, late if isinstance(late, list) else ())  # pyright: ignore[reportUnknownArgumentType]
     calls = [_call(call) for call in turn.calls]
     found: Json = {
-        "tool_plan": "".join(plan),
+        PLAN: "".join(plan),
         "content": content,
         "citations": citations if content or plan else [],
         "tool_calls": calls,

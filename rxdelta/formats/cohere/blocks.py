@@ -1,0 +1,189 @@
+"""The blocks of a Cohere message: its plan, contents and calls, and the citations in them."""
+
+# Chunks are untyped JSON; each value that is read from one is checked.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from rxdelta.core import Event, events, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
+from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
+from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
+from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
+
+__all__ = ["Blocks"]
+
+Json: TypeAlias = Mapping[str, Any]
+Out: TypeAlias = list[Event]
+Place: TypeAlias = tuple[str, int]
+
+_READ = Fields(FORMAT)
+_PLAN_PLACE = ("plan", 0)
+
+_CONTENT_FIELDS = frozenset(["type", *BLOCK_TYPES])
+_CALL_FIELDS = frozenset(["id", "type", "function", "index"])
+_FUNCTION_FIELDS = frozenset(["name", "arguments"])
+
+
+class Block(WireBlock):
+    __slots__ = ("has_object", "text_field")
+
+    def __init__(self, index: int, kind: str) -> None:
+        super().__init__(index, kind, runnable=kind == "call")
+        self.has_object = False  # its arguments came as an object, so that no text can follow
+        self.text_field = CONTENT_TYPES.get(kind)  # in which a delta has more of it
+
+
+class Blocks(WireBlocks[Place, Block]):
+    """A block's place is its kind and the index that Cohere gives it among those of its kind."""
+
+    replaced = "another call took its place before its arguments came"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late_citations: list[Any] = []  # their block had finished
+        self._newest_of: dict[str, Block] = {}  # by block type, of the contents
+
+    def plain(self, chunk: Any) -> Event | None:
+        """The event of a chunk that is nothing but more of a content, as nearly all are."""
+        if type(chunk) is not dict or len(chunk) != 3 or chunk.get("type") != "content-delta":
+            return None
+        delta, place = chunk.get("delta"), chunk.get("index")
+        message = delta.get("message") if type(delta) is dict and len(delta) == 1 else None
+        content = message.get("content") if type(message) is dict and len(message) == 1 else None
+        if type(place) is not int or type(content) is not dict or len(content) != 1 or self.held is not None:
+            return None
+        block = self.newest.get(("content", place))
+        if block is None or not block.open:
+            return None
+        text = content.get(block.text_field)
+        if type(text) is not str or not text:
+            return None
+        return (text_delta if block.kind == "text" else reasoning_delta)(block.index, text)
+
+    def plan(self, out: Out, text: str) -> None:
+        if text:
+            self._write(out, _PLAN_PLACE, "reasoning", text)
+
+    # Contents.
+
+    def content_start(self, out: Out, index: int, content: Json) -> None:
+        known = self.open_at(("content", index))
+        if known is None or known.start != content:  # else it was sent twice
+            self.content(out, index, content, "delta.message.content")
+
+    def content(self, out: Out, index: int, content: Json, path: str) -> None:
+        place = ("content", index)
+        content_type = word(content.get("type")) or ("thinking" if content.get("thinking") else "text")
+        block_type = BLOCK_TYPES.get(content_type)
+        if block_type is None:
+            self._begin(out, place, "other", {"type": "non_standard", "value": kept(content)})
+            return
+        text = _READ.text_of(content, content_type, path)
+        fields = {**others(content, _CONTENT_FIELDS), "type": block_type, block_type: ""}
+        self._begin(out, place, block_type, fields).start = kept(content)
+        if text:
+            self._write(out, place, block_type, text)
+
+    def content_delta(self, out: Out, index: int, content: Json) -> None:
+        for content_type, block_type in BLOCK_TYPES.items():
+            text = _READ.text_of(content, content_type, "delta.message.content")
+            if text:
+                self._write(out, ("content", index), block_type, text)
+        if not _CONTENT_FIELDS.issuperset(content):
+            self.foreign = True
+
+    # Citations.
+
+    def citation(self, out: Out, citation: Json) -> None:
+        if not citation:
+            return
+        block = self._cited(citation)
+        if block is None:
+            self.late_citations.append(freeze(citation, lenient=True))
+        else:
+            block.items.append(_citation(citation))
+            block.update(out)
+
+    def _cited(self, citation: Json) -> Block | None:
+        """The block that a citation belongs to, if that is still open."""
+        kind, index = citation.get("type"), citation.get("content_index")
+        if kind == "PLAN":
+            return self.open_at(_PLAN_PLACE)
+        block = self.newest.get(("content", index)) if type(index) is int else None
+        if block is None:
+            block = self._newest_of.get("reasoning" if kind == "THINKING_CONTENT" else "text")
+        return block if block is not None and block.open else None
+
+    # Calls.
+
+    def call(self, out: Out, index: int, call: Json, path: str) -> None:
+        function = _READ.mapping(call.get("function"), f"{path}.function")
+        call_id, name = real_id(_READ.text_of(call, "id", path)), _READ.text_of(function, "name", path)
+        known = self.newest.get(("call", index))
+        if known is not None and call_id is not None and known.id == call_id:
+            return  # sent twice
+        fields = others(call, _CALL_FIELDS) | others(function, _FUNCTION_FIELDS)
+        if word(call.get("type")) not in (None, "function"):
+            fields[PROVIDER_TYPE] = call["type"]
+        identity = call_identity(call_id, made_up_id(self.message_id, self.next_index))
+        fields |= {"type": "tool_call_chunk", **identity, "name": name or None, "args": ""}
+        block = self._begin(out, ("call", index), "call", fields)
+        block.id = call_id
+        self._add_arguments(out, block, function.get("arguments"), f"{path}.function.arguments")
+
+    def call_delta(self, out: Out, index: int, call: Json) -> None:
+        path = "delta.message.tool_calls.function"
+        arguments = _READ.mapping(call.get("function"), path).get("arguments")
+        block = self.open_at(("call", index))
+        if block is None or block.has_object:
+            self.foreign |= bool(arguments)
+            return
+        self.release(out)
+        self._add_arguments(out, block, arguments, f"{path}.arguments")
+
+    def _add_arguments(self, out: Out, block: Block, arguments: Any, path: str) -> None:
+        if arguments is None or arguments == "":
+            return
+        block.fed = True
+        if isinstance(arguments, str):
+            out.append(tool_call_delta(block.index, arguments))
+        elif isinstance(arguments, Mapping):  # beyond the format, which has text
+            block.has_object = True
+            out.append(events.BlockDelta(block.index, {"args": freeze(arguments, lenient=True)}))
+        else:
+            raise _READ.fail(path, "a string or an object", arguments)
+
+    # Any block.
+
+    def _write(self, out: Out, place: Place, block_type: str, text: str) -> None:
+        self.release(out)
+        block = self.open_at(place)
+        if block is None or block.kind != block_type:
+            plan: Json = {PROVIDER_TYPE: PLAN} if place == _PLAN_PLACE else {}
+            block = self._begin(out, place, block_type, {"type": block_type, block_type: "", **plan})
+        out.append((text_delta if block_type == "text" else reasoning_delta)(block.index, text))
+
+    def _begin(self, out: Out, place: Place, kind: str, content: Json) -> Block:
+        self.stop(out, _PLAN_PLACE)  # nothing else says where the plan ends
+        block = Block(self.next_index, kind)
+        self.begin(out, place, block, content)
+        if place[0] == "content":
+            self._newest_of[kind] = block
+        return block
+
+
+def _citation(citation: Json) -> Json:
+    """A citation in the protocol's words. The first source that has a title gives it, and so with the URL."""
+    found: dict[str, Any] = {"cited_text": citation.get("text")}
+    found |= {"start_index": citation.get("start"), "end_index": citation.get("end")}
+    sources = citation.get("sources")
+    for source in sources if isinstance(sources, (list, tuple)) else ():
+        document = source.get("document") if isinstance(source, Mapping) else None
+        if isinstance(document, Mapping):
+            for name in ("title", "url"):
+                found.setdefault(name, word(document.get(name)))
+    return kept({name: value for name, value in found.items() if value is not None} | {"raw": citation})
