@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from rxdelta.core import Event, events
+from rxdelta.core import Event, events, freeze, tool_call_delta
 from rxdelta.formats.decoding import (
     CUT_OFF_AMID_ARGUMENTS,
     CUT_OFF_BEFORE_ARGUMENTS,
@@ -36,9 +36,20 @@ Place = TypeVar("Place", bound=Hashable)
 class WireBlock:
     """A block that has started, and what its finish depends on."""
 
-    __slots__ = ("emitted", "fed", "id", "index", "items", "kind", "open", "runnable", "start", "wrong")
-
-    items_field = "citations"
+    __slots__ = (
+        "emitted",
+        "fed",
+        "has_object",
+        "id",
+        "index",
+        "items",
+        "items_field",
+        "kind",
+        "open",
+        "runnable",
+        "start",
+        "wrong",
+    )
 
     def __init__(self, index: int, kind: str, *, runnable: bool = False) -> None:
         self.index, self.kind = index, kind
@@ -47,8 +58,10 @@ class WireBlock:
         self.open = True
         self.runnable = runnable  # a call that the client runs
         self.fed = False  # it has arguments
+        self.has_object = False  # they came as an object, so that no text can follow
         self.wrong: str | None = None  # why it must not be run
         self.items: list[Any] = []
+        self.items_field = "citations"
         self.emitted = 0  # so many items have been emitted
 
     def update(self, out: Out, *, last: bool = False) -> None:
@@ -111,6 +124,16 @@ class WireBlocks(Generic[Place, Block]):
         self._used.add(block.index)
         self.next_index = max(self.next_index, block.index + 1)
         out.append(start)
+
+    def add_arguments(self, out: Out, block: Block, arguments: str | Chunk) -> None:
+        """A piece of their text, or beyond the format all of them as an object."""
+        self.release(out)
+        block.fed = True
+        if isinstance(arguments, str):
+            out.append(tool_call_delta(block.index, arguments))
+        else:
+            block.has_object = True
+            out.append(events.BlockDelta(block.index, {"args": freeze(arguments, lenient=True)}))
 
     def stop(self, out: Out, place: Place) -> None:
         block = self.open_at(place)

@@ -14,14 +14,14 @@ spoke has no place, since media may only be a person's. A call of the provider's
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
+from rxdelta.formats.bedrock_converse.binary import decoded
+from rxdelta.formats.bedrock_converse.tables import FORMAT
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
@@ -29,7 +29,6 @@ from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 __all__ = ["request"]
 
 Json = dict[str, Any]
-_FORMAT = "bedrock-converse"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
@@ -68,7 +67,7 @@ def _instruction(part: ContentPart) -> Json:
         return {"text": part.text or ""}
     if part.type == "unsupported":
         return thaw(part.options)  # type: ignore[no-any-return]
-    raise refuse(_FORMAT, part, "system")
+    raise refuse(FORMAT, part, "system")
 
 
 def _asked(part: ContentPart) -> Json:
@@ -81,7 +80,7 @@ def _asked(part: ContentPart) -> Json:
     formatted = None if medium is None else _format(medium)
     source = None if medium is None else _source(medium)
     if medium is None or formatted is None or source is None:
-        raise refuse(_FORMAT, part, "user")
+        raise refuse(FORMAT, part, "user")
     if name != "document":
         return {name: {"format": formatted, "source": source}}
     more = {key: medium.options[key] for key in ("context", "citations") if key in medium.options}
@@ -101,7 +100,7 @@ def _source(medium: Medium) -> Json | None:
     if medium.url is not None and medium.url.startswith("s3://"):
         owner = medium.options.get("bucket_owner")
         return {"s3Location": {"uri": medium.url, **({"bucketOwner": owner} if owner else {})}}
-    data = None if medium.data is None else _bytes(medium.data)
+    data = None if medium.data is None else decoded(medium.data)
     return {"bytes": data} if data else None
 
 
@@ -153,7 +152,7 @@ def _part(part: ContentPart) -> Json | None:
 def _reasoning(part: ContentPart) -> Json | None:
     signature, data = part.options.get("signature"), part.options.get("data")
     if part.options.get(REDACTED):
-        redacted = _bytes(data) if isinstance(data, str) else None
+        redacted = decoded(data) if isinstance(data, str) else None
         return {"reasoningContent": {"redactedContent": redacted}} if redacted else None
     if not isinstance(signature, str) or not signature:
         return None
@@ -229,7 +228,7 @@ def _with_bytes(item: Json) -> Json:
     for found in item.values():
         source = found.get("source") if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
         if isinstance(source, dict) and isinstance(source.get("bytes"), str):  # pyright: ignore[reportUnknownMemberType]
-            source["bytes"] = _bytes(source["bytes"]) or b""  # pyright: ignore[reportUnknownArgumentType]
+            source["bytes"] = decoded(source["bytes"]) or b""  # pyright: ignore[reportUnknownArgumentType]
     return item
 
 
@@ -253,13 +252,6 @@ def _id(call_id: str | None) -> str:
     """An id of another provider's may be longer than Bedrock allows, or hold what it, or the model, refuses."""
     found = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
     return found if len(found) <= _LONGEST_ID else hashlib.sha256(found.encode()).hexdigest()[:_LONGEST_ID]
-
-
-def _bytes(data: str) -> bytes | None:
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return None
 
 
 _LONGEST_ID = 64

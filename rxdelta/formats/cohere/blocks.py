@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, events, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta
 from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
 from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
@@ -29,11 +29,10 @@ _FUNCTION_FIELDS = frozenset(["name", "arguments"])
 
 
 class Block(WireBlock):
-    __slots__ = ("has_object", "text_field")
+    __slots__ = ("text_field",)
 
     def __init__(self, index: int, kind: str) -> None:
         super().__init__(index, kind, runnable=kind == "call")
-        self.has_object = False  # its arguments came as an object, so that no text can follow
         self.text_field = CONTENT_TYPES.get(kind)  # in which a delta has more of it
 
 
@@ -133,7 +132,7 @@ class Blocks(WireBlocks[Place, Block]):
         fields |= {"type": "tool_call_chunk", **identity, "name": name or None, "args": ""}
         block = self._begin(out, ("call", index), "call", fields)
         block.id = call_id
-        self._add_arguments(out, block, function.get("arguments"), f"{path}.function.arguments")
+        self._read_arguments(out, block, function.get("arguments"), f"{path}.function.arguments")
 
     def call_delta(self, out: Out, index: int, call: Json) -> None:
         path = "delta.message.tool_calls.function"
@@ -143,19 +142,14 @@ class Blocks(WireBlocks[Place, Block]):
             self.foreign |= bool(arguments)
             return
         self.release(out)
-        self._add_arguments(out, block, arguments, f"{path}.arguments")
+        self._read_arguments(out, block, arguments, f"{path}.arguments")
 
-    def _add_arguments(self, out: Out, block: Block, arguments: Any, path: str) -> None:
+    def _read_arguments(self, out: Out, block: Block, arguments: Any, path: str) -> None:
         if arguments is None or arguments == "":
             return
-        block.fed = True
-        if isinstance(arguments, str):
-            out.append(tool_call_delta(block.index, arguments))
-        elif isinstance(arguments, Mapping):  # beyond the format, which has text
-            block.has_object = True
-            out.append(events.BlockDelta(block.index, {"args": freeze(arguments, lenient=True)}))
-        else:
+        if not isinstance(arguments, (str, Mapping)):
             raise _READ.fail(path, "a string or an object", arguments)
+        self.add_arguments(out, block, arguments)
 
     # Any block.
 
