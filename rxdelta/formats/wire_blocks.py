@@ -168,3 +168,8 @@ class WireBlocks(Generic[Place, Block]):
         self.held = None
         for block in list(self.unfinished.values()):
             self.finish(out, block)
+
+    def flush(self, out: Out) -> None:
+        """Emit what unfinished blocks have held back, when the message breaks off."""
+        for block in self.unfinished.values():
+            block.update(out, last=True)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.anthropic_messages.tables import FORMAT, RESULT_SUFFIX, SERVER_CALLS
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
@@ -22,7 +23,6 @@ from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 __all__ = ["request"]
 
 Json = dict[str, Any]
-_FORMAT = "anthropic-messages"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
@@ -50,7 +50,7 @@ def _asked(part: ContentPart, role: str) -> Json:
     if medium is None and part.type == "unsupported":
         return options
     if medium is None or medium.kind not in ("image", "file"):
-        raise refuse(_FORMAT, part, role)
+        raise refuse(FORMAT, part, role)
     if medium.url is not None:
         source: Json = {"type": "url", "url": medium.url}
     elif medium.file_id is not None:
@@ -81,7 +81,7 @@ def _said(block: ContentPart | ToolCall) -> Json | None:
     if block.type == "reasoning" and options.get("signature"):
         return {"type": "thinking", "thinking": block.text or "", "signature": options["signature"]}
     kind = options.get(PROVIDER_TYPE)
-    if block.type == "server_tool_result" and isinstance(kind, str) and kind.endswith("_tool_result"):
+    if block.type == "server_tool_result" and isinstance(kind, str) and kind.endswith(RESULT_SUFFIX):
         return {
             "type": kind,
             "tool_use_id": options.get("tool_call_id"),
@@ -100,7 +100,7 @@ def _call(call: ToolCall) -> Json | None:
     caller = own.get("caller")
     if not isinstance(caller, dict) or not str(caller.get("type")).startswith(("direct", "code_execution")):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         own.pop("caller", None)  # OpenAI calls something else so
-    kind = kind if kind in _ITS_OWN else "tool_use"
+    kind = kind if kind in SERVER_CALLS else "tool_use"
     return {
         "type": kind,
         "id": _id(call.call_id),
@@ -136,7 +136,6 @@ def _also(options: Json, *names: str) -> Json:
     return {name: options[name] for name in names if name in options}
 
 
-_ITS_OWN = ("server_tool_use", "mcp_tool_use")
 _OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
 _OF_A_RESULT = frozenset([PROVIDER_TYPE, "tool_call_id", "output", "status"])
 

@@ -911,7 +911,7 @@ def test_close_finishes_a_message_only_if_its_stop_reason_has_come() -> None:
     decoder.decode(message_delta("end_turn"))
     assert len(decoder.close()) == 1
     assert not decoder.close()
-    assert decoder.decode(STOP) == ()
+    assert list(decoder.decode(STOP)) == []
 
 
 # -- all else

@@ -1,0 +1,159 @@
+"""The blocks of an Anthropic message: their starts, their deltas, and those of another message amid it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.formats.anthropic_messages.content import citation_of, content_of
+from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
+from rxdelta.formats.anthropic_messages.tables import SERVER_CALLS
+from rxdelta.formats.decoding import Chunk, made_up_id
+from rxdelta.formats.notes import call_identity
+from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
+
+__all__ = ["Blocks"]
+
+Out = list[Event]
+
+_NEVER = object()  # no delta's type
+
+
+class Block(WireBlock):
+    __slots__ = ("field", "grow", "takes")
+
+    def __init__(self, index: int, kind: str, block_id: str | None, start: Chunk, content: Chunk) -> None:
+        super().__init__(index, kind, runnable=kind == "tool_use")
+        self.id, self.start = block_id, start
+        self.takes, self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
+        if kind == "text":
+            self.items = list(content.get("citations", ()))
+            self.emitted = len(self.items)
+        args: Any = content.get("args")
+        self.fed = bool(args)
+        if isinstance(args, Mapping):
+            self.takes = _NEVER  # they are whole: text behind them belongs to nothing
+
+    def is_again(self, kind: str, block_id: str | None, start: Chunk) -> bool:
+        """Whether this start is the block's own, sent twice. Without an id only while the block is open."""
+        if (kind, block_id) != (self.kind, self.id):
+            return False
+        return block_id is not None or start == self.start
+
+
+class Blocks(WireBlocks[int, Block]):
+    """A block's place is its `index`. Its kind is its type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._offset = 0
+
+    def plain(self, chunk: Chunk) -> Event | None:
+        """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
+        if chunk.get("type") != "content_block_delta" or self.held is not None:
+            return None
+        place, delta = chunk.get("index"), chunk.get("delta")
+        if type(place) is not int or not isinstance(delta, dict):
+            return None
+        block = self.newest.get(place)
+        if block is None or not block.open or delta.get("type") != block.takes:  # pyright: ignore[reportUnknownMemberType]
+            return None
+        piece: Any = delta.get(block.field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if type(piece) is not str or not piece:  # pyright: ignore[reportUnknownArgumentType]
+            return None
+        block.fed = True
+        return block.grow(block.index, piece)
+
+    def start(self, out: Out, place: int, block: Chunk, path: str) -> bool:
+        """Whether it is a new block's start, and not one that is sent twice."""
+        kind = required_word(block, "type", path)
+        content = content_of(kind, block, path)
+        block_id = content.get("id") or content.get("tool_call_id")
+        known = self.newest.get(place)
+        if known is not None and known.is_again(kind, block_id, block):
+            return False
+        index = self.index_for(place + self._offset)
+        if content["type"] in _CALLS and block_id is None:
+            content |= call_identity(None, made_up_id(self.message_id, index))
+        self.begin(out, place, Block(index, kind, block_id, block, content), content)
+        return True
+
+    def delta(self, out: Out, place: int, delta: Chunk) -> bool:
+        """Whether it is known, and there is a block that can take it."""
+        read = _DELTAS.get(required_word(delta, "type", "delta"))
+        block = self.open_at(place)
+        found = None if read is None else read(block, delta)
+        if found is None:
+            return False
+        if block is not None:
+            self.release(out)
+            out += found
+        return True
+
+    def splice(self) -> None:
+        """Another message goes on within this one: its indexes begin anew, and must not meet the blocks so far."""
+        for block in self.unfinished.values():
+            block.wrong = "another message began before the call had come whole"
+        self.newest, self.held, self._offset = {}, None, self.next_index
+
+
+# The events of a delta for the open block at its place, if there is one; `None` if nothing can take it.
+
+
+def _piece(field: str) -> Callable[[Block | None, Chunk], Sequence[Event] | None]:
+    def piece(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
+        text = READ.text(delta.get(field), f"delta.{field}")
+        if not text:
+            return ()
+        if block is None or block.takes != delta["type"]:
+            return None
+        block.fed = True
+        return (block.grow(block.index, text),)
+
+    return piece
+
+
+def _signature(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
+    signature = READ.text(delta.get("signature"), "delta.signature")
+    if not signature:
+        return ()
+    return None if block is None else (events.BlockDelta(block.index, {"signature": signature}),)
+
+
+def _citations(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
+    citation = citation_of(required_object(delta, "citation", "delta."))
+    if block is None:
+        return None
+    found: Out = []
+    block.items.append(citation)
+    block.update(found)
+    return found
+
+
+def _compaction(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
+    if block is None or block.kind != "compaction":
+        return None
+    return (events.BlockDelta(block.index, others(delta, "type")),)
+
+
+_DELTAS: Mapping[str, Callable[[Block | None, Chunk], Sequence[Event] | None]] = {
+    "text_delta": _piece("text"),
+    "thinking_delta": _piece("thinking"),
+    "input_json_delta": _piece("partial_json"),
+    "signature_delta": _signature,
+    "citations_delta": _citations,
+    "compaction_delta": _compaction,
+}
+
+_Growth = tuple[object, str, Callable[[int, str], Event]]
+_ARGUMENTS: _Growth = ("input_json_delta", "partial_json", tool_call_delta)
+_GROWS: Mapping[str, _Growth] = {
+    # block: the delta it grows by, the field with the piece, the event
+    "text": ("text_delta", "text", text_delta),
+    "thinking": ("thinking_delta", "thinking", reasoning_delta),
+    **dict.fromkeys(("tool_use", *SERVER_CALLS), _ARGUMENTS),
+}
+_DOES_NOT_GROW: _Growth = (_NEVER, "", text_delta)
+
+_CALLS = frozenset(["tool_call_chunk", "server_tool_call_chunk"])
