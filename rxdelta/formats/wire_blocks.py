@@ -1,16 +1,16 @@
-"""The life of the blocks of one message, where the provider numbers them and says when each begins and ends.
+"""The life of the blocks of one message, for formats that number their blocks and tell when each begins and ends.
 
-    place    what the provider calls a block by: an index, in some formats with the kind of block
-    index    what we call it by: no two blocks of a message have the same
-    open     from its start to its stop; at each place the newest block is the one that is meant
+    place    the provider's key of a block: an index, in some formats together with a kind
+    index    the protocol's number of a block, unique in the message
+    open     from a block's start to its stop; a place means the newest block there
 
-What streams do beyond that, and what happens then:
+Some streams go beyond that:
 
 - A place is used again while its block is open. The old block is finished before the new one starts.
-- A call has been stopped and has no arguments. It takes none, or the token limit cut it off before they came.
-  Only what follows tells, so its finish is held back until something follows.
-- The message ends while blocks are open. They are finished with it.
-- A call was cut off, or may have been. It finishes as invalid, so that it never looks executable.
+- A call has been stopped without arguments. Either it takes none, or the token limit cut it off before they came.
+  The finish of the call waits for the next event, which tells.
+- The message ends while blocks are open. They are finished first.
+- A call was cut off, or may have been. It finishes as invalid, because it must never look executable.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class WireBlock:
 
     __slots__ = (
         "emitted",
-        "fed",
-        "has_object",
+        "error",
+        "has_all_arguments",
+        "has_arguments",
         "id",
         "index",
         "items",
@@ -48,24 +49,22 @@ class WireBlock:
         "open",
         "runnable",
         "start",
-        "wrong",
     )
 
     def __init__(self, index: int, kind: str, *, runnable: bool = False) -> None:
         self.index, self.kind = index, kind
         self.id: str | None = None  # the provider's
-        self.start: Chunk | None = None  # while it is open; by it a start that is sent twice is known
+        self.start: Chunk | None = None  # until the stop, to recognise a start that is sent twice
         self.open = True
         self.runnable = runnable  # a call that the client runs
-        self.fed = False  # it has arguments
-        self.has_object = False  # they came as an object, so that no text can follow
-        self.wrong: str | None = None  # why it must not be run
-        self.items: list[Any] = []
+        self.has_arguments = self.has_all_arguments = False
+        self.error: str | None = None  # why the call must not be run
+        self.items: list[Any] = []  # of which the first `emitted` have been emitted
         self.items_field = "citations"
-        self.emitted = 0  # so many items have been emitted
+        self.emitted = 0
 
     def update(self, out: Out, *, last: bool = False) -> None:
-        """Emit the list of items, for which there are no deltas: when it has grown by an eighth, and at the end."""
+        """Emit the items, for which there is no delta, as a whole: when they have grown by an eighth, and at last."""
         size = len(self.items)
         if size > self.emitted and (last or due(size, self.emitted)):
             self.emitted = size
@@ -82,18 +81,16 @@ class WireBlocks(Generic[Place, Block]):
     """The blocks of one message. The methods append events to `out`."""
 
     replaced: str | None = None
-    """Why a call is invalid in whose place another block began before its arguments came. `None`: it has none."""
+    """The error of a call that has no arguments yet when another block takes its place. `None`: it takes none."""
 
     def __init__(self) -> None:
         self.message_started = False
         self.message_id: str | None = None
-        self.foreign = False  # the chunk has something for which there is no event: it is passed on
-        self.cut: bool | None = (
-            None  # whether the token limit ended the message; `None` until its end is known
-        )
+        self.foreign = False  # the chunk has something unknown, so that it is passed on
+        self.cut: bool | None = None  # by the token limit; unknown until the message ends
         self.newest: dict[Place, Block] = {}
         self.unfinished: dict[int, Block] = {}  # by index
-        self.held: Block | None = None  # the call whose finish is held back
+        self.held: Block | None = None  # the call whose finish waits for the next event
         self.next_index = 0
         self._used: set[int] = set()
 
@@ -106,7 +103,7 @@ class WireBlocks(Generic[Place, Block]):
         return self.next_index if index in self._used else index
 
     def start_message(self, out: Out, start: events.MessageStart | None = None) -> None:
-        """A stream whose beginning was lost begins with a start all the same."""
+        """Emit the start, an empty one if the stream's was lost."""
         if not self.message_started:
             self.message_started = True
             out.append(start or events.MessageStart())
@@ -117,8 +114,8 @@ class WireBlocks(Generic[Place, Block]):
         self.release(out)
         known = self.open_at(place)
         if known is not None:
-            if not known.fed:
-                known.wrong = self.replaced
+            if not known.has_arguments:
+                known.error = self.replaced
             self.finish(out, known)
         self.newest[place] = self.unfinished[block.index] = block
         self._used.add(block.index)
@@ -126,13 +123,13 @@ class WireBlocks(Generic[Place, Block]):
         out.append(start)
 
     def add_arguments(self, out: Out, block: Block, arguments: str | Chunk) -> None:
-        """A piece of their text, or beyond the format all of them as an object."""
+        """Emit a piece of their text, or all of them as an object, which some streams have instead."""
         self.release(out)
-        block.fed = True
+        block.has_arguments = True
         if isinstance(arguments, str):
             out.append(tool_call_delta(block.index, arguments))
         else:
-            block.has_object = True
+            block.has_all_arguments = True
             out.append(events.BlockDelta(block.index, {"args": freeze(arguments, lenient=True)}))
 
     def stop(self, out: Out, place: Place) -> None:
@@ -141,28 +138,29 @@ class WireBlocks(Generic[Place, Block]):
             return
         self.release(out)
         block.close()
-        if block.runnable and not block.fed and self.cut is None:
+        if block.runnable and not block.has_arguments and self.cut is None:
             self.held = block
         else:
             self.finish(out, block)
 
     def release(self, out: Out) -> None:
-        """Finish the call that was held back: whether the message goes on behind it is known now."""
+        """Finish the call that waits, because the message goes on."""
         held, self.held = self.held, None
         if held is not None:
             self.finish(out, held)
 
     def finish(self, out: Out, block: Block) -> None:
-        wrong = block.wrong
-        if self.cut and wrong is None:
-            if not block.fed:
-                wrong = CUT_OFF_BEFORE_ARGUMENTS
+        error = block.error
+        if self.cut and error is None:
+            if not block.has_arguments:
+                error = CUT_OFF_BEFORE_ARGUMENTS
             elif block.open:
-                wrong = CUT_OFF_AMID_ARGUMENTS
+                error = CUT_OFF_AMID_ARGUMENTS
         block.close()
         del self.unfinished[block.index]
         block.update(out, last=True)
-        out.append(events.BlockFinish(block.index, invalid_call(wrong) if wrong and block.runnable else None))
+        content = invalid_call(error) if error is not None and block.runnable else None
+        out.append(events.BlockFinish(block.index, content))
 
     def finish_all(self, out: Out) -> None:
         self.held = None
@@ -170,6 +168,6 @@ class WireBlocks(Generic[Place, Block]):
             self.finish(out, block)
 
     def flush(self, out: Out) -> None:
-        """Emit what unfinished blocks have held back, when the message breaks off."""
+        """Emit what unfinished blocks hold back, because the message breaks off."""
         for block in self.unfinished.values():
             block.update(out, last=True)

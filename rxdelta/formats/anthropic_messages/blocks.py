@@ -31,7 +31,7 @@ class Block(WireBlock):
             self.items = list(content.get("citations", ()))
             self.emitted = len(self.items)
         args: Any = content.get("args")
-        self.fed = bool(args)
+        self.has_arguments = bool(args)
         if isinstance(args, Mapping):
             self.takes = _NEVER  # they are whole: text behind them belongs to nothing
 
@@ -62,7 +62,7 @@ class Blocks(WireBlocks[int, Block]):
         piece: Any = delta.get(block.field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if type(piece) is not str or not piece:  # pyright: ignore[reportUnknownArgumentType]
             return None
-        block.fed = True
+        block.has_arguments = True
         return block.grow(block.index, piece)
 
     def start(self, out: Out, place: int, block: Chunk, path: str) -> bool:
@@ -94,7 +94,7 @@ class Blocks(WireBlocks[int, Block]):
     def splice(self) -> None:
         """Another message goes on within this one: its indexes begin anew, and must not meet the blocks so far."""
         for block in self.unfinished.values():
-            block.wrong = "another message began before the call had come whole"
+            block.error = "another message began before the call had come whole"
         self.newest, self.held, self._offset = {}, None, self.next_index
 
 
@@ -108,7 +108,7 @@ def _piece(field: str) -> Callable[[Block | None, Chunk], Sequence[Event] | None
             return ()
         if block is None or block.takes != delta["type"]:
             return None
-        block.fed = True
+        block.has_arguments = True
         return (block.grow(block.index, text),)
 
     return piece

@@ -96,8 +96,8 @@ class Blocks(WireBlocks[int, Block]):
             if (
                 type(text) is not dict
                 or len(text) != 1
-                or (name == "toolUse" and not block.fed)
-                or block.has_object
+                or (name == "toolUse" and not block.has_arguments)
+                or block.has_all_arguments
             ):
                 return None
             text = text.get(field)
@@ -209,7 +209,7 @@ class Blocks(WireBlocks[int, Block]):
     def _call_delta(self, out: Out, place: int, value: Any, path: str) -> None:
         arguments = _READ.mapping(value, path).get("input")
         block = self.open_at(place)
-        if block is None or block.kind != "toolUse" or block.has_object:
+        if block is None or block.kind != "toolUse" or block.has_all_arguments:
             self.foreign |= bool(arguments)
         else:
             self._read_arguments(out, block, arguments, f"{path}.input")

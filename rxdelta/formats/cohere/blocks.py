@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta
+from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
 from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
@@ -29,11 +29,11 @@ _FUNCTION_FIELDS = frozenset(["name", "arguments"])
 
 
 class Block(WireBlock):
-    __slots__ = ("text_field",)
+    __slots__ = ("field", "grow")
 
     def __init__(self, index: int, kind: str) -> None:
         super().__init__(index, kind, runnable=kind == "call")
-        self.text_field = CONTENT_TYPES.get(kind)  # in which a delta has more of it
+        self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
 
 
 class Blocks(WireBlocks[Place, Block]):
@@ -47,21 +47,28 @@ class Blocks(WireBlocks[Place, Block]):
         self._newest_of: dict[str, Block] = {}  # by block type, of the contents
 
     def plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but more of a content, as nearly all are."""
-        if type(chunk) is not dict or len(chunk) != 3 or chunk.get("type") != "content-delta":
+        """The event of a chunk that is nothing but more of a content or of arguments, as nearly all are."""
+        if type(chunk) is not dict or len(chunk) != 3 or self.held is not None:
             return None
-        delta, place = chunk.get("delta"), chunk.get("index")
+        delta, index = chunk.get("delta"), chunk.get("index")
         message = delta.get("message") if type(delta) is dict and len(delta) == 1 else None
-        content = message.get("content") if type(message) is dict and len(message) == 1 else None
-        if type(place) is not int or type(content) is not dict or len(content) != 1 or self.held is not None:
+        if type(message) is not dict or len(message) != 1 or type(index) is not int:
             return None
-        block = self.newest.get(("content", place))
-        if block is None or not block.open:
+        event_type = chunk.get("type")
+        if event_type == "content-delta":
+            block, part = self.newest.get(("content", index)), message.get("content")
+        elif event_type == "tool-call-delta":
+            block, part = self.newest.get(("call", index)), message.get("tool_calls")
+            part = part.get("function") if type(part) is dict and len(part) == 1 else None
+        else:
             return None
-        text = content.get(block.text_field)
+        if block is None or not block.open or block.has_all_arguments:
+            return None
+        text = part.get(block.field) if type(part) is dict and len(part) == 1 else None
         if type(text) is not str or not text:
             return None
-        return (text_delta if block.kind == "text" else reasoning_delta)(block.index, text)
+        block.has_arguments = True
+        return block.grow(block.index, text)
 
     def plan(self, out: Out, text: str) -> None:
         if text:
@@ -138,7 +145,7 @@ class Blocks(WireBlocks[Place, Block]):
         path = "delta.message.tool_calls.function"
         arguments = _READ.mapping(call.get("function"), path).get("arguments")
         block = self.open_at(("call", index))
-        if block is None or block.has_object:
+        if block is None or block.has_all_arguments:
             self.foreign |= bool(arguments)
             return
         self.release(out)
@@ -159,7 +166,7 @@ class Blocks(WireBlocks[Place, Block]):
         if block is None or block.kind != block_type:
             plan: Json = {PROVIDER_TYPE: PLAN} if place == _PLAN_PLACE else {}
             block = self._begin(out, place, block_type, {"type": block_type, block_type: "", **plan})
-        out.append((text_delta if block_type == "text" else reasoning_delta)(block.index, text))
+        out.append(block.grow(block.index, text))
 
     def _begin(self, out: Out, place: Place, kind: str, content: Json) -> Block:
         self.stop(out, _PLAN_PLACE)  # nothing else says where the plan ends
@@ -181,3 +188,13 @@ def _citation(citation: Json) -> Json:
             for name in ("title", "url"):
                 found.setdefault(name, word(document.get(name)))
     return kept({name: value for name, value in found.items() if value is not None} | {"raw": citation})
+
+
+_Growth = tuple[str | None, Callable[[int, str], Event]]
+_GROWS: Mapping[str, _Growth] = {
+    # block: the field with more of it, the event
+    "text": (CONTENT_TYPES["text"], text_delta),
+    "reasoning": (CONTENT_TYPES["reasoning"], reasoning_delta),
+    "call": ("arguments", tool_call_delta),
+}
+_DOES_NOT_GROW: _Growth = (None, text_delta)

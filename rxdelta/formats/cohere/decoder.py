@@ -284,8 +284,7 @@ def _message(chunk: Json) -> Json:
 
 
 def _part(chunk: Json, name: str) -> Json:
-    part = _message(chunk).get(name)
-    return part if type(part) is dict else _READ.mapping(part, f"delta.message.{name}")
+    return _READ.mapping(_message(chunk).get(name), f"delta.message.{name}")
 
 
 def _usage(usage: Json) -> TokenUsage | None:
