@@ -87,8 +87,9 @@ class BedrockConverseDecoder:
     def close(self) -> Sequence[Event]:
         """End of input: the finish of a message that has stopped, and whose usage never came."""
         out, self._out = self._out, []
-        if not self._over and self._message.stopped:
+        if self._message.stopped:
             self._message.finish(out)
+        self._message.blocks.flush(out)
         self._end()
         return out
 
@@ -132,6 +133,7 @@ class BedrockConverseDecoder:
             self._break_off(out, *fault)
 
     def _break_off(self, out: Out, name: str, error: Json) -> None:
+        self._message.blocks.flush(out)
         if not _ERROR_FIELDS.issuperset(error):
             out.append(events.ProviderEvent(_PROVIDER, name, readable(error)))
         sentences = map(word, map(error.get, ("message", "Message", "originalMessage")))

@@ -86,6 +86,7 @@ class CohereDecoder:
     def close(self) -> Sequence[Event]:
         """End of input. Nothing to finish: what has no `message-end` was cut off."""
         out, self._out = self._out, []
+        self._message.blocks.flush(out)
         self._end()
         return out
 
@@ -117,6 +118,7 @@ class CohereDecoder:
             message.blocks.foreign = False
             out.append(events.ProviderEvent(_PROVIDER, kind, kept(chunk)))
         if message.error is not None:
+            message.blocks.flush(out)
             out.append(message.error)
             self._end()
         self._out = []

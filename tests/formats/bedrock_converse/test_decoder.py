@@ -566,6 +566,13 @@ def test_many_citations_are_told_in_steps_and_none_is_lost() -> None:
     assert [citation.title for citation in only_part(decoded).citations] == [str(n) for n in range(100)]
 
 
+@pytest.mark.parametrize("end", [[], [{"throttlingException": {"message": "Too many requests"}}]])
+def test_a_stream_that_breaks_off_loses_no_citation(end: list[Chunk]) -> None:
+    decoded = decode(START, *[delta(0, citation={**WEB, "title": str(n)}) for n in range(100)], *end)
+    last = [event for event in decoded if isinstance(event, BlockDelta)][-1]
+    assert len(last.fields["citations"]) == 100
+
+
 # The end.
 
 

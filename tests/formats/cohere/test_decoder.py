@@ -436,6 +436,13 @@ def test_many_citations_are_told_in_steps_and_none_is_lost() -> None:
     assert [citation.cited_text for citation in found] == [str(n) for n in range(100)]
 
 
+@pytest.mark.parametrize("ends", [[], [{"type": "message-end", "delta": {"finish_reason": "ERROR"}}]])
+def test_a_stream_that_breaks_off_loses_no_citation(ends: list[Chunk]) -> None:
+    decoded = decode(start(), content_start(0), *(citation(n, text=str(n)) for n in range(100)), *ends)
+    last = [event for event in decoded if isinstance(event, BlockDelta)][-1]
+    assert len(last.fields["citations"]) == 100
+
+
 # The end.
 
 
