@@ -1,4 +1,4 @@
-"""Base64 in pieces that were encoded each for itself, as speech is streamed."""
+"""Base64 in pieces that each have their own padding, as media are streamed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Base64Pieces"]
 
 
 class Base64Pieces:
-    """Makes the pieces of one block a single base64 text. Holds two bytes at most.
+    """Joins the pieces of one block to a single base64 text. Holds two bytes at most.
 
     Example:
         >>> pieces = Base64Pieces()
@@ -17,10 +17,10 @@ class Base64Pieces:
     """
 
     def __init__(self) -> None:
-        self._carry = b""  # what doesn't fill up a group of three yet
+        self._carry = b""  # bytes that don't fill a group of three yet
 
     def add(self, data: str) -> str:
-        """The next of the text. What is no base64 is passed on as it is."""
+        """The next part of the text. A piece that is no base64 is part of it unchanged."""
         if not self._carry and not data.endswith("="):
             return data
         try:

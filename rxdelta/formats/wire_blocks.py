@@ -78,7 +78,21 @@ Block = TypeVar("Block", bound=WireBlock)
 
 
 class WireBlocks(Generic[Place, Block]):
-    """The blocks of one message. The methods append events to `out`."""
+    """The blocks of one message. The methods append events to `out`.
+
+    Example:
+        >>> blocks = WireBlocks[int, WireBlock]()
+        >>> out: list[Event] = []
+        >>> call = WireBlock(blocks.index_for(0), "tool_use", runnable=True)
+        >>> blocks.begin(out, 0, call, {"type": "tool_call_chunk", "id": "c1", "name": "now", "args": ""})
+        >>> blocks.stop(out, 0)
+        >>> [event.event for event in out]
+        ['message-start', 'content-block-start']
+        >>> blocks.cut = True
+        >>> blocks.finish_all(out)
+        >>> out[-1].content["error"]
+        'cut off by the token limit before its arguments came'
+    """
 
     replaced: str | None = None
     """The error of a call that has no arguments yet when another block takes its place. `None`: it takes none."""

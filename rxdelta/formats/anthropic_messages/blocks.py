@@ -1,4 +1,4 @@
-"""The blocks of an Anthropic message: their starts, their deltas, and those of another message amid it."""
+"""The blocks of an Anthropic message: their starts, their deltas, and another message within it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Block(WireBlock):
         args: Any = content.get("args")
         self.has_arguments = bool(args)
         if isinstance(args, Mapping):
-            self.takes = _NEVER  # they are whole: text behind them belongs to nothing
+            self.takes = _NEVER  # they are whole, and no text can follow
 
     def is_again(self, kind: str, block_id: str | None, start: Chunk) -> bool:
         """Whether this start is the block's own, sent twice. Without an id only while the block is open."""
@@ -66,7 +66,7 @@ class Blocks(WireBlocks[int, Block]):
         return block.grow(block.index, piece)
 
     def start(self, out: Out, place: int, block: Chunk, path: str) -> bool:
-        """Whether it is a new block's start, and not one that is sent twice."""
+        """Start a block. `False` if its start is sent twice."""
         kind = required_word(block, "type", path)
         content = content_of(kind, block, path)
         block_id = content.get("id") or content.get("tool_call_id")
@@ -80,7 +80,7 @@ class Blocks(WireBlocks[int, Block]):
         return True
 
     def delta(self, out: Out, place: int, delta: Chunk) -> bool:
-        """Whether it is known, and there is a block that can take it."""
+        """Read a delta. `False` if it is unknown or no block can take it."""
         read = _DELTAS.get(required_word(delta, "type", "delta"))
         block = self.open_at(place)
         found = None if read is None else read(block, delta)
@@ -92,13 +92,13 @@ class Blocks(WireBlocks[int, Block]):
         return True
 
     def splice(self) -> None:
-        """Another message goes on within this one: its indexes begin anew, and must not meet the blocks so far."""
+        """Another message begins within this one. Its indexes begin at 0 again and mean none of the blocks so far."""
         for block in self.unfinished.values():
             block.error = "another message began before the call had come whole"
         self.newest, self.held, self._offset = {}, None, self.next_index
 
 
-# The events of a delta for the open block at its place, if there is one; `None` if nothing can take it.
+# Each reads a delta for the open block at its place, or for none. `None` if the block can't take the delta.
 
 
 def _piece(field: str) -> Callable[[Block | None, Chunk], Sequence[Event] | None]:

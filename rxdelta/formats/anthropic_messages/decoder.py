@@ -4,21 +4,19 @@
     block    content_block_start content_block_delta* content_block_stop
 
 A block's `index` is its place in the message; deltas name their block, and blocks may interleave. Texts and
-argument text come in pieces, citations one by one; a signature and a compaction come whole. The usage of
-`message_delta` replaces, key by key, what was known before. `stop_reason` comes with it.
+argument text come in pieces, citations one by one, a signature and a compaction whole. `message_delta` has the
+`stop_reason`, and a usage that replaces the one before key by key.
 
-Some blocks come whole in their start (redacted thinking, results of the provider's own tools). A message may
-come whole in its `message_start`: content, `stop_reason` and all, then `message_stop` at once (programmatic
+Some blocks are whole in their start (redacted thinking, results of the provider's own tools). A message may
+be whole in its `message_start`: with content, `stop_reason` and all, and `message_stop` next (programmatic
 tool calling). A body that was not streamed, `{"type": "message", …}`, is read like that.
 
-What goes beyond it, because of what is really sent:
+Real streams go beyond the API's page:
 
-- A call without argument text that has been stopped is one without arguments, or one that the token limit cut
-  off before they came. Only what follows tells, so its finish waits for it.
 - An index may be used again: by a start that is sent twice (ignored), by another block whose predecessor was
-  never stopped, or by another message spliced into this one. What came under it before is kept, and the new
-  block gets an index of its own.
-- The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat what the others said.
+  never stopped, or by another message spliced into this one. Earlier blocks are kept, and the new block gets an
+  index of its own. That, and what happens to calls without arguments, is described in `wire_blocks`.
+- The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat others and are ignored.
 """
 
 from __future__ import annotations

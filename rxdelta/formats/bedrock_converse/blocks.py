@@ -16,7 +16,7 @@ from rxdelta.formats.decoding import Fields, due, kept, made_up_id, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, call_identity
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "without"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]

@@ -5,22 +5,20 @@
     start   = toolUse | toolResult | image
     delta   = text | reasoningContent | toolUse | toolResult | citation | image
 
-An event is an object with one key, its name; what else stands beside that name is InvokeModel's own
-(`amazon-bedrock-invocationMetrics`, the guardrail's action and trace) and belongs to the message. On the wire
-every event also carries `p`, padding against eavesdroppers, which boto3 takes away. Bytes are bytes in boto3
-and base64 on the wire; they are base64 here.
+An event is an object with one key, its name. InvokeModel adds keys of its own
+(`amazon-bedrock-invocationMetrics`, the guardrail's action and trace); they are the message's metadata. On the wire
+every event also has `p`, padding against eavesdroppers, which boto3 removes. Bytes are bytes in boto3
+and base64 on the wire; events have base64.
 
-**Blocks.** A text, a reasoning and a block of citations have no start, their first delta is it; one without
-text opens nothing. `contentBlockIndex` is passed on as the block's index. Nova through InvokeModel numbers
-each piece of a text as a block and stops it: so they are many blocks, whose texts joined are the text.
-A citation comes whole. A reasoning is text, then its signature, or is redacted and is bytes alone. The result
-of a tool that Nova ran itself is a list that goes on.
+**Blocks.** A text, a reasoning and a block of citations begin with their first delta; one without text begins
+nothing. A block keeps `contentBlockIndex` as its index, unless another block has it. Nova through InvokeModel starts
+and stops a block for each piece of a text, so that the text is that of many blocks. A citation is whole.
+A reasoning is text and then its signature, or it is redacted and only bytes. The result of a tool that Nova ran
+itself is a list in pieces. What happens to calls without arguments, to starts sent twice and to missing stops is
+described in `wire_blocks`.
 
-**The end.** `messageStop` has the reason, and ends what was never stopped. `metadata` with the usage follows,
-and the message finishes with it; where it came first, with `messageStop`; where there is none, with the input.
-
-A call without argument text that has been stopped is one without arguments, or one that the token limit cut
-off before they came. Only what follows tells, so its finish waits for it.
+**The end.** `messageStop` has the reason, and ends open blocks. `metadata` with the usage comes before or after it.
+The message finishes with the second of the two, or at the end of input if there is no `metadata`.
 
 A body that was not streamed, `{"output": {"message": …}, "stopReason": …}`, is read like its stream.
 """

@@ -6,10 +6,11 @@
 
 Bytes are bytes, as boto3 takes them: of media and of encrypted reasoning. All else is JSON.
 
-Blocks keep their order. Two messages of one role in a row are refused, so they are written as one, and so is a text
-of nothing but space: it is put to the text beside it, or left out. Reasoning without a signature is refused even by
-the models that gave it, and a message that is nothing but reasoning too; they are left out. What a model drew or
-spoke has no place, since media may only be a person's. A call of the provider's own tool goes back with its result.
+Blocks keep their order. Bedrock refuses two messages of one role in a row, so they are written as one. It refuses a
+text of nothing but space, so that is joined to the text beside it, or left out. Reasoning without a signature is
+refused even by the models that gave it, and so is a message of nothing but reasoning; they are left out. So are the
+model's own images and sounds, since only a user may send media. A call of the provider's own tool goes back with its
+result.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ def _with_bytes(item: Json) -> Json:
 
 
 def _without_blanks(blocks: Sequence[Json]) -> list[Json]:
-    """A text of nothing but space goes with the text before or behind it, so that none of it is lost."""
+    """Join each text of nothing but space to the text before or after it; drop those without such a neighbour."""
     kept: list[Json] = []
     for block in blocks:
         before = kept[-1].get("text") if kept else None

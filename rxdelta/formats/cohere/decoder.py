@@ -6,18 +6,18 @@
     call      = tool-call-start tool-call-delta* tool-call-end
     citation  = citation-start citation-end
 
-Contents, calls and citations are counted each for themselves, so that index 0 may be all three: blocks are
-known by kind and index, and are numbered here as they appear. The plan for the calls is a reasoning, marked
-as what it was; nothing says where it ends, so it is open until something else begins. A citation comes whole,
-while the block that it belongs to is still open; one that comes later is kept in the message's metadata. Its
-offsets are in the reply.
+**Blocks.** Cohere counts contents, calls and citations separately, so that index 0 may be one of each. A block's
+place is therefore its kind and Cohere's index; its own index is its number in the message. What happens to calls
+without arguments, to starts sent twice and to missing ends is described in `wire_blocks`.
 
-`message-end` has the reason and the usage, and ends what is open. There are two usages; what counts is
-`tokens`, not what is billed. An `error` there, or a reason that is one, breaks the message off. The model is
-never named.
+**The plan** for the calls becomes a reasoning whose provider type is `tool_plan`. The format doesn't mark its end,
+so it stays open until another block begins.
 
-A call without argument text that has ended is one without arguments, or one that the token limit cut off
-before they came. Only what follows tells, so its finish waits for it.
+**Citations** are whole and refer to offsets in the reply. A citation belongs to a block that is still open; one that
+is too late for its block is kept in the message's metadata.
+
+**The end.** `message-end` has the reason and the usage, and ends open blocks. Of the two usages `tokens` counts, not
+`billed_units`. An `error`, or a reason that is an error, breaks the message off. The model is never named.
 
 A body that was not streamed, with `finish_reason` and `message`, is read like its stream. Version 1, whose
 events have an `event_type`, is another format.

@@ -79,7 +79,7 @@ def _said(turn: Turn) -> Json:
             content.append({"type": content_type, content_type: text})
         citations += [_citation(one.raw, len(content) - 1) for one in part.citations if _is_ours(one.raw)]
     metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
-    late: Any = metadata.get("citations")  # those that came when their block had ended
+    late: Any = metadata.get("citations")  # of blocks that had finished
     citations += filter(_is_ours, late if isinstance(late, list) else ())  # pyright: ignore[reportUnknownArgumentType]
     calls = [_call(call) for call in turn.calls]
     found: Json = {
@@ -97,7 +97,7 @@ def _is_ours(raw: Any) -> bool:
 
 
 def _citation(raw: Mapping[str, Any], place: int) -> Json:
-    """As it came. Where it names its content, by its place, that is where it stands now."""
+    """The citation unchanged, but if it has the index of its content, with the index which that has now."""
     found: Json = thaw(raw)
     return (
         {**found, "content_index": place} if found.get("content_index") is not None and place >= 0 else found
