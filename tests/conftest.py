@@ -6,6 +6,7 @@ import os
 
 import pytest
 from hypothesis import settings
+from support.needs import LEFT_OUT, MATERIAL
 
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
 settings.register_profile("rxdelta", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -16,6 +17,17 @@ LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
+    parser.addoption(
+        "--without",
+        action="append",
+        choices=MATERIAL,
+        default=[],
+        help="leave out the tests that need this, also where it is there and in CI (may be repeated)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    LEFT_OUT.update(config.option.without)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,7 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    return None if _runs_slow(config) else "tests marked slow are left out: --slow runs them, too"
+    left_out = [*sorted(LEFT_OUT), *([] if _runs_slow(config) else ["tests marked slow (--slow runs them)"])]
+    return f"left out: {', '.join(left_out)}" if left_out else None
 
 
 def _runs_slow(config: pytest.Config) -> bool:

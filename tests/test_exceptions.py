@@ -279,6 +279,8 @@ def test_what_ends_the_program_is_raised_on_the_main_thread_and_the_reader_is_to
     ends = Ends()
 
     async def main() -> None:
+        # asyncio reports the task when it is collected, which may be in the middle of any later test.
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         await rd.for_each(async_items(raising(made)).pipe(ends), lambda _: None)
 
     with pytest.raises(made):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -50,18 +51,29 @@ def test_a_loop_that_never_idles():
 
 def test_the_next_one(): pass
 """
+WITH_RECORDINGS = """
+import pytest
+from support.shared import parity
+
+@pytest.mark.parametrize("case", parity("no_such_file.json"))
+def test_with_a_recording(case): pass
+
+def test_without(): pass
+"""
 
 
 @pytest.fixture
 def pytest_run(tmp_path: Path) -> Any:
-    def run(tests: str, *arguments: str) -> dict[str, int]:
+    def run(tests: str, *arguments: str, ci: bool = False) -> dict[str, int]:
         """How many tests passed, failed and so on, in a project with our settings."""
         shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+        shutil.copytree(ROOT / "tests" / "support", tmp_path / "tests" / "support")
         shutil.copy(ROOT / "pyproject.toml", tmp_path)
         (tmp_path / "test_it.py").write_text(tests)
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *(arguments or ["test_it.py"])],
             cwd=tmp_path,
+            env={**os.environ, "CI": "true" if ci else ""},
             capture_output=True,
             text=True,
             timeout=100,
@@ -103,6 +115,23 @@ def test_a_test_that_hangs_fails_and_the_next_one_runs(workers: str, pytest_run:
 def test_a_test_that_spins_fails_and_the_next_one_runs(pytest_run: Any) -> None:
     arguments = ["test_it.py", "-n", "1", "-o", "faulthandler_timeout=3"]
     assert pytest_run(SPINNING, *arguments) == {"failed": 1, "passed": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "ci", "run"),
+    [
+        ([], False, {"passed": 1, "skipped": 1}),
+        ([], True, {"error": 1}),
+        (["--without", "recordings"], True, {"passed": 1, "skipped": 1}),
+        (["--without", "clients", "--without", "browser"], True, {"error": 1}),
+    ],
+    ids=["missing", "missing in CI", "left out in CI", "other things left out in CI"],
+)
+def test_ci_fails_for_missing_recordings_unless_they_are_left_out(
+    arguments: list[str], ci: bool, run: dict[str, int], pytest_run: Any
+) -> None:
+    assert pytest_run(WITH_RECORDINGS, "test_it.py", *arguments, ci=ci) == run
 
 
 def test_every_test_has_a_limit(request: pytest.FixtureRequest) -> None:

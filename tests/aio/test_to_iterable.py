@@ -31,6 +31,8 @@ def _nothing_is_left() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
+    for thread in set(threading.enumerate()) - known:
+        thread.join(5)  # Rx's own thread of a source that has completed takes a moment to end
     assert set(threading.enumerate()) <= known
 
 

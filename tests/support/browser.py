@@ -1,14 +1,15 @@
-"""A real browser, headless; where there is none its tests are skipped, but in CI that is a failure."""
+"""A real browser, headless. See `support.needs` for what happens where there is none."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
+from support.needs import LEFT_OUT, without
 
 FLAGS = [
     "--no-sandbox",
@@ -20,12 +21,10 @@ FLAGS = [
 
 
 def needed(*commands: str) -> None:
-    """Skip, or fail in CI, unless these programs are here."""
+    """Skip the test, or fail in CI, unless these programs are here."""
     missing = [command for command in commands if shutil.which(command) is None]
-    if missing and os.environ.get("CI") == "true":
-        raise FileNotFoundError(f"CI needs {', '.join(missing)}")
-    if missing:
-        pytest.skip(f"{', '.join(missing)} is not here")
+    if missing or "browser" in LEFT_OUT:
+        pytest.skip(without("browser", ", ".join(missing)))
 
 
 @contextmanager

@@ -1,17 +1,18 @@
 """The reference material that lies beside the project: parity cases and recorded streams.
 
-It isn't part of the project. Where it is missing its tests are skipped, but in CI that is a failure.
+It isn't part of the project: see `support.needs` for what happens where it is missing.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from support.needs import LEFT_OUT, without
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 
@@ -19,14 +20,14 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 def parity(file: str) -> list[Any]:
     """The cases of a parity file as parameters, or one that is skipped."""
     path = SHARED / "parity" / file
-    if not path.exists():
+    if "recordings" in LEFT_OUT or not path.exists():
         return [_absent(path, 1)]
     return [pytest.param(case, id=case["id"]) for case in json.loads(path.read_text("utf-8"))["cases"]]
 
 
 def recordings(wire_format: str) -> list[Any]:
     """(chunks, expectation) of each recorded stream of a format as parameters, or one that is skipped."""
-    found = list(_recordings(wire_format))
+    found = [] if "recordings" in LEFT_OUT else list(_recordings(wire_format))
     return found or [_absent(SHARED / "corpus" / "streams" / wire_format, 2)]
 
 
@@ -39,8 +40,5 @@ def _recordings(wire_format: str) -> Iterator[Any]:
 
 
 def _absent(path: Path, arguments: int) -> Any:
-    if os.environ.get("CI") == "true":
-        raise FileNotFoundError(f"CI needs {path}")
-    return pytest.param(
-        *[None] * arguments, marks=pytest.mark.skip(reason=f"{path.name} is not here"), id="absent"
-    )
+    reason = without("recordings", str(path))
+    return pytest.param(*[None] * arguments, marks=pytest.mark.skip(reason=reason), id="absent")

@@ -6,14 +6,15 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-import anthropic
-import httpx
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rxdelta as rd
+
+httpx = pytest.importorskip("httpx")
+openai = pytest.importorskip("openai")
+anthropic = pytest.importorskip("anthropic")
 
 REQUEST = httpx.Request("POST", "https://api.example/v1")
 
