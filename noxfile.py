@@ -1,36 +1,65 @@
-"""The project's checks: `nox` runs tests, lint and typing; `nox -s bench` measures."""
+"""The project's checks: `nox` runs lint, typing and all tests; `nox -l` lists what else there is."""
 
 from __future__ import annotations
 
+import re
 import shutil
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import nox
+from packaging.requirements import Requirement
 
 nox.options.sessions = ["lint", "typing", "tests"]
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_venv = "yes"  # the second run of a session takes seconds
-nox.options.error_on_missing_interpreters = False  # in CI, too: other_pythons takes those that are there
+nox.options.error_on_missing_interpreters = False  # in CI, too: `quick` takes those that are there
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-GROUPS = PROJECT["dependency-groups"]
-OTHER_PYTHONS = [
-    version
-    for version in nox.project.python_versions(PROJECT)
-    if version != f"{sys.version_info.major}.{sys.version_info.minor}"
-]
+PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
+LOCK = Path("requirements-dev.lock")
+WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
 
 
-def group(name: str) -> list[str]:
-    return list(nox.project.dependency_groups(PROJECT, name))
+def group(*names: str) -> list[str]:
+    return [*nox.project.dependency_groups(PROJECT, *names)]
 
 
-def run_tests(session: nox.Session) -> None:
-    """The tests and the examples in docstrings and docs, against the wheel that pip builds."""
-    session.install(*PROJECT["build-system"]["requires"], *group("tests"), *group("judges"))
-    session.install("--no-build-isolation", ".[all]")
+def install(session: nox.Session, groups: list[str], *constraints: str) -> None:
+    """The wheel that pip builds, with all extras, and what these groups hold."""
+    session.install(*PROJECT["build-system"]["requires"], *groups, *constraints)
+    session.install("--no-build-isolation", ".[all]", *constraints)
+
+
+def constraints(session: nox.Session, versions: Iterator[str]) -> list[str]:
+    path = Path(session.create_tmp()) / "constraints.txt"
+    path.write_text("".join(f"{version}\n" for version in versions))
+    return ["--constraint", str(path.resolve())]
+
+
+def locked() -> Iterator[str]:
+    """The versions in the lock, without the hashes, which pip would then want of the project itself."""
+    yield from re.findall(r"^[^\s#].*?(?= \\$)", LOCK.read_text(), re.MULTILINE)
+
+
+def lowest() -> Iterator[str]:
+    """The lowest version of each dependency of the project and of its extras."""
+    declared = PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"].values()
+    for requirement in (Requirement(one) for each in declared for one in each):
+        for specifier in requirement.specifier:
+            if specifier.operator == ">=":
+                yield f"{requirement.name}=={specifier.version}"
+
+
+def run_quick(session: nox.Session, *arguments: str) -> None:
+    session.run("pytest", "-n", "auto", "-rfE", *WITHOUT, *arguments, *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
+    install(session, group("tests", "examples", "judges"))
     if shutil.which("npm") and _is_older(
         CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
     ):
@@ -44,21 +73,30 @@ def _is_older(made: Path, source: Path) -> bool:
     return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
+@nox.session(python=PYTHONS)
+def quick(session: nox.Session) -> None:
+    """On each Python: the tests that need no recordings, SDKs, Node or browser and aren't slow."""
+    install(session, group("tests"))
+    run_quick(session)
+
+
+@nox.session(python=PYTHONS[0], name="lowest")
+def lowest_dependencies(session: nox.Session) -> None:
+    """The quick tests on the lowest Python, with the lowest version of each dependency that pyproject.toml allows."""
+    install(session, group("tests"), *constraints(session, lowest()))
+    run_quick(session)
+
+
 @nox.session
-def tests(session: nox.Session) -> None:
-    """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
-    run_tests(session)
-
-
-@nox.session(python=OTHER_PYTHONS)
-def other_pythons(session: nox.Session) -> None:
-    """The same under each other Python that we support and this machine has."""
-    run_tests(session)
+def coverage(session: nox.Session) -> None:
+    """The quick tests with branch coverage: fails below the figure in pyproject.toml, and lists what is missed."""
+    install(session, group("tests"))
+    run_quick(session, "--cov", "--cov-report=term", "--cov-report=html")
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    session.install(*group("lint"))
+    session.install(*group("lint"), *constraints(session, locked()))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
 
@@ -66,10 +104,29 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def typing(session: nox.Session) -> None:
     """The package and the inference tests, under both checkers, strict."""
-    session.install("-e", ".[all]", *group("typing"), *group("tests"), *group("judges"))
+    groups = group("typing", "tests", "judges")
+    session.install("-e", ".[all]", *groups, *constraints(session, locked()))
     session.run("mypy")
     session.run("mypy", "tests/typing")
     session.run("pyright", "rxdelta", "tests/typing")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write the lock anew after a change of pyproject.toml; `-- --upgrade` takes the newest versions."""
+    session.install("uv")
+    options = [
+        "--universal",
+        "--generate-hashes",
+        "--no-annotate",
+        "--no-emit-index-url",
+        "--no-emit-find-links",
+    ]
+    told = ["--custom-compile-command", "nox -s lock", "--quiet"]
+    wanted = ["--all-extras", "--group", "dev", "--python-version", PYTHONS[0]]
+    session.run(
+        "uv", "pip", "compile", "pyproject.toml", *wanted, *options, *told, "-o", str(LOCK), *session.posargs
+    )
 
 
 @nox.session
