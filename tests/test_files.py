@@ -1,0 +1,49 @@
+"""The project's own files agree with one another: the lock and the pinned tools with pyproject.toml, CI with the classifiers."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+LOCKED = {
+    name: Version(version)
+    for name, version in re.findall(
+        r"^([\w.-]+)==([\w.]+)", (ROOT / "requirements-dev.lock").read_text("utf-8"), re.MULTILINE
+    )
+}
+PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+
+
+def test_the_lock_has_what_the_project_and_its_groups_want() -> None:
+    wanted = [
+        *PROJECT["project"]["dependencies"],
+        *(one for extra in PROJECT["project"]["optional-dependencies"].values() for one in extra),
+        *(one for group in PROJECT["dependency-groups"].values() for one in group if isinstance(one, str)),
+    ]
+    for requirement in map(Requirement, wanted):
+        if requirement.name != "rxdelta":
+            assert LOCKED[requirement.name] in requirement.specifier, f"run `nox -s lock` for {requirement}"
+
+
+def test_the_lock_names_no_index() -> None:
+    lock = (ROOT / "requirements-dev.lock").read_text("utf-8")
+    assert "://" not in lock
+    assert "--index-url" not in lock
+
+
+def test_the_commit_hooks_have_the_locks_ruff() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    assert f"rev: v{LOCKED['ruff']}" in hooks
+
+
+def test_hosted_ci_runs_each_supported_python() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+    assert set(re.findall(r'python: "(3\.\d+)"', workflow)) == set(PYTHONS)
+    assert all(f"session: quick-{version}," in workflow for version in PYTHONS[1:])
+    assert not re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d)\S+", workflow), "an action that isn't pinned"
