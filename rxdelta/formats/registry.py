@@ -68,13 +68,9 @@ def find(name: str) -> Format | None:
 
 
 def formats() -> Iterator[Format]:
-    """All formats, in the order in which they are asked whether a chunk is theirs; one that fails to load is logged."""
+    """All formats that can be loaded, in the order in which they are asked whether a chunk is theirs."""
     yield from _OWN.values()
-    for name in _installed():
-        try:
-            yield _load(name)
-        except UnknownWireFormatError as error:
-            _log.warning("%s", error)
+    yield from _loaded()
 
 
 @cache
@@ -85,6 +81,18 @@ def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
         if point.name not in _OWN:
             found[point.name] = (*found.get(point.name, ()), point)
     return found
+
+
+@cache
+def _loaded() -> tuple[Format, ...]:
+    """The installed formats. One that fails to load is logged once and left out."""
+    loaded: list[Format] = []
+    for name in _installed():
+        try:
+            loaded.append(_load(name))
+        except UnknownWireFormatError as error:
+            _log.warning("%s", error)
+    return tuple(loaded)
 
 
 @cache
