@@ -115,18 +115,10 @@ def typing(session: nox.Session) -> None:
 def lock(session: nox.Session) -> None:
     """Write the lock anew after a change of pyproject.toml; `-- --upgrade` takes the newest versions."""
     session.install("uv")
-    options = [
-        "--universal",
-        "--generate-hashes",
-        "--no-annotate",
-        "--no-emit-index-url",
-        "--no-emit-find-links",
-    ]
-    told = ["--custom-compile-command", "nox -s lock", "--quiet"]
-    wanted = ["--all-extras", "--group", "dev", "--python-version", PYTHONS[0]]
-    session.run(
-        "uv", "pip", "compile", "pyproject.toml", *wanted, *options, *told, "-o", str(LOCK), *session.posargs
-    )
+    what = f"--universal --all-extras --group dev --python-version {PYTHONS[0]} --generate-hashes"
+    without = "--no-annotate --no-emit-index-url --no-emit-find-links --quiet --custom-compile-command"
+    options = [*what.split(), *without.split(), "nox -s lock", "--output-file", str(LOCK)]
+    session.run("uv", "pip", "compile", "pyproject.toml", *options, *session.posargs)
 
 
 @nox.session

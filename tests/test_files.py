@@ -42,6 +42,11 @@ def test_the_commit_hooks_have_the_locks_ruff() -> None:
     assert f"rev: v{LOCKED['ruff']}" in hooks
 
 
+def test_our_ci_runs_each_supported_python() -> None:
+    run = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert set(re.findall(r"quick-(3\.\d+)", run)) == set(PYTHONS[1:])
+
+
 def test_hosted_ci_runs_each_supported_python() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
     assert set(re.findall(r'python: "(3\.\d+)"', workflow)) == set(PYTHONS)
