@@ -7,10 +7,20 @@ from typing import Any, Final, Protocol
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, TokenUsage, freeze
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    LimitExceededError,
+    MalformedChunkError,
+    TokenUsage,
+    freeze,
+    is_mapping,
+    real_id,
+)
 from rxdelta.core.events import ProviderEvent, StreamError
 
 __all__ = [
+    "BROKEN_OFF",
     "CUT_OFF",
     "CUT_OFF_AMID_ARGUMENTS",
     "CUT_OFF_BEFORE_ARGUMENTS",
@@ -19,8 +29,11 @@ __all__ = [
     "Decoder",
     "Fields",
     "as_mapping",
+    "by_word",
     "due",
     "error_code",
+    "error_in",
+    "given_id",
     "invalid_call",
     "kept",
     "made_up_id",
@@ -36,6 +49,7 @@ Chunk = Mapping[str, Any]
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """The values that say nothing."""
 
+BROKEN_OFF: Final = "broken off by an error"
 CUT_OFF: Final = "cut off by the token limit"
 CUT_OFF_BEFORE_ARGUMENTS: Final = f"{CUT_OFF} before its arguments came"
 CUT_OFF_AMID_ARGUMENTS: Final = f"{CUT_OFF} while its arguments came"
@@ -143,6 +157,21 @@ def word(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def given_id(value: str) -> str | None:
+    """The id unchanged, or `None` for one of the known spellings of no id."""
+    return None if real_id(value.strip()) is None else value
+
+
+def by_word(words: Mapping[str, str]) -> dict[str, str]:
+    """A table from each provider's word to ours, from one of ours to theirs.
+
+    Example:
+        >>> by_word({"stop": "stop eos", "length": "max_tokens"})
+        {'stop': 'stop', 'eos': 'stop', 'max_tokens': 'length'}
+    """
+    return {theirs: ours for ours, found in words.items() for theirs in found.split()}
+
+
 def kept(source: Mapping[str, Any]) -> dict[str, Any]:
     """A copy that nobody can change."""
     return {name: freeze(value, lenient=True) for name, value in source.items()}
@@ -166,6 +195,16 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
             now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
         if now is not None:
             known[name] = now
+
+
+def error_in(source: object) -> Chunk | None:
+    """The `error` of an object that has one; one that is a text or another value as an object."""
+    error: Any = source.get("error") if is_mapping(source) else None
+    if not error:
+        return None
+    if is_mapping(error):
+        return error
+    return {"message": error} if isinstance(error, str) else {"error": error}
 
 
 def error_code(value: object) -> str | None:
