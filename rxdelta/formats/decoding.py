@@ -14,7 +14,6 @@ from rxdelta.core import (
     MalformedChunkError,
     TokenUsage,
     freeze,
-    is_mapping,
     real_id,
 )
 from rxdelta.core.events import ProviderEvent, StreamError
@@ -199,11 +198,13 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
 
 def error_in(source: object) -> Chunk | None:
     """The `error` of an object that has one; one that is a text or another value as an object."""
-    error: Any = source.get("error") if is_mapping(source) else None
+    if not isinstance(source, Mapping):
+        return None
+    error: Any = source.get("error")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not error:
         return None
-    if is_mapping(error):
-        return error
+    if isinstance(error, Mapping):
+        return error  # pyright: ignore[reportUnknownVariableType]
     return {"message": error} if isinstance(error, str) else {"error": error}
 
 

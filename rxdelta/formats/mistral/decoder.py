@@ -27,15 +27,76 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, MalformedChunkError, events, thaw
-from rxdelta.formats.decoding import Fields, as_mapping, due, kept, others, word
-from rxdelta.formats.openai_chat.decoder import Choice, OpenAIChatDecoder
+from rxdelta.formats.decoding import Fields, as_mapping, kept, others, word
+from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
+from rxdelta.formats.openai_chat.choice import Choice
+from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
 
 __all__ = ["MistralDecoder", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
-Out: TypeAlias = list[Event]
 
 _READ = Fields("mistral")
+
+
+class _MistralChoice(Choice):
+    """A choice that has references, and may hold several messages."""
+
+    _message: int | None = None
+
+    def read(self, choice: Json, path: str) -> None:
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping) and delta.get("index") is not None:
+            message = _READ.index(delta["index"], f"{path}.delta.index")
+            if self._message not in (None, message):
+                self.blocks.end_current()
+            self._message = message
+            delta = {name: value for name, value in delta.items() if name != "index"}
+            choice = {**choice, "delta": delta}
+        super().read(choice, path)
+
+    def read_part(self, found: object, path: str) -> None:
+        part = found if isinstance(found, Mapping) else {}
+        read = _PARTS.get(str(part.get("type")))
+        if read is None or not read(self, part, path):
+            super().read_part(found, path)
+
+    def read_thinking(self, thinking: object, path: str) -> None:
+        for place, found in enumerate(
+            [thinking] if isinstance(thinking, str) else _READ.items(thinking, path)
+        ):
+            is_reference = isinstance(found, Mapping) and found.get("type") in (REFERENCE, TOOL_REFERENCE)
+            if not (is_reference and self.read_reference(found, path)):
+                super().read_thinking([found], f"{path}[{place}]")
+
+    def read_reference(self, part: Json, _: str) -> bool:
+        """Read a citation of the current block. Return whether there is one."""
+        if self.blocks.type is None:
+            return False
+        known = {name: part[name] for name in ("title", "url") if word(part.get(name))}
+        self.blocks.cite([{**known, "raw": kept(part)}])
+        return True
+
+    def read_document(self, part: Json, path: str) -> bool:
+        url = _READ.text_of(part, "document_url", path)
+        return self._read_media(part, {"type": "file", "url": url, "filename": part.get("document_name")})
+
+    def read_file(self, part: Json, path: str) -> bool:
+        return self._read_media(part, {"type": "file", "file_id": _READ.text_of(part, "file_id", path)})
+
+    def read_input_audio(self, part: Json, path: str) -> bool:
+        found = part.get("input_audio")
+        inner: Json = found if isinstance(found, Mapping) else {"data": found}
+        data = _READ.text_of(inner, "data", f"{path}.input_audio")
+        more = others(inner, frozenset(["data"]))
+        if data.startswith(("https://", "http://")):
+            return self._read_media(part, {"type": "audio", "url": data, **more})
+        return self._read_media(part, {"type": "audio", **more}, data)
+
+    def _read_media(self, part: Json, content: Json, data: str = "") -> bool:
+        known = {name: value for name, value in content.items() if value}
+        self.blocks.whole({**others(part, _MEDIA), **known}, data)
+        return True
 
 
 class MistralDecoder(OpenAIChatDecoder):
@@ -49,9 +110,7 @@ class MistralDecoder(OpenAIChatDecoder):
         ['message-start', 'content-block-start', 'content-block-delta']
     """
 
-    @property
-    def _choice_type(self) -> type[Choice]:
-        return _MistralChoice
+    _choice_type = _MistralChoice
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or the SDK's `CompletionEvent`, `CompletionChunk` or response.
@@ -64,73 +123,10 @@ class MistralDecoder(OpenAIChatDecoder):
         if "choices" not in found:
             found = _error_in(_data_of(found))
         try:
-            told = super().decode(found)
+            decoded = super().decode(found)
         except MalformedChunkError as error:
             raise _ours(error) from None
-        return [_renamed(event) if isinstance(event, events.ProviderEvent) else event for event in told]
-
-
-class _MistralChoice(Choice):
-    """A choice that has references, and may hold several messages."""
-
-    _message: int | None = None
-
-    def read(self, out: Out, choice: Json, path: str) -> None:
-        delta = choice.get("delta")
-        if isinstance(delta, Mapping) and delta.get("index") is not None:
-            message = _READ.index(delta["index"], f"{path}.delta.index")
-            if self._message not in (None, message):
-                self._end_prose(out)
-            self._message = message
-            delta = {name: value for name, value in delta.items() if name != "index"}
-            choice = {**choice, "delta": delta}
-        super().read(out, choice, path)
-
-    def read_part(self, out: Out, found: object, path: str) -> None:
-        part = found if isinstance(found, Mapping) else {}
-        read = _PARTS.get(str(part.get("type")))
-        if read is None or not read(self, out, part, path):
-            super().read_part(out, found, path)
-
-    def read_thinking(self, out: Out, said: object, path: str) -> None:
-        for place, found in enumerate([said] if isinstance(said, str) else _READ.items(said, path)):
-            reference = isinstance(found, Mapping) and found.get("type") in ("reference", "tool_reference")
-            if not (reference and self.read_reference(out, found, path)):
-                super().read_thinking(out, [found], f"{path}[{place}]")
-
-    def read_reference(self, out: Out, part: Json, _: str) -> bool:
-        """Whether there was something that it can be a reference of."""
-        if self.writes is None:
-            return False
-        known = {name: part[name] for name in ("title", "url") if word(part.get(name))}
-        self._citations.append({**known, "raw": kept(part)})
-        if due(len(self._citations), self._cited):
-            self._tell_citations(out)
-        return True
-
-    def read_document(self, out: Out, part: Json, path: str) -> bool:
-        url = _READ.text_of(part, "document_url", path)
-        return self._read_media(
-            out, part, {"type": "file", "url": url, "filename": part.get("document_name")}
-        )
-
-    def read_file(self, out: Out, part: Json, path: str) -> bool:
-        return self._read_media(out, part, {"type": "file", "file_id": _READ.text_of(part, "file_id", path)})
-
-    def read_input_audio(self, out: Out, part: Json, path: str) -> bool:
-        found = part.get("input_audio")
-        inner: Json = found if isinstance(found, Mapping) else {"data": found}
-        data = _READ.text_of(inner, "data", f"{path}.input_audio")
-        more = others(inner, frozenset(["data"]))
-        if data.startswith(("https://", "http://")):
-            return self._read_media(out, part, {"type": "audio", "url": data, **more})
-        return self._read_media(out, part, {"type": "audio", **more}, data)
-
-    def _read_media(self, out: Out, part: Json, content: Json, data: str = "") -> bool:
-        self._end_prose(out)
-        said = {name: value for name, value in content.items() if value}
-        self._whole(out, {**others(part, _MEDIA), **said}, data)
-        return True
+        return [_renamed(event) if isinstance(event, events.ProviderEvent) else event for event in decoded]
 
 
 def _data_of(found: Json) -> Json:
@@ -192,9 +188,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     return bool(_ID.fullmatch(found) or (_MODEL.match(model) and (_OLD_ID.fullmatch(found) or "p" in chunk)))
 
 
-_PARTS: Mapping[str, Callable[[_MistralChoice, Out, Json, str], bool]] = {
-    "reference": _MistralChoice.read_reference,
-    "tool_reference": _MistralChoice.read_reference,
+_PARTS: Mapping[str, Callable[[_MistralChoice, Json, str], bool]] = {
+    REFERENCE: _MistralChoice.read_reference,
+    TOOL_REFERENCE: _MistralChoice.read_reference,
     "document_url": _MistralChoice.read_document,
     "file": _MistralChoice.read_file,
     "input_audio": _MistralChoice.read_input_audio,

@@ -25,7 +25,9 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import data_url, medium_of
+from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.notes import SENT_AS
+from rxdelta.formats.openai_chat.tables import THINKING
 
 __all__ = ["request"]
 
@@ -106,15 +108,15 @@ def _written(part: ContentPart) -> list[Json]:
     references = [found for one in part.citations if (found := _reference(one.raw)) is not None]
     if part.type in ("text", "refusal"):
         text = [{"type": "text", "text": part.text}] if part.text else []
-        return [*text, *(one for one in references if one["type"] == "reference")]
+        return [*text, *(one for one in references if one["type"] == REFERENCE)]
     if part.type == "reasoning" and part.text:
-        signature = part.options.get("signature") if part.options.get(SENT_AS) == "thinking" else None
+        signature = part.options.get("signature") if part.options.get(SENT_AS) == THINKING else None
         signed = {"signature": signature} if signature else {}
         said = [{"type": "text", "text": part.text}, *references]
         return [{"type": "thinking", "thinking": said, "closed": True, **signed}]
     if part.type == "unsupported":
         found = _reference(part.options)
-        return [found] if found is not None and found["type"] == "reference" else []
+        return [found] if found is not None and found["type"] == REFERENCE else []
     return []
 
 
@@ -144,6 +146,6 @@ def _id(call_id: str | None) -> str:
 
 _AN_ID = re.compile("[a-zA-Z0-9]{9}")
 _REFERENCES = (
-    ("reference", "reference_ids", ("reference_ids",)),
-    ("tool_reference", "tool", ("tool", "title", "url", "favicon", "description")),
+    (REFERENCE, "reference_ids", ("reference_ids",)),
+    (TOOL_REFERENCE, "tool", ("tool", "title", "url", "favicon", "description")),
 )

@@ -18,11 +18,21 @@ from rxdelta.core import ContentPart, ToolCall, thaw
 from rxdelta.formats.conversation import Native, Turn, refuse, result_text, text_of
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
+from rxdelta.formats.openai_chat.tables import (
+    CUSTOM_CALL,
+    FORMAT,
+    REASONING_DETAILS,
+    REASONING_ENCRYPTED,
+    REASONING_NAMES,
+    REASONING_SUMMARY,
+    REASONING_TEXT,
+    THINKING,
+    THINKING_BLOCKS,
+)
 
 __all__ = ["request"]
 
 Json = dict[str, Any]
-_FORMAT = "openai-chat"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
@@ -69,14 +79,14 @@ def _part(part: ContentPart, role: str) -> Json:
     if medium is not None and medium.kind == "file" and medium.data is not None:
         name = medium.options.get("filename") or "file"
         return {"type": "file", "file": {"filename": name, "file_data": address}}
-    raise refuse(_FORMAT, part, role)
+    raise refuse(FORMAT, part, role)
 
 
 def _assistant(turn: Turn) -> Json:
     thoughts = [part for part in turn.parts if part.type == "reasoning"]
     content: str | list[Json] | None = turn.text or None
     message: Json = {"role": "assistant", "content": content}
-    if any(part.options.get(SENT_AS) == "thinking" for part in thoughts):
+    if any(part.options.get(SENT_AS) == THINKING for part in thoughts):
         message["content"] = [_thinking(part) for part in turn.parts if part.type in ("reasoning", "text")]
     else:
         message |= _reasoning(thoughts)
@@ -102,10 +112,10 @@ def _thinking(part: ContentPart) -> Json:
 
 
 def _reasoning(parts: Sequence[ContentPart]) -> Json:
-    if any(part.options.get(SENT_AS) == "thinking_blocks" for part in parts):
-        return {"thinking_blocks": [_block(part) for part in parts]}
-    if any([*part.options] != [SENT_AS] or part.options[SENT_AS] not in _NAMES for part in parts):
-        return {"reasoning_details": [_detail(part) for part in parts]}
+    if any(part.options.get(SENT_AS) == THINKING_BLOCKS for part in parts):
+        return {THINKING_BLOCKS: [_block(part) for part in parts]}
+    if any([*part.options] != [SENT_AS] or part.options[SENT_AS] not in REASONING_NAMES for part in parts):
+        return {REASONING_DETAILS: [_detail(part) for part in parts]}
     found: Json = {}
     for part in parts:
         name = part.options[SENT_AS]
@@ -126,28 +136,25 @@ def _detail(part: ContentPart) -> Json:
     kind = options.pop(PROVIDER_TYPE, None)
     options.pop(SENT_AS, None)
     if options.pop(REDACTED, False):
-        return {"type": kind or "reasoning.encrypted", **options}
-    if kind == "reasoning.summary":
+        return {"type": kind or REASONING_ENCRYPTED, **options}
+    if kind == REASONING_SUMMARY:
         return {"type": kind, "summary": part.text or "", **options}
-    return {"type": kind or "reasoning.text", "text": part.text or "", **options}
+    return {"type": kind or REASONING_TEXT, "text": part.text or "", **options}
 
 
 def _call(call: ToolCall) -> Json:
     metadata = thaw(call.metadata)
     arguments = "{}" if call.arguments is None else text_of(call.arguments)
-    if call.metadata.get(PROVIDER_TYPE) == "custom":
+    if call.metadata.get(PROVIDER_TYPE) == CUSTOM_CALL:
         given = call.arguments
         text = given.get("input", "") if isinstance(given, Mapping) else given or ""
-        return {"type": "custom", "id": call.call_id, "custom": {"name": call.name, "input": text}}
+        return {"type": CUSTOM_CALL, "id": call.call_id, "custom": {"name": call.name, "input": text}}
     if call.type == "invalid_tool_call":
         arguments = json.dumps({"invalid_arguments": call.arguments or ""})
     extra = {name: metadata[name] for name in _BACK if name in metadata}
     function = {"name": call.name or "invalid", "arguments": arguments}
     return {"id": call.call_id, "type": "function", "function": function, **extra}
 
-
-_NAMES = ("reasoning", "reasoning_content")
-"""By which reasoning comes and goes back as one text."""
 
 _BACK = ("extra_content",)
 """What a call must bring back besides, such as the signature that Gemini's compatible endpoint puts there."""

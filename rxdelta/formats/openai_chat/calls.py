@@ -1,0 +1,271 @@
+"""Tool calls, and which of them each fragment continues."""
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from typing import Any, TypeAlias
+
+from rxdelta.core import Event, freeze, tool_call_delta
+from rxdelta.formats.block_writer import BlockWriter
+from rxdelta.formats.decoding import Fields, given_id, invalid_call, others, word
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
+
+__all__ = ["Calls"]
+
+Json: TypeAlias = Mapping[str, Any]
+
+_READ = Fields(FORMAT)
+
+
+class Calls:
+    """Reads the calls of one choice. Each is a block that stays open until the finish reason.
+
+    Attributes:
+        open: The calls that have not finished, by their blocks.
+        ever: Whether there has been a call.
+        late: Whether a fragment came for a call that had finished. The choice takes it back when it has read it.
+    """
+
+    __slots__ = ("_blocks", "_matcher", "ever", "late", "open")
+
+    def __init__(self, blocks: BlockWriter) -> None:
+        self.open: dict[int, _Call] = {}
+        self.ever = self.late = False
+        self._blocks = blocks
+        self._matcher = _CallMatcher()
+
+    def plain_arguments(self, delta: dict[str, Any]) -> Event | None:
+        """The event of a delta that has nothing but more arguments of an open call."""
+        for name, value in delta.items():
+            if value and name not in _PLAIN_ARGUMENTS:
+                return None
+        entries: Any = delta["tool_calls"]
+        entry: Any = entries[0] if type(entries) is list and len(entries) == 1 else None
+        if type(entry) is not dict or not _PLAIN_ENTRY.issuperset(entry) or entry.get("id"):
+            return None
+        function, index = entry.get("function"), entry.get("index")
+        if (
+            type(function) is not dict
+            or type(index) is not int
+            or entry.get("type") not in (None, "function")
+        ):
+            return None
+        call, arguments = self._matcher.newest_at.get(index), function.get("arguments")
+        if call is None or call.is_custom or type(arguments) is not str or not arguments:
+            return None
+        if len(function) > 1 and (function.get("name") or len(function) > 2):
+            return None
+        call.has_arguments = True
+        return tool_call_delta(call.block, arguments, self._blocks.choice)
+
+    def read(self, entries: object, path: str) -> None:
+        self._matcher.delta += 1
+        for place, entry in enumerate(_READ.items(entries, path)):
+            at = f"{path}[{place}]"
+            fragment = _READ.mapping(entry, at)
+            index = fragment.get("index")
+            is_whole = index is None and path.endswith(".message.tool_calls")
+            if index is not None:
+                index = _READ.index(index, f"{at}.index")
+            self._read_fragment(fragment, place if is_whole else index, at, is_whole=is_whole)
+
+    def read_function_call(self, function: object, path: str) -> None:
+        """Read the field that came before `tool_calls`: one call, without an id."""
+        self._read_fragment({"function": function}, -1, path)
+
+    def end_fragments(self) -> Set[int]:
+        """Let no fragment continue a call that has arguments. Return the blocks of the calls that have none.
+
+        The arguments of those may come behind the finish reason.
+        """
+        return {call.block for call in self._matcher.end_those_with_arguments()}
+
+    def finish(self, block: int, cut: str | None) -> None:
+        """Finish a call. One that was cut off, or has no name, must not look as if it could be run."""
+        call = self.open.pop(block)
+        wrong = cut or (None if call.name.strip() else "the call has no name")
+        if wrong is None and call.is_custom:
+            self._add_text(call, '"}')
+        self._blocks.finish(block, None if wrong is None else invalid_call(wrong))
+
+    def _read_fragment(self, entry: Json, index: int | None, path: str, *, is_whole: bool = False) -> None:
+        is_custom = entry.get("type") == CUSTOM_CALL or entry.get("custom") is not None
+        kind, field = ("custom", "input") if is_custom else ("function", "arguments")
+        function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
+        call_id = given_id(_READ.text_of(entry, "id", path))
+        name = _READ.text_of(function, "name", f"{path}.{kind}")
+        arguments = _arguments(function.get(field), f"{path}.{kind}.{field}")
+        fields = _fields(entry, function)
+        if call_id in self._matcher.ended:
+            self.late = True
+            return
+        call = None if is_whole else self._matcher.find(index, call_id, name)
+        if call is not None:
+            if call_id or name or fields:
+                self._change(call, call_id, name, fields)
+        elif call_id or name or arguments or fields:
+            call = self._begin(_Call(self._blocks.count, call_id, name, fields, is_custom), index)
+        if call is not None:
+            call.newest_delta = self._matcher.delta
+            if arguments:
+                self._add_arguments(call, arguments)
+
+    def _begin(self, call: _Call, index: int | None) -> _Call:
+        self.ever = True
+        self.open[call.block] = call
+        self._matcher.add(call, index)
+        known = self._blocks.call_identity(call.call_id)
+        content = {**call.fields, "type": "tool_call_chunk", "name": call.name or None, "args": "", **known}
+        self._blocks.start(content)
+        if call.is_custom:
+            self._add_text(call, '{"input": "')
+        return call
+
+    def _change(self, call: _Call, call_id: str | None, name: str, fields: Json) -> None:
+        new = {field: value for field, value in fields.items() if call.fields.get(field) != value}
+        call.fields.update(new)
+        if call_id is not None and call.call_id is None:
+            self._matcher.identify(call, call_id)
+            new |= {"id": call_id, SYNTHETIC_ID: False}
+        if name and name != call.name and not (call.name and call.has_arguments):
+            call.name += name
+            new["name"] = call.name
+        if new:
+            self._blocks.change(call.block, new)
+
+    def _add_arguments(self, call: _Call, arguments: str | Json) -> None:
+        call.has_arguments = True
+        if not isinstance(arguments, str):
+            call.is_custom = False
+            self._blocks.change(call.block, {"args": arguments})
+        elif call.is_custom:
+            # A free-form text becomes a JSON string piece by piece.
+            self._add_text(call, json.dumps(arguments, ensure_ascii=False)[1:-1])
+        else:
+            self._add_text(call, arguments)
+
+    def _add_text(self, call: _Call, text: str) -> None:
+        self._blocks.out.append(tool_call_delta(call.block, text, self._blocks.choice))
+
+
+class _Call:
+    """An open call, as far as its fragments are told from another's by it."""
+
+    __slots__ = ("block", "call_id", "fields", "has_arguments", "is_custom", "name", "newest_delta")
+
+    def __init__(
+        self, block: int, call_id: str | None, name: str, fields: dict[str, Any], is_custom: bool
+    ) -> None:
+        self.block = block
+        self.call_id = call_id
+        self.name = name
+        self.fields = fields
+        self.is_custom = is_custom
+        self.has_arguments = False
+        self.newest_delta = -1  # the number of the newest delta that had a fragment of it
+
+
+class _CallMatcher:
+    """The calls of one choice that fragments can continue, by index and id.
+
+    Attributes:
+        delta: The number of the delta being read.
+        newest_at: The newest call at each index.
+        ended: The ids of the calls that no fragment continues any more.
+    """
+
+    __slots__ = ("_by_id", "_ended_at", "_newest", "delta", "ended", "newest_at")
+
+    def __init__(self) -> None:
+        self.delta = 0
+        self.newest_at: dict[int | None, _Call] = {}
+        self.ended: set[str | None] = set()
+        self._by_id: dict[tuple[int | None, str], _Call] = {}  # at the index None: at whichever index it is
+        self._ended_at: set[int | None] = set()
+        self._newest: _Call | None = None
+
+    def find(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
+        """The call that a fragment continues; `None` if it begins one."""
+        newest = self._newest if index is None else self.newest_at.get(index)
+        if call_id is not None:
+            known = self._by_id.get((index, call_id))
+            if known is not None:
+                return known
+            known = self._by_id.get((None, call_id))
+            if known is not None and self._can_continue(known, index, name, is_new_index=newest is None):
+                self.newest_at.setdefault(index, known)
+                return known
+            if index is None or newest is None or newest.call_id is not None:
+                return None
+        elif newest is None and not name:
+            return None if index in self._ended_at else self._newest
+        return newest if newest is not None and self._can_continue(newest, index, name) else None
+
+    def _can_continue(self, call: _Call, index: int | None, name: str, *, is_new_index: bool = False) -> bool:
+        """Whether a fragment with this name, or with none, can belong to the call."""
+        if not name:
+            return True
+        is_in_this_delta = call.newest_delta == self.delta
+        if is_new_index and (call.name != name or call.has_arguments or is_in_this_delta):
+            return False
+        if call.name not in ("", name):
+            return not call.has_arguments
+        # No delta has two fragments of one call: a name that comes again in it is another call's (Mistral).
+        is_again = is_in_this_delta and call.name == name
+        return not (is_again and (call.has_arguments or index is None))
+
+    def add(self, call: _Call, index: int | None) -> None:
+        self._newest = self.newest_at[index] = call
+        if call.call_id is not None:
+            self._by_id[index, call.call_id] = self._by_id[None, call.call_id] = call
+
+    def identify(self, call: _Call, call_id: str) -> None:
+        """Note the id of a call that began without one."""
+        call.call_id = call_id
+        for index, newest in self.newest_at.items():
+            if newest is call:
+                self._by_id[index, call_id] = call
+        self._by_id[None, call_id] = call
+
+    def end_those_with_arguments(self) -> list[_Call]:
+        """Forget the calls that have arguments. Return the others in their order."""
+        self.ended.update(call_id for (_, call_id), call in self._by_id.items() if call.has_arguments)
+        self._ended_at.update(index for index, call in self.newest_at.items() if call.has_arguments)
+        self._by_id = {key: call for key, call in self._by_id.items() if not call.has_arguments}
+        self.newest_at = {index: call for index, call in self.newest_at.items() if not call.has_arguments}
+        bare = sorted({*self._by_id.values(), *self.newest_at.values()}, key=lambda call: call.block)
+        self._newest = bare[-1] if bare else None
+        return bare
+
+
+def _arguments(value: object, path: str) -> str | Json | None:
+    """A call's arguments: a text, or from some gateways the object itself."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, Mapping):
+        value = freeze(value, lenient=True)
+    if value is None or isinstance(value, (str, Mapping)):
+        return value
+    raise _READ.fail(path, "a string or an object", value)
+
+
+def _fields(entry: Json, function: Json) -> dict[str, Any]:
+    """A call's fields beyond the format, such as Gemini's `extra_content` with the signature of a thought."""
+    fields = others(entry, _FRAGMENT)
+    fields |= others(function, _FUNCTION)
+    if word(entry.get("type")) not in (None, "function"):
+        fields[PROVIDER_TYPE] = entry["type"]
+    return fields
+
+
+_FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
+_FUNCTION = frozenset(["name", "arguments", "input"])
+
+# A delta of no more than these is a piece of arguments.
+_PLAIN_ARGUMENTS = frozenset(["role", "tool_calls"])
+_PLAIN_ENTRY = frozenset(["index", "id", "type", "function"])

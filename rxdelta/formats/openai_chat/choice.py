@@ -1,0 +1,233 @@
+"""One choice of a chat completion: its content, and its other fields by way of their readers."""
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+from typing import Any, TypeAlias
+
+from rxdelta.core import Event, TokenUsage
+from rxdelta.formats.block_writer import BlockWriter, MessageWriter
+from rxdelta.formats.decoding import NOTHING, Fields, kept, remember, word
+from rxdelta.formats.notes import SENT_AS
+from rxdelta.formats.openai_chat.calls import Calls
+from rxdelta.formats.openai_chat.media import Audio, read_image, read_images
+from rxdelta.formats.openai_chat.reasoning import Reasoning
+from rxdelta.formats.openai_chat.server_tools import ServerTools
+from rxdelta.formats.openai_chat.tables import (
+    CUT,
+    FORMAT,
+    REASONING_DETAILS,
+    REASONING_NAMES,
+    REASONS,
+    THINKING,
+    THINKING_BLOCKS,
+)
+
+__all__ = ["Choice"]
+
+Json: TypeAlias = Mapping[str, Any]
+
+_READ = Fields(FORMAT)
+
+
+class Choice:
+    """Reads one of the alternative replies.
+
+    Attributes:
+        message: Writes its start, usage and finish.
+        blocks: Writes its blocks. The current one is a text, a reasoning or a refusal.
+        calls, reasoning, audio, server_tools: Read these fields of its deltas.
+        reason: Why it ended, `None` before its finish reason.
+    """
+
+    def __init__(
+        self,
+        out: list[Event],
+        number: int,
+        message_id: str | None,
+        model: str | None,
+        usage: TokenUsage | None,
+    ) -> None:
+        self.message = MessageWriter(out, number, message_id, model, usage)
+        self.blocks = BlockWriter(out, number, message_id)
+        self.calls = Calls(self.blocks)
+        self.reasoning = Reasoning(self.blocks)
+        self.audio = Audio(self.blocks)
+        self.server_tools = ServerTools(self.blocks)
+        self.reason: str | None = None
+        self._word: str | None = None
+        self._early_annotations: list[Json] = []  # they came before the text that cites them
+        self._has_deltas = False
+        self._is_late = False
+
+    def read(self, choice: Json, path: str) -> None:
+        """Read what a chunk has of this choice, but for the finish reason."""
+        name = "message" if choice.get("delta") is None and "message" in choice else "delta"
+        path = f"{path}.{name}"
+        delta = _READ.mapping(choice.get(name), path)
+        if name == "delta":
+            self._has_deltas = True
+        elif self._has_deltas:  # the message repeats what the deltas had
+            delta = {}
+        if self.message.finished:
+            self._is_late |= any(value not in NOTHING for field, value in delta.items() if field != "role")
+            return
+        self.reasoning.read(delta, path)
+        for field, read in _FIELDS.items():
+            value = delta.get(field)
+            if value is not None:
+                read(self, value, f"{path}.{field}")
+        metadata = self.message.metadata
+        if not _DELTA.issuperset(delta):
+            remember(metadata, {name: delta[name] for name in delta if name not in _DELTA})
+        if delta.get(_REASONING_STEPS) is not None:
+            self.message.append(_REASONING_STEPS, delta[_REASONING_STEPS])
+        if not _CHOICE.issuperset(choice):
+            remember(metadata, {name: choice[name] for name in choice if name not in _CHOICE})
+        for name in _APPENDED:
+            if choice.get(name) is not None:
+                self.message.append(name, choice[name])
+
+    # The content.
+
+    def read_content(self, content: object, path: str) -> None:
+        if isinstance(content, str):
+            self._write_text(content)
+        elif isinstance(content, (list, tuple)):
+            for place, part in enumerate(_READ.items(content, path)):
+                self.read_part(part, f"{path}[{place}]")
+        else:
+            raise _READ.fail(path, "a string or a list of parts", content)
+
+    def read_part(self, found: object, path: str) -> None:
+        """Read a part of a content that is a list."""
+        part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, path)
+        kind = word(part.get("type"))
+        if kind == "text":
+            self._write_text(_READ.text_of(part, "text", path))
+            self.read_annotations(part.get("annotations"), f"{path}.annotations")
+        elif kind in (THINKING, "reasoning"):
+            self.read_thinking(part.get(kind, part.get("text")), f"{path}.{kind}")
+            for place, entry in enumerate(_READ.items(part.get("summary"), f"{path}.summary")):
+                self.reasoning.read_detail(entry, f"{path}.summary[{place}]")
+            signature = _READ.text_of(part, "signature", path)
+            if signature:
+                self.reasoning.sign(signature)
+        elif kind == "refusal":
+            self.read_refusal(part.get("refusal"), f"{path}.refusal")
+        elif kind == "image_url":
+            read_image(self.blocks, part, path)
+        else:
+            # A part that calls itself a call is passed on too: it has none of the fields of a call.
+            self.blocks.pass_on(part)
+
+    def read_thinking(self, thinking: object, path: str) -> None:
+        """Read the text of a part that is reasoning, or the list of its texts."""
+        for place, found in enumerate(
+            [thinking] if isinstance(thinking, str) else _READ.items(thinking, path)
+        ):
+            at = f"{path}[{place}]"
+            part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, at)
+            if part.get("type") != "text":
+                self.blocks.pass_on(part)
+            elif text := _READ.text_of(part, "text", at):
+                self.blocks.write("reasoning", text, {SENT_AS: THINKING})
+
+    def read_refusal(self, refusal: object, path: str) -> None:
+        text = _READ.text(refusal, path)
+        if text:
+            self.blocks.write("refusal", text)
+
+    def read_annotations(self, found: object, path: str) -> None:
+        """Read citations of the current text, or else of the next. Without a text they go to the message."""
+        entries = enumerate(_READ.items(found, path))
+        annotations = (_READ.mapping(entry, f"{path}[{place}]") for place, entry in entries)
+        if self.blocks.type == "text":
+            self.blocks.cite(map(_citation, annotations))
+        else:
+            self._early_annotations.extend(map(kept, annotations))
+
+    def _write_text(self, text: str) -> None:
+        if not text:
+            return
+        if self._early_annotations and self.blocks.type != "text":
+            self.blocks.begin({"type": "text", "text": ""})
+            self.blocks.cite(map(_citation, self._early_annotations))
+            self._early_annotations = []
+        self.blocks.write("text", text)
+
+    # The end.
+
+    def read_finish_reason(self, choice: Json, path: str) -> None:
+        """Read the finish reason. The first one counts, whatever follows it."""
+        found = _READ.text_of(choice, "finish_reason", path)
+        if not found or self.reason is not None:
+            self._is_late |= found not in ("", self._word)
+            return
+        self._word, self.reason = found, REASONS.get(found.lower(), "stop")
+        self._finish_blocks(keep=self.calls.end_fragments())
+
+    def was_late(self) -> bool:
+        """Whether the chunk contradicted the end of a call or of the message. Then it is passed on, not lost."""
+        if not (self._is_late or self.calls.late):
+            return False
+        self._is_late = self.calls.late = False
+        return True
+
+    def finish(self, model: str | None, metadata: Json) -> None:
+        self._finish_blocks()
+        reason = self.reason
+        if reason in ("stop", "tool_use"):  # the calls decide: some vendors confuse the two reasons
+            reason = "tool_use" if self.calls.ever else "stop"
+        if self._early_annotations:
+            self.message.append("annotations", self._early_annotations)
+        self.message.finish(reason, self._word, metadata, model)
+
+    def _finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
+        """Finish the open blocks in their order."""
+        cut = CUT.get(self._word or "") or CUT.get(self.reason or "")
+        finish: dict[int, Callable[[], None]] = {}
+        for block in self.calls.open:
+            finish[block] = partial(self.calls.finish, block, cut)
+        if self.audio.block is not None:
+            finish[self.audio.block] = partial(self.audio.finish, self.audio.block)
+        if self.blocks.type is not None:
+            finish[self.blocks.current] = self.blocks.end_current
+        for block in sorted(finish.keys() - keep):
+            finish[block]()
+
+
+def _citation(annotation: Json) -> Json:
+    kind = annotation.get("type")
+    inner = annotation.get(kind) if isinstance(kind, str) else None
+    source: Json = inner if isinstance(inner, Mapping) else annotation
+    found = {name: source.get(name) for name in ("title", "url", "start_index", "end_index")}
+    found["cited_text"] = source.get("cited_text", source.get("content"))
+    return kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
+
+
+_FIELDS: Mapping[str, Callable[[Choice, Any, str], None]] = {
+    "content": Choice.read_content,
+    "annotations": Choice.read_annotations,
+    "refusal": Choice.read_refusal,
+    "tool_calls": lambda choice, found, path: choice.calls.read(found, path),
+    "function_call": lambda choice, found, path: choice.calls.read_function_call(found, path),
+    "executed_tools": lambda choice, found, path: choice.server_tools.read(found, path),
+    "images": lambda choice, found, path: read_images(choice.blocks, found, path),
+    "audio": lambda choice, found, path: choice.audio.read(found, path),
+}
+"""The readers of a delta's fields, in the order in which they read, behind the reasoning."""
+
+_APPENDED = ("logprobs", "token_ids")
+_REASONING_STEPS = "reasoning_steps"
+"""Perplexity's list, which continues with every chunk."""
+
+# What is read, or says nothing: the id of a single token, a copy of the text.
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", *_APPENDED])
+_DELTA = frozenset([
+    "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, THINKING_BLOCKS, _REASONING_STEPS, *_FIELDS
+])  # fmt: skip

@@ -1,0 +1,121 @@
+"""Reasoning beside the content: `reasoning_content`, `reasoning`, `reasoning_details`, `thinking_blocks`."""
+
+# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from rxdelta.formats.block_writer import BlockWriter
+from rxdelta.formats.decoding import Fields, others, word
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
+from rxdelta.formats.openai_chat.tables import (
+    FORMAT,
+    REASONING_DETAILS,
+    REASONING_ENCRYPTED,
+    REASONING_NAMES,
+    REASONING_TEXT,
+    THINKING_BLOCKS,
+)
+
+__all__ = ["Reasoning"]
+
+Json: TypeAlias = Mapping[str, Any]
+
+_READ = Fields(FORMAT)
+
+
+class Reasoning:
+    """Reads the reasoning of one choice. Its text goes to the current block, if that is a reasoning."""
+
+    __slots__ = ("_blocks", "_signed_by")
+
+    def __init__(self, blocks: BlockWriter) -> None:
+        self._blocks = blocks
+        self._signed_by: tuple[int, int] | None = None  # block, and index of the entry that had the signature
+
+    def read(self, delta: Json, path: str) -> None:
+        """Read a delta's reasoning. Gateways send it under several names at once; only the first counts."""
+        has_text = False
+        for field in (REASONING_DETAILS, THINKING_BLOCKS):
+            if delta.get(field) is not None and not has_text:
+                at = f"{path}.{field}"
+                for place, entry in enumerate(_READ.items(delta[field], at)):
+                    has_text |= self.read_detail(entry, f"{at}[{place}]", field)
+        for field in REASONING_NAMES:
+            text = _READ.text_of(delta, field, path)
+            if text:
+                if not has_text:
+                    self._blocks.write("reasoning", text, {SENT_AS: field})
+                break
+
+    def read_detail(self, found: object, path: str, sent_as: str = REASONING_DETAILS) -> bool:
+        """Read an entry of `reasoning_details` or `thinking_blocks`. Return whether it has text.
+
+        An entry behind a signature continues the reasoning if it has the same `index`, else it begins another. The
+        entries of `thinking_blocks` have no index: behind a signature each begins another.
+        """
+        blocks, entry = self._blocks, _READ.mapping(found, path)
+        fields = others(entry, _DETAIL)
+        if sent_as == THINKING_BLOCKS:
+            fields[SENT_AS] = sent_as
+        elif word(entry.get("type")) not in (None, REASONING_TEXT, REASONING_ENCRYPTED):
+            fields[PROVIDER_TYPE] = entry["type"]
+        index, data = entry.get("index"), _READ.text_of(entry, "data", path)
+        texts = (_READ.text_of(entry, name, path) for name in _TEXTS)
+        text = next(filter(None, texts), "")
+        signature = _READ.text_of(entry, "signature", path)
+        if data:
+            redacted = {**fields, "type": "reasoning", REDACTED: True, "data": data}
+            blocks.whole(redacted, beside=True)
+        if signature:
+            fields["signature"] = signature
+        if signature and not text and blocks.type not in (None, "reasoning"):
+            # A late signature must not cut a text in two.
+            blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
+            return False
+        if text:
+            numbered = type(index) is int or sent_as == THINKING_BLOCKS
+            if numbered and self._is_signed_by_another(index):
+                blocks.end_current()
+        if text or signature:
+            self._describe(fields)
+        if text:
+            blocks.write("reasoning", text)
+        if signature:
+            self._signed_by = blocks.current, index if type(index) is int else -1
+        return bool(text)
+
+    def sign(self, signature: str) -> None:
+        """The signature of a part of the content. The newest of the current reasoning counts."""
+        if self._blocks.type != "reasoning":
+            self._blocks.begin({"type": "reasoning", "reasoning": "", "signature": signature})
+        elif self._blocks.is_signed_otherwise({"signature": signature}):
+            self._add_signed({"signature": signature})
+        elif self._blocks.known.get("signature") != signature:
+            self._blocks.change(self._blocks.current, {"signature": signature})
+
+    def _is_signed_by_another(self, index: object) -> bool:
+        if self._signed_by is None or self._blocks.type != "reasoning":
+            return False
+        block, signer = self._signed_by
+        return block == self._blocks.current and index != signer
+
+    def _describe(self, fields: Json) -> None:
+        """Add an entry's fields to the current reasoning, or to a new one."""
+        if self._blocks.type != "reasoning":
+            self._blocks.begin({"type": "reasoning", "reasoning": "", **fields}, fields)
+        elif self._blocks.is_signed_otherwise(fields):
+            self._add_signed(fields)
+        else:
+            self._blocks.describe(fields)
+
+    def _add_signed(self, fields: Json) -> None:
+        """Write a second signature of the current reasoning: in an empty block of its own, since both go back."""
+        self._blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
+
+
+_TEXTS = ("text", "summary", "thinking")
+_DETAIL = frozenset(["type", "data", "signature", "index", *_TEXTS])
