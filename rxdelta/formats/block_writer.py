@@ -241,7 +241,7 @@ class MessageWriter:
 
     def show_usage(self, usage: TokenUsage | None) -> bool:
         """Emit the usage if it has changed. `False` if it changed after the finish."""
-        if usage is None or usage == self._usage:
+        if usage is None or usage is self._usage or usage == self._usage:
             return True
         self._usage = usage
         if not self.finished:

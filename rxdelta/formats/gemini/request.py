@@ -23,12 +23,18 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, text_of
+from rxdelta.formats.gemini.tables import (
+    CODE_RESULT,
+    EXECUTABLE_CODE,
+    FORMAT,
+    TOOL_CALL,
+    TOOL_RESPONSE,
+)
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
 __all__ = ["request"]
 
 Json = dict[str, Any]
-_FORMAT = "gemini"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
@@ -77,7 +83,7 @@ class _Contents:
 
 def _instruction(part: ContentPart) -> Json:
     if part.type != "text":
-        raise refuse(_FORMAT, part, "system")
+        raise refuse(FORMAT, part, "system")
     return {"text": part.text or ""}
 
 
@@ -89,7 +95,7 @@ def _asked(part: ContentPart) -> Json:
         return whole
     written = _medium(part)
     if written is None:
-        raise refuse(_FORMAT, part, "user")
+        raise refuse(FORMAT, part, "user")
     return written
 
 
@@ -196,9 +202,9 @@ def _server_call(call: ToolCall) -> Json | None:
     kind = call.metadata.get(PROVIDER_TYPE)
     arguments = arguments_of(call)
     own = _of_the_part(call.metadata)
-    if kind == "executableCode":
+    if kind == EXECUTABLE_CODE:
         return {kind: {"language": "LANGUAGE_UNSPECIFIED", "code": "", **arguments, **_named(call)}, **own}
-    if kind != "toolCall":
+    if kind != TOOL_CALL:
         return None
     more = {
         name: value for name, value in thaw(call.metadata).items() if name not in _OURS and name not in _PART
@@ -211,10 +217,10 @@ def _server_result(block: ContentPart, made_up: list[str | None]) -> Json | None
     kind, call_id, output = options.get(PROVIDER_TYPE), options.get("tool_call_id"), options.get("output")
     named = {} if call_id is None or call_id in made_up else {"id": call_id}
     own = _of_the_part(options)
-    if kind == "codeExecutionResult":
+    if kind == CODE_RESULT:
         said = output if isinstance(output, dict) else {"output": text_of(output)}
         return {kind: {"outcome": "OUTCOME_UNSPECIFIED", **said, **named}, **own}
-    if kind != "toolResponse":
+    if kind != TOOL_RESPONSE:
         return None
     more = {name: value for name, value in options.items() if name not in _OURS and name not in _PART}
     given = {} if output is None else {"response": output}

@@ -1,0 +1,39 @@
+"""The words of generateContent that several files of this folder know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rxdelta.formats.decoding import by_word
+
+FORMAT: Final = "gemini"
+
+# The parts of a tool that the provider runs itself. A block notes its own as PROVIDER_TYPE.
+EXECUTABLE_CODE: Final = "executableCode"
+CODE_RESULT: Final = "codeExecutionResult"
+TOOL_CALL: Final = "toolCall"
+TOOL_RESPONSE: Final = "toolResponse"
+SERVER_TOOLS: Final = (EXECUTABLE_CODE, CODE_RESULT, TOOL_CALL, TOOL_RESPONSE)
+
+REASONS: Mapping[str, str] = by_word(
+    {
+        "stop": "STOP",
+        "length": "MAX_TOKENS",
+        "content_filter": "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII MODEL_ARMOR"
+        " IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION",
+    }
+)
+_IN_ORDER = "STOP MAX_TOKENS SAFETY RECITATION OTHER BLOCKLIST PROHIBITED_CONTENT SPII MALFORMED_FUNCTION_CALL MODEL_ARMOR"
+NUMBERED_REASONS: Mapping[int, str] = {0: "", **dict(enumerate(_IN_ORDER.split(), 1))}
+"""The finish reasons by Vertex's numbers. AI Studio, whose numbers differ from 6 on, sends none."""
+
+UNSPECIFIED: Final = (
+    None,
+    "",
+    0,
+    "FINISH_REASON_UNSPECIFIED",
+    "BLOCKED_REASON_UNSPECIFIED",
+    "OUTCOME_UNSPECIFIED",
+)
+"""The values of an enum that say nothing."""
