@@ -24,13 +24,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rxdelta.core import ByChoice, Event, TokenUsage, events, freeze, is_mapping, text_delta
-from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, kept, remember, told_error, usage_of, word
+from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
+from rxdelta.formats.block_writer import BlockWriter, MessageWriter, take_all
+from rxdelta.formats.decoding import (
+    NOTHING,
+    Fields,
+    as_mapping,
+    by_word,
+    error_in,
+    kept,
+    remember,
+    told_error,
+    usage_of,
+    word,
+)
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
-Out: TypeAlias = list[Event]
 
 _READ = Fields("openai-completions")
 
@@ -50,11 +61,11 @@ class OpenAICompletionsDecoder:
     def __init__(self) -> None:
         self._id: str | None = None
         self._model: str | None = None
-        self._extras: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
-        self._usage_runs = False  # so the finish reason's own chunk needn't have the last
+        self._has_running_usage = False  # then the usage beside the finish reason may not be the last
         self._choices: dict[int, _Choice] = ByChoice()
-        self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
+        self._out: list[Event] = []
         self._over = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -69,13 +80,12 @@ class OpenAICompletionsDecoder:
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each message whose finish reason has come. One without was cut off."""
-        out, self._out = self._out, []
-        self._finish(out)
-        self._over, self._choices = True, {}
-        return out
+        self._finish()
+        self._end()
+        return take_all(self._out)
 
     def _plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that is nothing but more text, as nearly all are."""
+        """The event of a chunk that has nothing but more text, as most chunks do."""
         if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:
             return None
         choices: Any = chunk.get("choices")
@@ -85,7 +95,7 @@ class OpenAICompletionsDecoder:
         index: Any = choice.get("index")
         text: Any = choice.get("text")
         state = self._choices.get(index) if type(index) is int else None
-        if state is None or not state.writes or type(text) is not str or not text:
+        if state is None or state.blocks.type is None or type(text) is not str or not text:
             return None
         if choice.get("finish_reason") is not None or choice.get("logprobs") is not None:
             return None
@@ -94,161 +104,122 @@ class OpenAICompletionsDecoder:
     def _decode(self, chunk: Json) -> Sequence[Event]:
         if self._over:
             return ()
-        out = self._out
         choices = _READ.items(chunk.get("choices"), "choices")
-        error = _error_of(chunk)
-        usage_came = self._read_usage(chunk)
-        foreign = self._read_envelope(chunk, bool(choices) or usage_came or error is not None)
-        ended = False
+        # vLLM's error is the chunk itself.
+        error = error_in(chunk) or (chunk if chunk.get("object") == "error" else None)
+        has_usage = self._read_usage(chunk)
+        is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
+        has_finish_reason = False
         for place, found in enumerate(choices):
             path = f"choices[{place}]"
             choice = _READ.mapping(found, path)
-            state = self._choice(out, choice, path)
-            foreign |= state.read(out, choice, path)
-            if error is None:  # what breaks off is not finished, whatever it says
-                ended |= state.read_finish_reason(out, choice, path)
-        if usage_came:
-            told = [state.show_usage(out, self._usage) for state in self._choices.values()]
-            foreign |= not all(told)
+            state = self._choice(choice, path)
+            is_foreign |= state.read(choice, path)
+            if error is None:  # a reply that breaks off isn't finished, though it may have a finish reason
+                has_finish_reason |= state.read_finish_reason(choice, path)
+        if has_usage:
+            shown = [state.message.show_usage(self._usage) for state in self._choices.values()]
+            is_foreign |= not all(shown)
         all_ended = all(state.reason is not None for state in self._choices.values())
-        if error is not None or (usage_came and all_ended and not (ended and self._usage_runs)):
-            self._finish(out)
-        self._usage_runs |= usage_came
-        if foreign:
-            out.append(events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk)))
+        is_last_usage = has_usage and not (has_finish_reason and self._has_running_usage)
+        if error is not None or (is_last_usage and all_ended):
+            self._finish()
+        self._has_running_usage |= has_usage
+        if is_foreign:
+            name = word(chunk.get("object")) or "chunk"
+            self._out.append(events.ProviderEvent("openai", name, kept(chunk)))
         if error is not None:
-            self._break_off(out, error)
-        self._out = []
-        return out
+            self._out += told_error("openai", error, error.get("type"), _ERROR)
+            self._end()
+        return take_all(self._out)
 
-    def _choice(self, out: Out, choice: Json, path: str) -> _Choice:
+    def _choice(self, choice: Json, path: str) -> _Choice:
         index = choice.get("index")
         number = 0 if index is None else _READ.index(index, f"{path}.index")
         state = self._choices.get(number)
         if state is None:
-            state = self._choices[number] = _Choice(number, self._model, self._usage)
-            out.append(events.MessageStart(self._id, self._model, self._usage, self._extras, choice=number))
+            state = _Choice(self._out, number, self._id, self._model, self._usage)
+            self._choices[number] = state
+            state.message.start(self._metadata)
         return state
 
     def _read_usage(self, chunk: Json) -> bool:
+        """Read the usage, which replaces an earlier one. Return whether there is one."""
         raw = _READ.mapping(chunk.get("usage"), "usage")
         if not raw:
             return False
         self._usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
         return True
 
-    def _read_envelope(self, chunk: Json, of_the_message: bool) -> bool:
-        """Take what is said of the whole message. True for a chunk that is none of it, to be passed on."""
+    def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:
+        """Read the fields of the whole message. Return `True` for a chunk of something else, which is passed on."""
         self._id = self._id or word(chunk.get("id"))
         self._model = self._model or word(chunk.get("model"))
-        if not self._extras.get("created") and type(chunk.get("created")) in (int, float):
-            self._extras["created"] = chunk["created"]
+        if not self._metadata.get("created") and type(chunk.get("created")) in (int, float):
+            self._metadata["created"] = chunk["created"]
         extras = {name: value for name, value in chunk.items() if name not in _ENVELOPE}
-        if not of_the_message and any(
+        if not is_of_the_message and any(
             value not in NOTHING for name, value in extras.items() if name not in _OF_THE_MESSAGE
         ):
             return True
-        remember(self._extras, extras)
+        remember(self._metadata, extras)
         return False
 
-    def _finish(self, out: Out) -> None:
+    def _finish(self) -> None:
         for state in self._choices.values():
-            if state.reason is not None and not state.finished:
-                state.finish(out, self._model, self._extras)
+            if state.reason is not None and not state.message.finished:
+                state.message.finish(state.reason, state.word, self._metadata, self._model)
 
-    def _break_off(self, out: Out, error: Json) -> None:
-        out += told_error("openai", error, error.get("type"), _ERROR)
+    def _end(self) -> None:
         self._over, self._choices = True, {}
 
 
 class _Choice:
-    """One of the alternative texts."""
+    """Reads one of the alternative texts.
 
-    __slots__ = (
-        "_extras",
-        "_lists",
-        "_model",
-        "_number",
-        "_started",
-        "_usage",
-        "_word",
-        "finished",
-        "reason",
-        "writes",
-    )
+    Attributes:
+        message: Writes its start, usage and finish.
+        blocks: Writes its text.
+        reason, word: Why it ended, in the protocol's words and in the provider's; `None` before its finish reason.
+    """
 
-    def __init__(self, number: int, model: str | None, usage: TokenUsage | None) -> None:
-        self.writes = False
+    __slots__ = ("blocks", "message", "reason", "word")
+
+    def __init__(
+        self,
+        out: list[Event],
+        number: int,
+        message_id: str | None,
+        model: str | None,
+        usage: TokenUsage | None,
+    ) -> None:
+        self.message = MessageWriter(out, number, message_id, model, usage)
+        self.blocks = BlockWriter(out, number)
         self.reason: str | None = None
-        self.finished = False
-        self._word: str | None = None
-        self._started = False
-        self._number = number
-        self._model = model
-        self._usage = usage
-        self._extras: dict[str, Any] = {}
-        self._lists: dict[str, dict[str, Any]] = {}
+        self.word: str | None = None
 
-    def read(self, out: Out, choice: Json, path: str) -> bool:
-        """Whether there was something for a text that has ended, which is passed on rather than lost."""
+    def read(self, choice: Json, path: str) -> bool:
+        """Read the text and the lists. Return whether there is text behind the end, which is passed on, not lost."""
         text = _READ.text_of(choice, "text", path)
         if self.reason is not None and text:
             return True
-        if self.finished:
+        if self.message.finished:
             return False
         if text:
-            if not self._started:
-                self._started = self.writes = True
-                out.append(events.BlockStart(0, {"type": "text", "text": ""}, choice=self._number))
-            out.append(text_delta(0, text, self._number))
-        remember(self._extras, {name: value for name, value in choice.items() if name not in _CHOICE})
+            self.blocks.write("text", text)
+        remember(self.message.metadata, {name: choice[name] for name in choice if name not in _CHOICE})
         for name in _APPENDED:
-            self._append(name, freeze(choice.get(name), lenient=True))
+            self.message.append(name, choice.get(name))
         return False
 
-    def _append(self, name: str, found: Any) -> None:
-        """A list that goes on with every chunk, or an object of such lists."""
-        for key, items in (found if is_mapping(found) else {"": found}).items():
-            if items not in NOTHING:
-                known = self._lists.setdefault(name, {}).setdefault(key, [])
-                known.extend(items if isinstance(items, (list, tuple)) else [items])
-
-    def read_finish_reason(self, out: Out, choice: Json, path: str) -> bool:
-        """Whether this chunk has the first one."""
-        said = _READ.text_of(choice, "finish_reason", path)
-        if not said or self.reason is not None:
+    def read_finish_reason(self, choice: Json, path: str) -> bool:
+        """Read the finish reason. Return whether it is the first one, which counts."""
+        found = _READ.text_of(choice, "finish_reason", path)
+        if not found or self.reason is not None:
             return False
-        self._word, self.reason = said, _REASONS.get(said.lower(), "stop")
-        if self.writes:
-            self.writes = False
-            out.append(events.BlockFinish(0, choice=self._number))
+        self.word, self.reason = found, _REASONS.get(found.lower(), "stop")
+        self.blocks.end_current()
         return True
-
-    def show_usage(self, out: Out, usage: TokenUsage | None) -> bool:
-        """Tell the request's usage where it is news. False if it came too late for that."""
-        if usage == self._usage or usage is None:
-            return True
-        self._usage = usage
-        if not self.finished:
-            out.append(events.UsageUpdate(usage, choice=self._number))
-        return not self.finished
-
-    def finish(self, out: Out, model: str | None, extras: Json) -> None:
-        self.finished = True
-        late = {} if model == self._model else {"model": model}
-        lists = {name: found[""] if [*found] == [""] else found for name, found in self._lists.items()}
-        metadata = {**late, **extras, **self._extras, **lists}
-        out.append(events.MessageFinish(self.reason, self._word, self._usage, metadata, choice=self._number))
-
-
-def _error_of(chunk: Json) -> Json | None:
-    """The error that a chunk reports, if it does. vLLM's is the chunk itself."""
-    error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
-    if not error:
-        return None
-    if isinstance(error, Mapping):
-        return error
-    return {"message": error} if isinstance(error, str) else {"error": error}
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
@@ -269,12 +240,13 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     return chunk.get("object") == "text_completion" or isinstance(first.get("text"), str)
 
 
-_WORDS = {
-    "stop": "stop eos eos_token stop_sequence end_turn completed",
-    "length": "length max_tokens model_length max_length",
-    "content_filter": "content_filter",
-}
-_REASONS = {said: reason for reason, words in _WORDS.items() for said in words.split()}
+_REASONS = by_word(
+    {
+        "stop": "stop eos eos_token stop_sequence end_turn completed",
+        "length": "length max_tokens model_length max_length",
+        "content_filter": "content_filter",
+    }
+)
 _APPENDED = ("logprobs", "token_ids")
 
 _ENVELOPE = frozenset(
