@@ -1,0 +1,109 @@
+"""Reasoning under its several names, with its signatures."""
+
+from __future__ import annotations
+
+import pytest
+from support.openai_chat import Chunk, chunk, decode, detail, of_type, reply, shape, text
+
+from rxdelta.core.events import BlockDelta, ReasoningDelta
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_comes_under_two_names(field: str) -> None:
+    message = reply(
+        chunk({field: "a", "content": None}), chunk({field: "b"}), chunk({field: "", "content": "c"}, "stop")
+    )
+    assert shape(message) == [("reasoning", "ab"), ("text", "c")]
+
+
+def test_reasoning_content_comes_before_reasoning() -> None:
+    assert reply(chunk({"reasoning_content": "a", "reasoning": "a"}, "stop")).reasoning == "a"
+
+
+def test_reasoning_sent_twice_in_one_delta_counts_once() -> None:
+    message = reply(
+        chunk({"content": "", "reasoning": "a", "reasoning_details": [detail("a", signature="")]}),
+        chunk({"content": "", "reasoning": "b", "reasoning_details": [detail("b")]}),
+        chunk({"content": "", "reasoning_details": [detail(signature="s1")]}),
+        text("c", "stop"),
+    )
+    assert shape(message) == [("reasoning", "ab"), ("text", "c")]
+    assert message.merged_content[0].options == {"format": "f1", "signature": "s1"}
+
+
+def test_reasoning_in_details_alone_counts() -> None:
+    summary = {"type": "reasoning.summary", "summary": "b", "id": "r1"}
+    message = reply(chunk({"reasoning_details": [detail("a"), summary]}, "stop"))
+    assert message.reasoning == "ab"
+    assert message.merged_content[0].options == {
+        "format": "f1",
+        "id": "r1",
+        "provider_type": "reasoning.summary",
+    }
+
+
+def test_what_describes_a_reasoning_is_told_once() -> None:
+    found = decode(*(chunk({"reasoning_details": [detail(piece)]}) for piece in "abc"))
+    assert of_type(BlockDelta, found) == []
+    assert len(of_type(ReasoningDelta, found)) == 3
+
+
+def test_encrypted_reasoning_is_kept_to_be_sent_back() -> None:
+    entry = {"type": "reasoning.encrypted", "data": "xyz", "id": "r1", "format": "f1", "index": 0}
+    message = reply(
+        chunk({"content": "", "reasoning": None, "reasoning_details": [entry]}), text("a", "stop")
+    )
+    assert shape(message) == [("reasoning", None), ("text", "a")]
+    assert message.merged_content[0].options == {"redacted": True, "data": "xyz", "id": "r1", "format": "f1"}
+
+
+def test_a_signature_without_text_opens_a_reasoning() -> None:
+    first, late = chunk({"reasoning_details": [detail(signature="s")]}), chunk({"reasoning": "a"})
+    message = reply(first, late, text("b", "stop"))
+    assert shape(message) == [("reasoning", "a"), ("text", "b")]
+    assert message.merged_content[0].options["signature"] == "s"
+
+
+def test_a_signature_that_comes_late_neither_gets_lost_nor_cuts_the_text() -> None:
+    message = reply(
+        chunk({"reasoning": "a"}),
+        text("b"),
+        chunk({"reasoning_details": [detail(signature="s")]}),
+        text("c", "stop"),
+    )
+    assert shape(message) == [("reasoning", "a"), ("text", "bc"), ("reasoning", "")]
+    assert message.merged_content[2].options["signature"] == "s"
+
+
+def test_after_a_signature_another_index_is_another_reasoning() -> None:
+    message = reply(
+        chunk({"reasoning_details": [detail("a", 0), detail(None, 0, signature="s0"), detail("b", 1)]}),
+        chunk({"reasoning_details": [detail(None, 1, signature="s1"), detail("c", 1)]}, "stop"),
+    )
+    assert [(part.text, part.options["signature"]) for part in message.merged_content] == [
+        ("a", "s0"),
+        ("bc", "s1"),
+    ]
+
+
+def test_a_second_signature_is_not_written_over_the_first() -> None:
+    entries = [detail("a"), detail(signature="s0"), detail(signature="s0"), detail(signature="s1")]
+    message = reply(chunk({"reasoning_details": entries}, "stop"))
+    assert [part.options["signature"] for part in message.merged_content] == ["s0", "s1"]
+
+
+def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
+    def thinking(text: str, signature: str = "") -> Chunk:
+        block = {"type": "thinking", "thinking": text, "signature": signature}
+        return chunk({"reasoning_content": text, "thinking_blocks": [block]})
+
+    hidden = {"type": "redacted_thinking", "data": "x"}
+    message = reply(
+        thinking("a"), thinking("b"), thinking("", "s0"), thinking("c"), thinking("", "s1"),
+        chunk({"thinking_blocks": [hidden]}), text("Hi", "stop"),
+    )  # fmt: skip
+    assert shape(message) == [("reasoning", "ab"), ("reasoning", "c"), ("reasoning", None), ("text", "Hi")]
+    sent_as = {"sent_as": "thinking_blocks"}
+    assert [part.options for part in message.merged_content] == [
+        {**sent_as, "signature": "s0"}, {**sent_as, "signature": "s1"}, {**sent_as, "redacted": True, "data": "x"}, {},
+    ]  # fmt: skip
