@@ -57,6 +57,13 @@ def test_encrypted_reasoning_is_kept_to_be_sent_back() -> None:
     assert message.merged_content[0].options == {"redacted": True, "data": "xyz", "id": "r1", "format": "f1"}
 
 
+def test_fields_of_an_encrypted_reasoning_are_not_those_of_the_text_beside_it() -> None:
+    encrypted = {"type": "reasoning.encrypted", "data": "xyz", "id": "r1", "format": "f1", "index": 0}
+    message = reply(chunk({"reasoning_details": [detail("a"), encrypted, detail("b", id="r1")]}, "stop"))
+    assert shape(message) == [("reasoning", "ab"), ("reasoning", None)]
+    assert message.merged_content[0].options == {"format": "f1", "id": "r1"}
+
+
 def test_a_signature_without_text_opens_a_reasoning() -> None:
     first, late = chunk({"reasoning_details": [detail(signature="s")]}), chunk({"reasoning": "a"})
     message = reply(first, late, text("b", "stop"))
