@@ -3,19 +3,16 @@
     decoder ─┬─ MessageWriter   message-start, usage, message-finish          one of each for every choice
              └─ BlockWriter     content-block-start, -delta, -finish
 
-Writers append to the list of events that their decoder owns. The decoder hands the events out with `take_all`, so
-that the list stays the same one: what a malformed chunk had before its fault is handed out with the next chunk.
+Writers append to a list of events that their decoder owns and empties with `take_all`. If a chunk is malformed, the
+events before the fault stay in the list until the next chunk.
 """
-
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events, freeze, reasoning_delta, text_delta
+from rxdelta.core import Event, TokenUsage, events, freeze, is_mapping, reasoning_delta, text_delta
 from rxdelta.formats.decoding import NOTHING, due, kept
 from rxdelta.formats.notes import call_identity
 
@@ -36,8 +33,8 @@ def take_all(out: list[Event]) -> list[Event]:
 class GrowingList:
     """A list that grows, but that events carry only as a whole, such as the citations of a text.
 
-    It is due when it has grown by an eighth since it was last emitted, so that all emissions together stay linear
-    in its length.
+    It is due when it has grown by an eighth since it was last emitted. So all emissions together stay linear in its
+    length.
 
     Example:
         >>> citations = GrowingList()
@@ -67,9 +64,9 @@ class GrowingList:
 class BlockWriter:
     """Writes the blocks of one choice, and numbers them in the order in which they start.
 
-    One block at most is the *current* one: the text, reasoning or other prose that is being written. It is finished
-    when another block starts, unless that starts `beside` it. Blocks that stay open for themselves, such as calls
-    with interleaved arguments, are started with `start`, and changed and finished by their numbers.
+    At most one block is *current*: the text, reasoning or other prose that is being written. The start of another
+    block finishes it, unless that block starts `beside` it. Other blocks can stay open together, such as calls with
+    interleaved arguments: they are started with `start`, and changed and finished by their numbers.
 
     Args:
         out: The decoder's list of events.
@@ -261,7 +258,7 @@ class MessageWriter:
             {'logprobs': {'content': [-0.1, -0.2]}}
         """
         found = freeze(found, lenient=True)
-        for key, items in (found if isinstance(found, Mapping) else {"": found}).items():
+        for key, items in (found if is_mapping(found) else {"": found}).items():
             if items not in NOTHING:
                 known = self._lists.setdefault(name, {}).setdefault(key, [])
                 known.extend(items if isinstance(items, (list, tuple)) else [items])

@@ -1,6 +1,6 @@
 """The arguments of a call from values that come one by one, each with its path."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The blocks of one candidate: texts and thoughts that signatures hang on, and audio in pieces."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,8 +1,5 @@
 """One candidate of a response: its parts, by way of their readers, its citations and its end."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Citations: of recited sources, and of what the reply is grounded on."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations

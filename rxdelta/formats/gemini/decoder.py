@@ -1,6 +1,6 @@
 """Gemini's generateContent, streamed or whole, as AI Studio and Vertex AI send it.
 
-    stream    = response*        no response says that it is the last
+    stream    = response*        without a mark of the last
     response  = candidates: [candidate*]? usageMetadata? promptFeedback? modelVersion? responseId? extras
     candidate = index? content: {role? parts: [part*]?}? finishReason? citationMetadata? extras
     part      = thoughtSignature? thought? extras
@@ -9,32 +9,32 @@
     call      = (name args? | name willContinue fragment*) id?
     fragment  = partialArgs: [{jsonPath, a value, willContinue?}*]? willContinue?      without a name
 
-A response is a whole one each time, with the new parts only. Nothing says where a text begins or ends, so blocks
-are numbered as they appear, each candidate for itself. A text, a thought (a text with `thought`) or an audio
-goes on until something else begins; anything else comes whole, but for a call whose arguments are streamed.
-An absent `index` is 0.
+Each response is complete in itself and has only the new parts. Texts have no marks of their start or end. So blocks
+are numbered in the order in which they appear, for each candidate separately. A text, a thought (a text with
+`thought`) or an audio is open until something else begins. Everything else comes whole, except a call with streamed
+arguments. An absent `index` is 0.
 
-**The end** is the end of input: older models and proxies say `STOP` with every response, and text follows it.
-So a `finishReason` ends calls, which must not wait, and the message is finished by `close()`. `STOP` is said
-with calls too. A prompt that was refused has no candidate, but a `promptFeedback.blockReason`: that is a whole
-reply, if an empty one. An error is an object of its own.
+**The end** is the end of input: older models and proxies send `STOP` with every response, and text follows. So a
+`finishReason` ends calls, which must not wait, and `close()` finishes the message. `STOP` comes with calls too. A
+refused prompt has no candidate, but a `promptFeedback.blockReason`: that is a complete reply, though an empty one. An
+error is an object of its own.
 
-**Usage** is a running total that comes with every response, each of its figures for itself: the newest that is
-there counts, up or down, and one with nothing but a `trafficType` takes back none.
+**Usage** is a running total that comes with every response. The newest value of each figure counts, whether it is
+higher or lower. A response with only a `trafficType` removes no figure.
 
-**Arguments** come whole, or value by value with their paths, a string in pieces. They come in the order of the
-JSON text that they are taken from, so that this text is told as it grows. What breaks the order is told whole.
-`functionCall: {}` ends the call, unless a fragment without `willContinue` did; if neither comes, another call
-or the finish reason does.
+**Arguments** come whole, or value by value with their paths, a string in pieces. The values come in the order of a JSON
+text, so the decoder emits this text as it grows. Values that break the order are emitted with the whole arguments.
+`functionCall: {}` ends the call, unless a fragment without `willContinue` has ended it. If neither comes, another call
+or the finish reason ends it.
 
-**Signatures** hang on any part, often on an empty text behind what they sign. They have to be sent back, so the
-block keeps it in whose text it comes, or that was being written; else it makes an empty one.
+**Signatures** hang on any part, often on an empty text behind the signed one. They have to be sent back. So a signature
+belongs to the block of its own text, else to the current one, else to an empty one of its own.
 
-What goes beyond it, because of what is really sent: the SDK's objects and their dumps in snake case, with bytes
-and enums; enums as integers; a list of responses, which is how the API streams without `alt=sse`.
+Other accepted forms: the SDK's objects; their dumps in snake case, with bytes and enums; enums as integers; a list of
+responses, which the API sends when it streams without `alt=sse`.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class GeminiDecoder:
             self._newest_usage = usage
         feedback = _READ.mapping(chunk.get("promptFeedback"), "promptFeedback")
         self._is_blocked |= feedback.get("blockReason") not in UNSPECIFIED
-        if not _READ_HERE.issuperset(chunk):
-            remember(self._metadata, other_fields(chunk, _READ_HERE))
+        if not _FIELDS.issuperset(chunk):
+            remember(self._metadata, other_fields(chunk, _FIELDS))
 
     def _read_usage(self, usage: Json) -> None:
         before = dict(self._figures)
@@ -221,7 +221,7 @@ _ERROR = frozenset(["message", "code", "status"])
 _ENVELOPE = frozenset(
     ["candidates", "usageMetadata", "promptFeedback", "modelVersion", "responseId", "createTime"]
 )
-_READ_HERE = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
+_FIELDS = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
 
 # A response of no more than these is a piece of text or of a thought.
 _PLAIN = _ENVELOPE - {"promptFeedback"}

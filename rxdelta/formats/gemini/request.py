@@ -5,12 +5,12 @@
                 | inlineData | fileData)*           each with the thoughtSignature that hung on it
     user      = functionResponse+ | (text | inlineData | fileData)*
 
-Parts keep their order, since the API checks that a signature comes back on the part that it came on. Roles take
-turns: what one side says in a row is one content. Only results are one of their own, for the API counts the parts
-behind the calls. A result names its function; it has an id only if the provider gave the call one.
+Parts keep their order, since the API checks that a signature comes back on its own part. Roles take turns: successive
+parts of one role are one content. Only results have a content of their own, since the API counts the parts behind the
+calls. A result names its function; it has an id only if the provider gave the call one.
 
-Names are those of the wire, which the SDK reads too: `contents=…, config={"system_instruction": …}`. Reasoning of
-which its block says that another provider gave it is left out, and so is that provider's own tools' work.
+The names are the wire's, which the SDK accepts too: `contents=…, config={"system_instruction": …}`. Reasoning that
+another provider gave is left out, and so are the calls and results of that provider's own tools.
 """
 
 # What items of the provider's own hold is JSON that nobody has typed.

@@ -1,8 +1,5 @@
 """Tools that the provider runs itself: their calls and results."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping

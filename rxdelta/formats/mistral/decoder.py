@@ -1,22 +1,23 @@
-"""Mistral: a dialect of OpenAI's chat completions, whose grammar stands in `_openai_chat`.
+"""Mistral: a dialect of OpenAI's chat completions, whose grammar stands in `openai_chat/decoder.py`.
 
     content   = text | [part*]               both within one stream
     part      = text | thinking | reference | image_url | document_url | file | input_audio | …
     thinking  = thinking: [text | reference | tool_reference]* signature? closed?
     reference = reference_ids: [id*]         to what a tool or the request gave; in the text where it stands
 
-A thinking goes on until another part begins: `closed` is said of every piece of it, and means nothing. A
-reference is a citation of what is being written, text or thinking; where nothing is, it is a block of its own.
-The deltas of several messages in one choice are told apart by an `index` of their own; each begins a new block.
+A thinking is open until another part begins: every piece of it has `closed`, which means nothing. A reference is a
+citation of the current text or thinking. Without one it is a block of its own. The deltas of several messages in one
+choice have different values of an `index` of their own; each message begins a new block.
 
-Calls come whole, all in the chunk of the finish reason; those of models that are hosted for others come in
-fragments, which repeat neither id nor name. The usage comes with the finish reason. `p` is padding. The SDK
-hands out events that hold the chunk as `data`.
+Calls come whole, all in the chunk of the finish reason. Those of models that Mistral hosts for others come in
+fragments, which repeat neither id nor name. The usage comes with the finish reason. `p` is padding. The SDK emits
+events that hold the chunk as `data`.
 
-What the service refuses is one of its own errors, `{"object": "error", …}`, or its framework's, `{"detail": …}`.
+A refused request is answered with one of the service's own errors, `{"object": "error", …}`, or with one of its
+framework's, `{"detail": …}`.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _data_of(found: Json) -> Json:
 
 
 def _error_in(found: Json) -> Json:
-    """An error in the words of `_openai_chat`. What the message is made of may be a list of faults."""
+    """An error as `openai_chat` reads it: a message that is a list of faults becomes text."""
     detail = found.get("detail")
     if "error" not in found and found.get("object") != "error" and detail:
         found = {**found, "error": {"message": detail, "type": "invalid_request_error"}}
@@ -161,7 +162,7 @@ def _renamed(event: events.ProviderEvent) -> events.ProviderEvent:
 def recognises(chunk: Mapping[str, Any]) -> bool:
     """Whether a stream of this format, or a body of it that was not streamed, begins with this chunk.
 
-    Nothing says so: it is told by what Mistral never sends where others do, and by its ids and models.
+    Mistral's chunks have no mark. They lack fields that other vendors send, and have Mistral's ids or models.
 
     Example:
         >>> chunk = {"id": "6dc321029f5d4aa5899c1b38c9657a61", "object": "chat.completion.chunk", "model": "mistral-tiny"}

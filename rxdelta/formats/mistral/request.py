@@ -5,13 +5,12 @@
     assistant = content: text | [thinking | text | reference]* tool_calls?
     tool      = tool_call_id name? content
 
-A thinking stands in the content, where it came; so does a reference, behind the text or in the thinking that it was
-made in. The calls have a field of their own. Unlike the dialects of `_openai_chat`, this one refuses fields that it
-doesn't know.
+A thinking stays in the content, at its place. A reference stands behind its text, or in the thinking that has it. The
+calls have a field of their own. Unlike the dialects of `openai_chat`, this one refuses unknown fields.
 
-An id of a call that isn't nine letters or digits is refused, whoever gave it, so such a one is replaced by one made
-from it. A message without content and calls is refused and left out. A person may not speak right behind a tool: the
-model has to have spoken in between, and where it didn't, it says "OK".
+The API accepts only ids of calls that are nine letters or digits. Any other id is replaced by one made from it. It also
+refuses a message without content and calls, which is left out, and a user's message right behind a tool's. Between
+those an assistant's message is inserted, with the text "OK".
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def _written(part: ContentPart) -> list[Json]:
 
 
 def _reference(raw: Mapping[str, Any]) -> Json | None:
-    """A reference as it came, if it is one of Mistral's."""
+    """A reference in the form in which Mistral sent it; `None` for another provider's."""
     for kind, required, fields in _REFERENCES:
         if raw.get("type") == kind and raw.get(required) is not None:
             return {name: thaw(raw[name]) for name in ("type", *fields) if raw.get(name) is not None}

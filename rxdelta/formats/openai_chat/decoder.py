@@ -1,49 +1,48 @@
 """OpenAI chat completions, streamed or whole, and the many vendors that speak it.
 
-    stream    = chunk*            no chunk says that it is first or last; `[DONE]` belongs to the framing
+    stream    = chunk*            without a mark of the first or last; `[DONE]` belongs to the framing
     chunk     = id model created choices: [choice*] usage? error? extras
     choice    = index delta finish_reason? logprobs? extras    `message` for `delta` where nothing is streamed
     delta     = role? reasoning? content? annotations? refusal? tool_calls: [tool_call*]? function_call?
                 executed_tools? images? audio? extras
     tool_call = index id? type? (function: {name? arguments?} | custom: {name? input?}) extras
 
-Nothing says where a text begins or ends, so blocks are numbered as they appear, each choice for itself. A
-text, a reasoning or a refusal is open until something else begins. Calls and audio stay open until the finish
-reason, since their fragments may interleave with anything.
+Texts have no marks of their start or end. So blocks are numbered in the order in which they appear, for each choice
+separately. A text, a reasoning or a refusal is open until something else begins. Calls and audio stay open until the
+finish reason, since their fragments may interleave with anything.
 
-**The end** comes in many ways. OpenAI sends a chunk with the finish reason, then one with `choices: []` and
-the usage. DeepSeek, Groq and Cerebras send both in one chunk, Groq the usage also, or only, as
-`x_groq.usage`. OpenRouter sends the finish reason, then a chunk with an empty delta and the usage, which
-repeats the reason or says null. Perplexity and vLLM send a running usage with every chunk. Many send none,
-and Snowflake not even a finish reason. And gateways send more behind the chunk that has both, or say `stop` in
-every one. So usage beside a choice ends nothing: the message finishes with a usage and `choices: []` behind its
-finish reason, with an object that is the last by its name, or with the input. Its blocks finish with the finish
-reason, so that tools start, but for calls without arguments, which may still come; what else comes later is in new
-blocks.
+**The end** has many forms. OpenAI sends a chunk with the finish reason, then one with `choices: []` and the usage.
+DeepSeek, Groq and Cerebras send both in one chunk; Groq sends the usage also, or only, as `x_groq.usage`. OpenRouter
+sends the finish reason, then a chunk with an empty delta and the usage, which repeats the reason or has null.
+Perplexity and vLLM send a running usage with every chunk. Many vendors send no usage, and Snowflake not even a finish
+reason. Gateways send more behind the chunk that has both, or send `stop` in every chunk. So usage beside a choice
+ends nothing. The message finishes with a usage and `choices: []` behind its finish reason, with an object whose name
+marks the last one, or with the input. Its blocks finish with the finish reason, so that tools start, except calls
+without arguments, since these may still come. Anything else that comes later is in new blocks.
 
-**Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras,
-Ollama), or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two, and in the
-details alone the signatures and the encrypted reasoning that it wants back; LiteLLM does the same with
-`reasoning_content` and `thinking_blocks`. Mistral's way, parts of type `thinking` in a list as `content`, is
-read too, and Databricks', of type `reasoning` with a `summary`.
+**Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras, Ollama),
+or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two. Only its details have the
+signatures and the encrypted reasoning that it wants back. LiteLLM does the same with `reasoning_content` and
+`thinking_blocks`. Mistral's parts of type `thinking`, in a `content` that is a list, are read too, and Databricks'
+parts of type `reasoning` with a `summary`.
 
-**Calls**: the index comes first, then the id. Another real id at a known index is another call (gateways that
-give all parallel calls the index 0). None, or one of the spellings of none (`""` Alibaba, null Writer),
-continues the newest there, unless it names another tool when arguments have come. An id that is known means
-its call at any index, unless it names a tool at one that no call has (DeepSeek and GLM are said to have given
-several calls one id). Arguments with neither id nor name, at an index that no call has, are the newest call's
-(Nebius and others count the index up with every chunk). Without an index the id decides, then the newest call
-is meant. Id and name may be repeated with every fragment (Kimi) and count once; a name may also come in
-pieces, before the arguments. Without ids, a delta that names a tool twice has two calls.
+**Calls**: the index counts first, then the id. Another real id at a known index begins another call (some gateways
+give all parallel calls the index 0). An absent id, also spelled `""` (Alibaba) or null (Writer), continues the newest
+call there, unless the fragment names another tool when arguments have come. A known id means its call at any index,
+unless the fragment names a tool at an index without a call (DeepSeek and GLM are reported to give several calls one
+id). Arguments without id and name, at an index without a call, belong to the newest call (Nebius and others increase
+the index with every chunk). Without an index the id decides, else the newest call is meant. Id and name may be
+repeated with every fragment (Kimi) and count once; a name may also come in pieces, before the arguments. Without ids,
+a delta that names a tool twice has two calls.
 
-Azure's first chunk has `""` as id and model, and `choices: []`: the first that isn't empty counts. Groq's
-compound systems give every chunk another id, and send `executed_tools` whole, again when the output is there.
-Perplexity and Writer send `message` beside `delta`, or behind all deltas; then only `delta` is read.
-Perplexity's `reasoning_steps` go on with every chunk. OpenRouter's `annotations` may come before the text that
-cites them; and it may say of a choice that it failed, which ends the stream like any error.
+**Oddities.** Azure's first chunk has `""` as id and model, and `choices: []`: the first non-empty values count. Groq's
+compound systems give every chunk another id, and send `executed_tools` whole, and again with the output. Perplexity
+and Writer send `message` beside `delta`, or behind all deltas; then only `delta` is read. Perplexity's
+`reasoning_steps` continue with every chunk. OpenRouter's `annotations` may come before the text that cites them. Its
+choices may have an `error`, which ends the stream like any error.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     message   = system | user | assistant | tool
     assistant = content? refusal? tool_calls? audio? reasoning?
 
-An assistant's message has one content and one list of calls, so their order among one another isn't kept; the
-provider doesn't tell it either. Reasoning goes back under the name that it came by: `reasoning_details`, whose entries
-are signed or encrypted, so are LiteLLM's `thinking_blocks`; `reasoning` or `reasoning_content`. OpenAI itself gives none.
+An assistant's message has one content and one list of calls, so the order among these is lost; the provider doesn't
+give it either. Reasoning goes back under its own name: `reasoning_details` or LiteLLM's `thinking_blocks`, whose entries
+are signed or encrypted, `reasoning`, or `reasoning_content`. OpenAI itself gives no reasoning.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Tools that the provider runs itself: Groq's `executed_tools`."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from rxdelta.core import freeze

@@ -1,22 +1,22 @@
 """OpenAI's older completions, streamed or whole: a prompt goes on as text. vLLM and many others still speak it.
 
-    stream  = chunk*            no chunk says that it is first or last; `[DONE]` belongs to the framing
+    stream  = chunk*            without a mark of the first or last; `[DONE]` belongs to the framing
     chunk   = id model created object: "text_completion" choices: [choice*] usage? error? extras
     choice  = index text finish_reason? logprobs? extras
 
-A choice has one text, and no roles, calls or reasoning. A body that was not streamed looks like a chunk that
-has it all.
+A choice has one text, and no roles, calls or reasoning. A body that was not streamed looks like one chunk with all of
+the text.
 
-The finish reason comes with the last text or with an empty one. Where it was asked for, a chunk with
-`choices: []` and the usage follows, and every other chunk says `usage: null`; vLLM can be told to send a running
-usage with each. So the message finishes with the first usage on or after its finish reason's chunk (only after,
-where usage was sent before too), or with the input.
+The finish reason comes with the last text or with an empty one. If the request asked for usage, a chunk with
+`choices: []` and the usage follows, and all other chunks have `usage: null`. vLLM can send a running usage with each
+chunk. So the message finishes with the first usage on or after its finish reason's chunk (only after it, if an earlier
+chunk had usage too), or with the input.
 
-`logprobs` are lists side by side (`tokens`, `token_logprobs`, `top_logprobs`, `text_offset`), which go on with
-each chunk. vLLM's `token_ids` do as well, and its `stop_reason` is what stopped it: a string, a token's id or null.
+`logprobs` are lists side by side (`tokens`, `token_logprobs`, `top_logprobs`, `text_offset`) that continue with each
+chunk, and so do vLLM's `token_ids`. vLLM's `stop_reason` is the string or the token's id that stopped it, or null.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON, so the checkers can't know the types of their values. The code checks them itself.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
