@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events, freeze, is_mapping, reasoning_delta, text_delta
+from rxdelta.core import (
+    Event,
+    TokenUsage,
+    events,
+    freeze,
+    is_mapping,
+    reasoning_delta,
+    text_delta,
+    tool_call_delta,
+)
 from rxdelta.formats.decoding import NOTHING, due, kept
 from rxdelta.formats.notes import call_identity
 
@@ -43,14 +52,14 @@ class GrowingList:
         (['a'], None)
     """
 
-    __slots__ = ("_emitted", "_size", "items")
+    __slots__ = ("_emitted", "_items", "_size")
 
     def __init__(self) -> None:
-        self.items: list[Any] = []
+        self._items: list[Any] = []
         self._size = self._emitted = 0
 
     def add(self, item: Any, size: int = 1) -> None:
-        self.items.append(item)
+        self._items.append(item)
         self._size += size
 
     def take(self, *, at_end: bool = False) -> list[Any] | None:
@@ -58,7 +67,7 @@ class GrowingList:
         if not (self._size > self._emitted if at_end else due(self._size, self._emitted)):
             return None
         self._emitted = self._size
-        return self.items
+        return self._items
 
 
 class BlockWriter:
@@ -126,6 +135,10 @@ class BlockWriter:
     def add_data(self, block: int, data: str) -> None:
         if data:
             self.out.append(events.DataDelta(block, data, choice=self.choice))
+
+    def add_arguments(self, block: int, text: str) -> None:
+        if text:
+            self.out.append(tool_call_delta(block, text, self.choice))
 
     def finish(self, block: int, content: Json | None = None) -> None:
         self.out.append(events.BlockFinish(block, content, choice=self.choice))
@@ -233,8 +246,8 @@ class MessageWriter:
         self._lists: dict[str, dict[str, Any]] = {}
 
     def start(self, metadata: Json) -> None:
-        started = events.MessageStart(self._id, self._model, self._usage, metadata, choice=self._choice)
-        self._out.append(started)
+        start = events.MessageStart(self._id, self._model, self._usage, metadata, choice=self._choice)
+        self._out.append(start)
 
     def show_usage(self, usage: TokenUsage | None) -> bool:
         """Emit the usage if it has changed. `False` if it changed after the finish."""
@@ -288,5 +301,5 @@ class MessageWriter:
             late["model"] = model
         lists = {name: found[""] if [*found] == [""] else found for name, found in self._lists.items()}
         metadata = {**late, **metadata, **self.metadata, **lists}
-        finished = events.MessageFinish(reason, word, self._usage, metadata, choice=self._choice)
-        self._out.append(finished)
+        finish = events.MessageFinish(reason, word, self._usage, metadata, choice=self._choice)
+        self._out.append(finish)

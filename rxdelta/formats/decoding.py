@@ -197,7 +197,7 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
 
 
 def error_in(source: object) -> Chunk | None:
-    """The `error` of an object that has one; one that is a text or another value as an object."""
+    """The error that an object has, as an object; `None` if it has none."""
     if not isinstance(source, Mapping):
         return None
     error: Any = source.get("error")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

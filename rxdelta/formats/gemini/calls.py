@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import freeze, tool_call_delta
+from rxdelta.core import freeze
 from rxdelta.formats.decoding import Fields, given_id, invalid_call, others
 from rxdelta.formats.gemini.arguments import Arguments, read_argument
 from rxdelta.formats.gemini.blocks import Blocks
@@ -71,7 +71,7 @@ class Calls:
             self._blocks.finish(call.block, invalid_call(cut))
             return
         if call.arguments.in_order:
-            self._add_text(call, call.arguments.rest())
+            self._blocks.add_arguments(call.block, call.arguments.rest())
         else:
             self._blocks.change(call.block, {"args": call.arguments.whole()})
         self._blocks.finish(call.block)
@@ -115,13 +115,9 @@ class Calls:
         steps, value = argument
         text = call.arguments.add(steps, value, is_open=piece.get("willContinue") is True)
         if text is not None:
-            self._add_text(call, text)
+            self._blocks.add_arguments(call.block, text)
         elif (args := call.arguments.whole_if_due()) is not None:
             self._blocks.change(call.block, {"args": args})
-
-    def _add_text(self, call: _Call, text: str) -> None:
-        if text:
-            self._blocks.out.append(tool_call_delta(call.block, text, self._blocks.choice))
 
 
 class _Call:

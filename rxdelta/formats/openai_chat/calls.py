@@ -90,7 +90,7 @@ class Calls:
         call = self.open.pop(block)
         wrong = cut or (None if call.name.strip() else "the call has no name")
         if wrong is None and call.is_custom:
-            self._add_text(call, '"}')
+            self._blocks.add_arguments(call.block, '"}')
         self._blocks.finish(block, None if wrong is None else invalid_call(wrong))
 
     def _read_fragment(self, entry: Json, index: int | None, path: str, *, is_whole: bool = False) -> None:
@@ -123,7 +123,7 @@ class Calls:
         content = {**call.fields, "type": "tool_call_chunk", "name": call.name or None, "args": "", **known}
         self._blocks.start(content)
         if call.is_custom:
-            self._add_text(call, '{"input": "')
+            self._blocks.add_arguments(call.block, '{"input": "')
         return call
 
     def _change(self, call: _Call, call_id: str | None, name: str, fields: Json) -> None:
@@ -145,12 +145,9 @@ class Calls:
             self._blocks.change(call.block, {"args": arguments})
         elif call.is_custom:
             # A free-form text becomes a JSON string piece by piece.
-            self._add_text(call, json.dumps(arguments, ensure_ascii=False)[1:-1])
+            self._blocks.add_arguments(call.block, json.dumps(arguments, ensure_ascii=False)[1:-1])
         else:
-            self._add_text(call, arguments)
-
-    def _add_text(self, call: _Call, text: str) -> None:
-        self._blocks.out.append(tool_call_delta(call.block, text, self._blocks.choice))
+            self._blocks.add_arguments(call.block, arguments)
 
 
 class _Call:

@@ -162,11 +162,9 @@ class OpenAIChatDecoder:
         if has_usage:
             shown = [state.message.show_usage(self._usage) for state in self._choices.values()]
             is_foreign |= not all(shown)
-        if error is not None or (
-            (chunk.get("object") in _LAST_OBJECTS or (has_usage and not choices))
-            # The usage is the whole request's: while a choice goes on, it isn't the last.
-            and all(state.reason is not None for state in self._choices.values())
-        ):
+        is_last = chunk.get("object") in _LAST_OBJECTS or (has_usage and not choices)
+        # The usage is the whole request's: while a choice goes on, it isn't the last.
+        if error is not None or (is_last and all(state.reason for state in self._choices.values())):
             self._finish()
         if is_foreign:
             name = word(chunk.get("object")) or "chunk"
@@ -187,7 +185,10 @@ class OpenAIChatDecoder:
         return state
 
     def _read_usage(self, chunk: Json) -> bool:
-        """Read the usage, which replaces an earlier one. Groq may send it twice in one chunk. Return whether there is one."""
+        """Read the usage, which replaces an earlier one. Return whether there is one.
+
+        Groq may send it under two names in one chunk, or under either.
+        """
         raw, path = chunk.get("usage"), "usage"
         if not raw and "x_groq" in chunk:
             raw, path = _groq(chunk).get("usage"), "x_groq.usage"

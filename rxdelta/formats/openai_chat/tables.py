@@ -1,4 +1,8 @@
-"""The words of chat completions that several files of this folder know."""
+"""The words of chat completions that several files of this folder know.
+
+Objects whose methods are called for every chunk, sets of fields and `Fields`, stand in the file that calls them: CPython
+3.11 is slow at methods of imported names.
+"""
 
 from __future__ import annotations
 
