@@ -161,7 +161,7 @@ class Candidate:
             self.calls.end(self._cut())
 
     def _cut(self) -> str | None:
-        """Why the open call isn't complete. By `STOP` it is, though nothing has ended it."""
+        """Why the open call isn't complete, or `None`: behind a `STOP` it is complete without its own end."""
         if self.word == "STOP":
             return None
         return CUT_OFF if self.word == "MAX_TOKENS" else f"broken off ({self.word})"

@@ -280,7 +280,8 @@ _ENVELOPE = frozenset(
     ["id", "model", "created", "object", "choices", "usage", "error", "obfuscation", "p", "_event"]
 )
 
-# A chunk of no more than these is a piece of text or of arguments. What is the same in all is read from the others.
+# A chunk of no more than these is a piece of text or of arguments. Fields that repeat in every chunk
+# are read from other chunks.
 _PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
 _PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs", "native_finish_reason"])
 _PLAIN_DELTA = frozenset(["role", "content"])

@@ -213,7 +213,7 @@ class _Choice:
         return False
 
     def read_finish_reason(self, choice: Json, path: str) -> bool:
-        """Read the finish reason. Return whether it is the first one, which counts."""
+        """Read the finish reason. The first one counts: return whether this is it."""
         found = _READ.text_of(choice, "finish_reason", path)
         if not found or self.reason is not None:
             return False
@@ -256,6 +256,7 @@ _OF_THE_MESSAGE = frozenset(["system_fingerprint", "service_tier", "provider", "
 _CHOICE = frozenset(["index", "text", "finish_reason", *_APPENDED])
 _ERROR = frozenset(["message", "type", "code", "object", "param"])
 
-# A chunk of no more than these is a piece of text. What is the same in all is read from the others.
+# A chunk of no more than these is a piece of text. Fields that repeat in every chunk
+# are read from other chunks.
 _PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
 _PLAIN_CHOICE = frozenset(["index", "text", "finish_reason", "logprobs"])
