@@ -1,7 +1,7 @@
 """LangChain's message chunks and event protocol."""
 
 from rxdelta.formats.format import Format
-from rxdelta.formats.langchain.messages import LangChainDecoder, recognises
+from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
 from rxdelta.formats.langchain.request import request
 
 __all__ = ["FORMAT"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.replies import ANTHROPIC, OPENAI
 
 import rxdelta as rd
-from rxdelta.formats.langchain.messages import recognises
+from rxdelta.formats.langchain.decoder import recognises
 
 Chunk = dict[str, Any]
 

@@ -1,0 +1,119 @@
+"""What the chunks give for the message as a whole: its id, model, metadata, usage and finish reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rxdelta.core import TokenUsage, events, is_mapping
+from rxdelta.formats.decoding import usage_of, word
+from rxdelta.formats.langchain.fields import READ, Json
+from rxdelta.formats.langchain.merging import add_usage, merge, remember
+from rxdelta.formats.langchain.tables import FINISH_REASONS, MESSAGE_FIELDS, MODEL_FIELDS, REASON_FIELDS
+
+__all__ = ["Envelope", "id_rank", "reason_word"]
+
+
+class Envelope:
+    """A message without its content.
+
+    Attributes:
+        id: The best id so far.
+        finish_reason: Ours; `None` until the provider gives one.
+        started: Whether the message's start has been emitted.
+        start_id: The id that it had.
+    """
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.finish_reason: str | None = None
+        self.started = False
+        self.start_id: str | None = None
+        self._start_model: str | None = None
+        self._provider_reason: str | None = None
+        self._model: str | None = None
+        self._metadata: dict[str, Any] = {}
+        self._kwargs: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}
+        self._emitted_usage: TokenUsage | None = None
+
+    @property
+    def cut_off(self) -> bool:
+        return self.finish_reason == "length"
+
+    def read(self, message: Json, path: str) -> bool:
+        """Take a chunk's id, model and metadata. Returns whether the finish reason is among them."""
+        found = READ.text(message.get("id"), f"{path}id")
+        if found and id_rank(found) > id_rank(self.id):
+            self.id = found
+        metadata = READ.mapping(message.get("response_metadata"), f"{path}response_metadata")
+        self._model = self._model or word(metadata.get("model_name")) or word(metadata.get("model"))
+        remember(
+            self._metadata, {name: value for name, value in metadata.items() if name not in MODEL_FIELDS}
+        )
+        remember(
+            self._metadata,
+            {
+                name: value
+                for name, value in message.items()
+                if name not in MESSAGE_FIELDS and value is not False
+            },
+        )
+        reason = reason_word(metadata)
+        if reason is None or self.finish_reason is not None:
+            return False
+        self._provider_reason = reason
+        self.finish_reason = FINISH_REASONS.get(reason.lower(), "stop")
+        return True
+
+    def read_kwargs(self, kwargs: Json, path: str) -> None:
+        """Merge what is left of `additional_kwargs`."""
+        merge(self._kwargs, kwargs, path)
+
+    def read_usage(self, usage: Json) -> events.UsageUpdate | None:
+        """Add a usage to the sum. Returns the event of the new sum, if it is another."""
+        self._usage = add_usage(self._usage, usage)
+        total = usage_of(self._usage, self._usage.get("input_tokens"), self._usage.get("output_tokens"))
+        if not usage or total == self._emitted_usage:
+            return None
+        self._emitted_usage = total
+        return events.UsageUpdate(total)
+
+    def begin(self) -> events.MessageStart:
+        self.started, self.start_id, self._start_model = True, self.id, self._model
+        plain = {name: value for name, value in self._metadata.items() if isinstance(value, str)}
+        return events.MessageStart(self.id, self._model, None, plain)
+
+    def finish(self) -> events.MessageFinish:
+        """The finish, with the id and the model in its metadata if they came after the start."""
+        late: dict[str, Any] = {} if self._model == self._start_model else {"model": self._model}
+        if self.id != self.start_id:
+            late["message_id"] = self.id
+        if self._kwargs:
+            late["additional_kwargs"] = self._kwargs
+        return events.MessageFinish(
+            self.finish_reason or "stop",
+            self._provider_reason,
+            self._emitted_usage,
+            {**self._metadata, **late},
+        )
+
+
+def id_rank(found: object) -> int:
+    """How good an id is: best is a provider's, then that of a run, then any other of LangChain's."""
+    if not found:
+        return 0
+    if not (isinstance(found, str) and found.startswith("lc_")):
+        return 3
+    return 2 if found.startswith("lc_run-") else 1
+
+
+def reason_word(metadata: Json) -> str | None:
+    """The provider's finish reason, whichever name it has."""
+    for name in REASON_FIELDS:
+        if found := word(metadata.get(name)):
+            return found
+    status = word(metadata.get("status"))  # of OpenAI's Responses
+    if status not in ("completed", "incomplete"):
+        return None
+    details = metadata.get("incomplete_details")
+    return word(details.get("reason") if is_mapping(details) else None) or status
