@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.formats.decoding import due
+from rxdelta.formats.block_writer import GrowingList
 from rxdelta.formats.langchain.fields import Index, Json, part_index
 from rxdelta.formats.langchain.merging import MergedFields
 
@@ -46,9 +46,7 @@ class Block:
         summary_part: The part of a reasoning's summary that was written last.
     """
 
-    __slots__ = (
-        "citations", "emitted_citations", "family", "fields", "id", "key", "part_type", "space", "summary_part",
-    )  # fmt: skip
+    __slots__ = ("citations", "family", "fields", "id", "key", "part_type", "space", "summary_part")
 
     def __init__(self, key: str, space: str, family: str, block_id: str | None, content: Json) -> None:
         self.key = key
@@ -58,8 +56,7 @@ class Block:
         self.fields = MergedFields(_own_fields(family, content))
         self.part_type = family
         self.summary_part: object = None
-        self.citations: list[Json] = []
-        self.emitted_citations = 0
+        self.citations = GrowingList()
 
 
 class CallBlock(Block):
@@ -166,21 +163,20 @@ class Blocks:
             self.change(block, changed)
 
     def cite(self, block: Block, citations: Sequence[Json]) -> None:
-        """Add citations. All of them are emitted again when they are an eighth more."""
-        block.citations.extend(citations)
-        if due(len(block.citations), block.emitted_citations):
-            self._emit_citations(block)
+        for citation in citations:
+            block.citations.add(citation)
+        self._emit_citations(block, at_end=False)
 
-    def _emit_citations(self, block: Block) -> None:
-        block.emitted_citations = len(block.citations)
-        self.change(block, {"citations": [*block.citations]})
+    def _emit_citations(self, block: Block, *, at_end: bool) -> None:
+        found = block.citations.take(at_end=at_end)
+        if found is not None:
+            self.change(block, {"citations": found})
 
     def finish(self, block: Block, *, cut_off: bool = False) -> None:
         del self._open[block.key]
         if block is self.prose:
             self.prose = None
-        if len(block.citations) > block.emitted_citations:
-            self._emit_citations(block)
+        self._emit_citations(block, at_end=True)
         late = block.fields.unemitted()
         if late:
             self.change(block, late)

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rxdelta.core import freeze, is_mapping, thaw
-from rxdelta.formats.decoding import NOTHING, due
+from rxdelta.formats.block_writer import GrowingList
+from rxdelta.formats.decoding import NOTHING
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.tables import LAST_VALUE_FIELDS, REPEATED_FIELDS
 
@@ -114,7 +115,7 @@ class MergedFields:
         self._values: dict[str, Any] = {
             name: thaw(freeze(value, lenient=True)) for name, value in fields.items()
         }
-        self._growing: dict[str, _GrowingString] = {}
+        self._growing: dict[str, GrowingList] = {}  # strings, as their pieces
 
     def add(self, fields: Json, path: str) -> dict[str, Any]:
         """Merge the fields of the next part. Returns those to emit."""
@@ -128,9 +129,13 @@ class MergedFields:
                     continue
                 growing = self._growing.get(name)
                 if growing is None:
-                    growing = self._growing[name] = _GrowingString(before)
-                if growing.append(value):
-                    changed[name] = self._values[name] = growing.emit()
+                    growing = self._growing[name] = GrowingList()
+                    growing.add(before, len(before))
+                    growing.take(at_end=True)  # it has been emitted
+                growing.add(value, len(value))
+                pieces = growing.take()
+                if pieces is not None:
+                    changed[name] = self._values[name] = "".join(pieces)
             else:
                 merge(self._values, {name: value}, path)
                 changed[name] = self._values[name]
@@ -138,27 +143,8 @@ class MergedFields:
 
     def unemitted(self) -> dict[str, Any]:
         """The strings that have grown since they were last emitted."""
-        return {name: growing.emit() for name, growing in self._growing.items() if growing.has_grown}
-
-
-class _GrowingString:
-    __slots__ = ("_emitted", "_length", "_pieces")
-
-    def __init__(self, emitted: str) -> None:
-        self._pieces = [emitted]
-        self._length = self._emitted = len(emitted)
-
-    @property
-    def has_grown(self) -> bool:
-        return self._length > self._emitted
-
-    def append(self, piece: str) -> bool:
-        """Whether it has grown enough to be emitted."""
-        self._pieces.append(piece)
-        self._length += len(piece)
-        return due(self._length, self._emitted)
-
-    def emit(self) -> str:
-        whole = "".join(self._pieces)
-        self._pieces, self._emitted = [whole], self._length
-        return whole
+        return {
+            name: "".join(pieces)
+            for name, growing in self._growing.items()
+            if (pieces := growing.take(at_end=True)) is not None
+        }
