@@ -87,13 +87,15 @@ class ProtocolReader:
     def read_envelope(self, found: Json) -> Sequence[Event]:
         method, data = found["method"], READ.mapping(found.get("params"), "params").get("data")
         if is_mapping(data):
-            payload = data.get("payload")
             if method == "messages" and isinstance(data.get("event"), str):
                 return self._read_message_event(data, "params.data.")
-            if method == "tools" and data.get("event") in TOOL_EVENTS:
+            if method == "tools" and word(data.get("event")) in TOOL_EVENTS:
                 return self._read_tool_event(data)
+            payload = data.get("payload")
             if method == "custom" and data.get("name") == CUSTOM_NAME and is_mapping(payload):
-                return (_event({"event": "", **payload}, "params.data.payload."),)
+                event = {"event": "", **payload}
+                if isinstance(event["event"], str):
+                    return (_event(event, "params.data.payload."),)
         return (events.ProviderEvent("langchain", method, kept(found)),)
 
     def _read_message_event(self, data: Json, path: str) -> Sequence[Event]:

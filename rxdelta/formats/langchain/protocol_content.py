@@ -201,20 +201,20 @@ def as_json(value: object) -> str:
 
 def read_content(content: Json) -> Json:
     """The content of a block, or some fields of one, by our names."""
-    kind, media = content.get("type"), content.get("base64")
-    if kind == "non_standard" and content.get(UNWRAP) is True and is_mapping(content.get("value")):
-        unwrapped: Json = content["value"]
-        return unwrapped
     known = without_assumed(content)
-    if kind == "text" and content.get(REFUSAL) is True:
+    kind = known.get("type")
+    if kind == "non_standard" and known.get(UNWRAP) is True and is_mapping(known.get("value")):
+        unwrapped: Json = known["value"]
+        return unwrapped
+    if kind == "text" and known.get(REFUSAL) is True:
         known["type"] = "refusal"
         del known[REFUSAL]
-    if kind in MEDIA_TYPES and isinstance(media, str) and "data" not in content:
+    if kind in MEDIA_TYPES and isinstance(known.get("base64"), str) and "data" not in known:
         known["data"] = known.pop("base64")
-    annotations = content.get("annotations")
+    annotations = known.get("annotations")
     if is_list(annotations) and all(map(is_mapping, annotations)):
         del known["annotations"]
-        if "citations" not in content:
+        if "citations" not in known:
             known["citations"] = [_read_citation(annotation) for annotation in annotations]
     return known
 

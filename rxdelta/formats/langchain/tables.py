@@ -91,7 +91,7 @@ ARGUMENT_FIELDS = ("args", "partial_json", "input", "arguments")
 RESERVED_CALL_FIELDS = frozenset(["args", "arguments", "input", "call_id", "error", "execution_status"])
 """Names that our protocol gives a meaning which a provider's further field of that name doesn't have."""
 
-MEDIA_TYPES = frozenset(["image", "audio", "video", "file"])
+MEDIA_TYPES = ("image", "audio", "video", "file")
 CITATION_FIELDS = frozenset(["type", "cited_text", "title", "url", "start_index", "end_index", "raw"])
 
 REPEATED_FIELDS = frozenset([

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -183,3 +184,28 @@ def test_a_foreign_tools_channel_is_read() -> None:
     ):
         with pytest.raises(rd.MalformedChunkError):
             decoded(frame(**wrong))
+
+
+def start(content: Chunk) -> Chunk:
+    return {"event": "content-block-start", "index": 0, "content": content}
+
+
+def envelope(method: str, data: Chunk) -> Chunk:
+    return {"type": "event", "method": method, "params": {"data": data}}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        start({"type": [1]}),
+        start({"type": {}}),
+        start({"type": "text", "refusal": True, "assumed": ["refusal"]}),
+        start({"type": "image", "base64": "AA", "assumed": ["base64"]}),
+        start({"type": "text", "text": "a", "annotations": [], "assumed": ["annotations"]}),
+        envelope("tools", {"event": [1], "tool_call_id": "c"}),
+        envelope("custom", {"name": "rxdelta", "payload": {"event": 1}}),
+    ],
+)
+def test_fields_of_the_wrong_type_give_events_or_our_errors(found: Chunk) -> None:
+    with suppress(rd.RxDeltaError):
+        assert decoded(found)
