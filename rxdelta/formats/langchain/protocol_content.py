@@ -228,7 +228,7 @@ def without_assumed(found: Json) -> Wire:
 
 
 def _read_citation(annotation: Json) -> Json:
-    """An annotation that has only the fields of a citation loses its type; any other stays as it is."""
+    """Convert an annotation. If it has only citation fields, drop the type; otherwise keep it unchanged."""
     if annotation.get("type") != "citation" or not CITATION_FIELDS.issuperset(annotation):
         return annotation
     return {name: value for name, value in annotation.items() if name != "type"}

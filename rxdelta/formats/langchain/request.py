@@ -1,18 +1,18 @@
-"""A conversation as LangChain's messages, which `invoke` and `convert_to_messages` take as they are.
+"""A conversation as LangChain's messages, which `invoke` and `convert_to_messages` accept unchanged.
 
     message   = system | user | assistant | tool
     user      = content: text | [text | image | audio | video | file]*
     assistant = content: text | [block]* tool_calls? id? additional_kwargs? response_metadata?
     tool      = tool_call_id name? content status?
 
-The blocks are those of LangChain's standard content, version 1, in their order, calls among them; the calls stand in
-`tool_calls` too, where LangChain looks for them. `response_metadata` says that they are standard ones and, if it is
-known, whose they were, because by that LangChain knows which signatures and identifiers it may put back. What a
-block says beyond the standard is in its `extras`; one that the standard doesn't have is `non_standard`. A message
-that is one text and calls has it as its content.
+The blocks are those of LangChain's standard content, version 1, in their order, calls included. The calls stand in
+`tool_calls` too, where LangChain looks for them. `response_metadata` marks the content as standard and, if it is known,
+names the provider of the reply: LangChain then knows which signatures and identifiers it may send back. Fields of a
+block that the standard doesn't have are in its `extras`; a block of a type that it doesn't have is `non_standard`. The
+content of a message with one text and calls is that text.
 
-A call whose arguments could not be read goes back as one with that text, not among `invalid_tool_calls`: most of
-LangChain's models leave those out, and the result that answers it would then answer nothing.
+A call whose arguments could not be parsed is sent back as a call with that text, not in `invalid_tool_calls`: most of
+LangChain's models leave those out, and the result of the call would then answer no call.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             messages.append(thaw(turn))
             continue
         if turn.role == "assistant":
-            messages.append(_said(turn))
+            messages.append(_assistant_message(turn))
         elif turn.role != "tool":
-            messages.append({"role": turn.role, "content": _content(turn)})
+            messages.append({"role": turn.role, "content": _user_content(turn)})
         names = {call.call_id: call.name for call in turn.calls}
         messages += [_result(result, names.get(result.call_id)) for result in turn.results]
     return {"messages": messages}
 
 
-def _content(turn: Turn) -> str | list[Json]:
-    """What a person says."""
+# Users and the system.
+
+
+def _user_content(turn: Turn) -> str | list[Json]:
     if all(part.type == "text" and not part.options for part in turn.parts):
         return turn.text
     written: list[Json] = []
@@ -72,34 +74,34 @@ def _medium(medium: Medium) -> Json:
         where = {"url": medium.url}
         if "mime_type" in medium.options:
             where["mime_type"] = medium.mime_type
-    return {"type": medium.kind, **where, **_beside(medium.options, "id", known=_OF_A_MEDIUM)}
+    return {"type": medium.kind, **where, **_more(medium.options, "id", known=_MEDIUM_FIELDS)}
 
 
-# What the model said.
+# The model.
 
 
-def _said(turn: Turn) -> Json:
+def _assistant_message(turn: Turn) -> Json:
     blocks = [written for block in turn.blocks if (written := _block(block)) is not None]
     metadata: Json = thaw(turn.message.metadata) if turn.message is not None else {}
     message: Json = {"role": "assistant", "content": blocks}
-    said: Json = {"output_version": "v1"}
+    response_metadata: Json = {"output_version": "v1"}
     texts = [block["text"] for block in blocks[:1] if block.keys() == {"type", "text"}]
     if all(block["type"] == "tool_call" and "extras" not in block for block in blocks[len(texts) :]):
-        message["content"], said = "".join(texts), {}
+        message["content"], response_metadata = "".join(texts), {}
     if isinstance(provider := metadata.get("model_provider"), str):
-        said["model_provider"] = provider
-    kwargs = metadata.get("additional_kwargs")  # there are signatures among them
+        response_metadata["model_provider"] = provider
+    kwargs = metadata.get("additional_kwargs")  # they may hold signatures
     calls = [
         {"type": "tool_call", "id": call.call_id, "name": call.name or "invalid", "args": arguments_of(call)}
         for call in turn.calls
     ]
-    found: Json = {
+    more: Json = {
         "tool_calls": calls,
         "id": turn.message.id if turn.message is not None else None,
         "additional_kwargs": kwargs if turn.reasoning and is_mapping(kwargs) else None,
-        "response_metadata": said,
+        "response_metadata": response_metadata,
     }
-    return message | {name: value for name, value in found.items() if value}
+    return message | {name: value for name, value in more.items() if value}
 
 
 def _block(block: ContentPart | ToolCall) -> Json | None:
@@ -107,15 +109,15 @@ def _block(block: ContentPart | ToolCall) -> Json | None:
         return _call(block)
     options: Json = thaw(block.options)
     if block.type in ("text", "refusal"):
-        notes = [_annotation(one) for one in block.citations]
+        notes = [_annotation(citation) for citation in block.citations]
         if not block.text and not notes and not options:
             return None
-        noted = {"annotations": notes} if notes else {}
-        return {"type": "text", "text": block.text or "", **noted, **_beside(options, "id")}
+        annotations = {"annotations": notes} if notes else {}
+        return {"type": "text", "text": block.text or "", **annotations, **_more(options, "id")}
     if block.type == "reasoning":
         return _reasoning(block, options)
     if block.type == "server_tool_result":
-        return _own_result(options)
+        return _server_tool_result(options)
     if block.type == "unsupported":
         return {"type": "non_standard", "value": options}
     medium = medium_of(block)
@@ -123,17 +125,21 @@ def _block(block: ContentPart | ToolCall) -> Json | None:
 
 
 def _reasoning(block: ContentPart, options: Json) -> Json | None:
-    """Encrypted reasoning of Anthropic's is none of the standard's; LangChain carries it as it is."""
+    """A reasoning. The standard has no form for Anthropic's encrypted one; LangChain passes it on unchanged."""
     if options.get(REDACTED) and "data" in options:
         return {"type": "non_standard", "value": {"type": "redacted_thinking", "data": options["data"]}}
     if not block.text and not options:
         return None
-    return {"type": "reasoning", "reasoning": block.text or "", **_beside(options, "id", known=_OF_REASONING)}
+    return {
+        "type": "reasoning",
+        "reasoning": block.text or "",
+        **_more(options, "id", known=_REASONING_FIELDS),
+    }
 
 
-def _own_result(options: Json) -> Json:
+def _server_tool_result(options: Json) -> Json:
     kind = options.get(PROVIDER_TYPE)
-    if kind is not None:  # as LangChain itself calls it
+    if kind is not None:  # LangChain has it as `block_type`
         extras = options.get("extras")
         options = {**options, "extras": {**(extras if is_mapping(extras) else {}), "block_type": kind}}
     return {
@@ -141,7 +147,7 @@ def _own_result(options: Json) -> Json:
         "tool_call_id": options.get("tool_call_id") or "",
         "status": "error" if options.get("status") == "error" else "success",
         "output": options.get("output"),
-        **_beside(options, "id", known=_OF_A_RESULT),
+        **_more(options, "id", known=_RESULT_FIELDS),
     }
 
 
@@ -152,7 +158,7 @@ def _call(call: ToolCall) -> Json:
         "id": call.call_id,
         "name": call.name or "invalid",
         "args": arguments_of(call),
-        **_beside(thaw(call.metadata), known=_OF_A_CALL),
+        **_more(thaw(call.metadata), known=_CALL_FIELDS),
     }
 
 
@@ -160,24 +166,24 @@ def _annotation(citation: Citation) -> Json:
     raw: Json = thaw(citation.raw)
     if raw.get("type") in ("citation", "non_standard_annotation"):
         return raw
-    said = {name: getattr(citation, name) for name in _OF_A_CITATION}
-    known = {name: value for name, value in said.items() if value is not None}
+    fields = {name: getattr(citation, name) for name in _CITATION_FIELDS}
+    known = {name: value for name, value in fields.items() if value is not None}
     more = {name: value for name, value in raw.items() if name not in known}
     return {"type": "citation", **known, **({"extras": more} if more else {})}
 
 
-def _beside(options: Json, *own: str, known: frozenset[str] = frozenset()) -> Json:
-    """What a block says besides: what the standard has by its name, all else as `extras`."""
+def _more(options: Json, *own: str, known: frozenset[str] = frozenset()) -> Json:
+    """The further fields of a block: its `own` by their names, and all but the `known` ones as `extras`."""
     found = {name: options[name] for name in own if options.get(name) is not None}
     extras = options.get("extras")
-    more: Json = dict(extras) if is_mapping(extras) else {}
+    rest: Json = dict(extras) if is_mapping(extras) else {}
     for name, value in options.items():
         if name != "extras" and name not in own and name not in known and value is not None:
-            more[name] = value
-    return {**found, **({"extras": more} if more else {})}
+            rest[name] = value
+    return {**found, **({"extras": rest} if rest else {})}
 
 
-# What tools gave back.
+# Tools.
 
 
 def _result(result: ToolResult, name: str | None) -> Json:
@@ -189,8 +195,8 @@ def _result(result: ToolResult, name: str | None) -> Json:
     return found
 
 
-_OF_A_MEDIUM = frozenset(["mime_type", "url", "file_id"])
-_OF_REASONING = frozenset([SENT_AS, REDACTED, "data"])
-_OF_A_RESULT = frozenset(["tool_call_id", "status", "output", PROVIDER_TYPE])
-_OF_A_CALL = frozenset([SYNTHETIC_ID, "execution_status"])
-_OF_A_CITATION = ("url", "title", "cited_text", "start_index", "end_index")
+_MEDIUM_FIELDS = frozenset(["mime_type", "url", "file_id"])
+_REASONING_FIELDS = frozenset([SENT_AS, REDACTED, "data"])
+_RESULT_FIELDS = frozenset(["tool_call_id", "status", "output", PROVIDER_TYPE])
+_CALL_FIELDS = frozenset([SYNTHETIC_ID, "execution_status"])
+_CITATION_FIELDS = ("url", "title", "cited_text", "start_index", "end_index")
