@@ -1,4 +1,4 @@
-"""What every format starts from: a conversation as turns, each with what it says and what its tools gave back."""
+"""A conversation as turns, from which every format writes its request."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Native: TypeAlias = Mapping[str, Any]
 """An item that is already in the provider's own form; it passes through as it is."""
 
 Said: TypeAlias = Message | ToolResult | str | Mapping[str, Any]
-"""What a conversation is made of."""
+"""One item of a conversation."""
 
 
 @attrs.frozen
 class Turn:
-    """One side's say.
+    """A message of one side, with the results of its calls.
 
     Attributes:
-        role: `system`, `user` or `assistant`.
-        blocks: What was said, in order. Of an assistant only what may go back into a request.
-        results: What the tools gave back, in the order of the calls, those of other turns behind them.
-        message: The whole message; `None` for a text or results alone.
-        reasoning: Whether reasoning and signatures may go back, for what the message itself says of them.
+        role: `system`, `user`, `assistant`, or `tool` for results whose calls are not in the conversation.
+        blocks: The content, in order. Of an assistant's message only the blocks that may be sent back.
+        results: The results of tools, in the order of the calls.
+        message: The message of which the turn was made; `None` for a plain text or results alone.
+        reasoning: Whether reasoning and signatures may be sent back, also those in the message's metadata.
     """
 
     role: str
@@ -48,7 +48,7 @@ class Turn:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that a result may name: those meant for the client, valid or not."""
+        """The calls that a result may answer: those for the client, valid or not."""
         return tuple(
             block for block in self.blocks if isinstance(block, ToolCall) and block.type != "server_tool_call"
         )
@@ -63,10 +63,10 @@ class Turn:
 
 
 def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
-    """The messages as turns. Results that come behind their message are put to its calls.
+    """The messages as turns. Results that follow their message are attached to its turn.
 
     Raises:
-        InvalidValueError: An item is none of what a conversation is made of.
+        InvalidValueError: An item is of no kind that a conversation has.
     """
     items: list[Any] = [messages] if _is_one(messages) else [*messages]
     known = _Conversation()
@@ -90,50 +90,50 @@ def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
 
 
 class _Conversation:
-    """The turns so far, and which of them has the newest call of an id."""
+    """The turns so far, and for each call id the last turn that has a call of it."""
 
     def __init__(self) -> None:
         self._turns: list[Turn | Native] = []
-        self._asked: dict[str | None, int] = {}
-        self._given: dict[int, list[ToolResult]] = {}  # by their turn, in the order in which they came
+        self._turn_of_call: dict[str | None, int] = {}
+        self._results: dict[int, list[ToolResult]] = {}  # by their turn, in the order of the conversation
 
     def add(self, turn: Turn | Native) -> None:
         if isinstance(turn, Turn):
-            self._asked.update((call.call_id, len(self._turns)) for call in turn.calls)
+            self._turn_of_call.update((call.call_id, len(self._turns)) for call in turn.calls)
         self._turns.append(turn)
 
     def answer(self, result: ToolResult) -> None:
-        """Put a result to the turn whose call it answers, else behind everything."""
-        place = self._asked.get(result.call_id)
+        """Attach a result to the turn whose call it answers, or to a turn of role `tool` at the end."""
+        place = self._turn_of_call.get(result.call_id)
         if place is None:
             place = len(self._turns) - 1
             last = self._turns[-1] if self._turns else None
             if not isinstance(last, Turn) or last.role != "tool":
                 place += 1
                 self._turns.append(Turn("tool"))
-        self._given.setdefault(place, []).append(result)
+        self._results.setdefault(place, []).append(result)
 
     def turns(self) -> list[Turn | Native]:
         for place, turn in enumerate(self._turns):
             if isinstance(turn, Turn):
-                goes_on = isinstance(self._turns[place + 1] if place + 1 < len(self._turns) else None, Turn)
-                results = _results(turn, self._given.get(place, ()), goes_on=goes_on)
+                continued = place + 1 < len(self._turns) and isinstance(self._turns[place + 1], Turn)
+                results = _results(turn, self._results.get(place, ()), continued=continued)
                 if results != turn.results:
                     self._turns[place] = attrs.evolve(turn, results=results)
         return self._turns
 
 
-def _results(turn: Turn, given: Sequence[ToolResult], *, goes_on: bool) -> tuple[ToolResult, ...]:
-    """The results of a turn in the order of its calls; of two for one call the later.
+def _results(turn: Turn, found: Sequence[ToolResult], *, continued: bool) -> tuple[ToolResult, ...]:
+    """The results of a turn in the order of its calls; of two results for one call, the later.
 
-    Where the conversation goes on, somebody stopped before the others had theirs.
+    If the conversation continues, a call without a result was stopped, and gets a result that says so.
     """
     if turn.role == "tool":
-        return tuple(given)
-    known = {one.call_id: one for one in (*turn.results, *given)}
-    if goes_on:
+        return tuple(found)
+    known = {result.call_id: result for result in (*turn.results, *found)}
+    if continued:
         known = {call.call_id: ToolResult(call.call_id, _STOPPED, True) for call in turn.calls} | known
-    elif not given:
+    elif not found:
         return turn.results
     return tuple(known[call.call_id] for call in turn.calls if call.call_id in known)
 
@@ -163,16 +163,16 @@ def _turn(message: Message, *, reasoning: bool) -> Turn:
     return Turn(message.role, tuple(blocks), tuple(results), message, reasoning)
 
 
-def _unsigned(block: Any, held: str) -> Any:
-    """Without the signature that only the model which gave it can read."""
-    fields = getattr(block, held)
+def _unsigned(block: Any, field: str) -> Any:
+    """The block without its signature, which only the model that gave it can read."""
+    fields = getattr(block, field)
     if "signature" not in fields:
         return block
-    return attrs.evolve(block, **{held: {name: fields[name] for name in fields if name != "signature"}})
+    return attrs.evolve(block, **{field: {name: fields[name] for name in fields if name != "signature"}})
 
 
 def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:
-    """The results that a message of role `tool` holds: its calls' own, or its text for the call it names."""
+    """The results in a message of role `tool`: those of its calls, or its text for the call that it names."""
     results = [
         attrs.evolve(block.result, call_id=block.call_id)
         for block in message.blocks
@@ -189,7 +189,7 @@ def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:
 
 
 def text_of(value: Any) -> str:
-    """A JSON value as a text for a model: a string as it is, all else as JSON."""
+    """A JSON value as text for a model: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
 
 
@@ -198,7 +198,7 @@ def result_text(result: ToolResult) -> str:
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments for a provider that takes nothing but an object. An invalid call's text is kept in one."""
+    """A call's arguments as an object, for a provider that takes nothing else. It wraps an invalid call's text."""
     arguments = thaw(call.arguments)
     if isinstance(arguments, dict):
         return arguments  # pyright: ignore[reportUnknownVariableType]
@@ -206,7 +206,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def refuse(wire_format: str, block: ContentPart | ToolCall, role: str) -> InvalidValueError:
-    """A person's content that the format has no place for: leaving it out would change what was asked."""
+    """The error for a user's content that the format has no place for. Without it, the question would change."""
     return InvalidValueError.of(
         [("messages", block, f"holds {block.type} from the {role}, which {wire_format} has no place for")]
     )

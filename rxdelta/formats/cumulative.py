@@ -1,7 +1,7 @@
-"""Gateways that send the whole text so far with every chunk, where the format wants what is new.
+"""Gateways whose chunks repeat the whole text so far, where the format wants only the new text.
 
-This stands behind a decoder and looks at its deltas, so that it serves every format. It is the one place in
-this room that remembers text: what was said before is to be recognised when it is said again.
+This wraps a decoder and changes its deltas, so it serves every format. Nothing else in `formats` remembers text: here
+a repetition can only be recognised by comparing it with the text before.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Cumulative", "CumulativeDecoder", "check_cumulative"]
 
 Cumulative: TypeAlias = Literal["auto"] | bool
-"""Whether each delta repeats what came before: always, never, or to be found out."""
+"""Whether each delta repeats the text before it: always, never, or as the deltas show."""
+
+Delta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta
 
 _SURE = 8
-"""So many characters aren't repeated by chance; while fewer are, deltas wait for the next one to say."""
+"""So many characters are not repeated by chance. While fewer are, deltas are held until the next one decides."""
 
 
 def check_cumulative(value: object) -> None:
@@ -30,7 +32,7 @@ def check_cumulative(value: object) -> None:
 
 
 class CumulativeDecoder:
-    """Another decoder's events, with each text, reasoning and argument text told once.
+    """Another decoder's events, with the repetitions removed from texts, reasonings and arguments.
 
     Example:
         >>> import rxdelta as rd
@@ -47,45 +49,45 @@ class CumulativeDecoder:
     def __init__(self, decoder: Decoder, *, guess: bool) -> None:
         self._decoder = decoder
         self._guess = guess
-        self._told: dict[tuple[object, ...], _Told] = {}
+        self._texts: dict[tuple[object, ...], _Text] = {}
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
-        return self._all(self._decoder.decode(chunk))
+        return self._without_repetitions(self._decoder.decode(chunk))
 
     def close(self) -> Sequence[Event]:
-        held = [event for told in self._told.values() for event in told.release()]
-        return [*held, *self._all(self._decoder.close())]
+        held = [event for text in self._texts.values() for event in text.release()]
+        return [*held, *self._without_repetitions(self._decoder.close())]
 
-    def _all(self, decoded: Sequence[Event]) -> Sequence[Event]:
+    def _without_repetitions(self, decoded: Sequence[Event]) -> Sequence[Event]:
         out: list[Event] = []
         for event in decoded:
             if isinstance(event, TextDelta):
-                out += self._of(event, event.text, "text")
+                out += self._next(event, event.text, "text")
             elif isinstance(event, ReasoningDelta):
-                out += self._of(event, event.reasoning, "reasoning")
+                out += self._next(event, event.reasoning, "reasoning")
             elif isinstance(event, ToolCallDelta):
-                out += self._of(event, event.args, event.index)
+                out += self._next(event, event.args, event.index)
             else:
                 if isinstance(event, BlockFinish):
-                    for told in self._told.values():
-                        if (told.index, told.choice) == (event.index, event.choice):
-                            out += told.release()
+                    for text in self._texts.values():
+                        if (text.index, text.choice) == (event.index, event.choice):
+                            out += text.release()
                 out.append(event)
         return out
 
-    def _of(self, event: TextDelta | ReasoningDelta | ToolCallDelta, text: str, which: object) -> list[Event]:
-        """The texts of a choice are one, though blocks part them; the arguments of a call stand for themselves."""
+    def _next(self, event: Delta, piece: str, which: object) -> list[Event]:
+        """All text blocks of a choice are one text here. So are its reasonings; each call's arguments are another."""
         key = (event.choice, type(event), which)
-        told = self._told.get(key)
-        if told is None:
-            told = self._told[key] = _Told(event, guess=self._guess)
-        return told.next(event, text)
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = _Text(event, guess=self._guess)
+        return text.next(event, piece)
 
 
-class _Told:
-    """What has been told of one text, and whether what comes repeats it."""
+class _Text:
+    """One text. `_repeats` is `None` until the deltas show whether they repeat it."""
 
-    def __init__(self, event: TextDelta | ReasoningDelta | ToolCallDelta, *, guess: bool) -> None:
+    def __init__(self, event: Delta, *, guess: bool) -> None:
         self.index, self.choice = event.index, event.choice
         self._make = _MAKE[type(event)]
         self._field = _FIELD[type(event)]
@@ -93,23 +95,23 @@ class _Told:
         self._text = ""
         self._held: list[str] = []
 
-    def next(self, event: TextDelta | ReasoningDelta | ToolCallDelta, text: str) -> list[Event]:
+    def next(self, event: Delta, text: str) -> list[Event]:
         if self._repeats is False:
             return [event]
         released = self.release() if event.index != self.index else []
         another = event.index != self.index
         self.index = event.index
         if self._repeats is None:
-            return released + self._find_out(text)
-        return released + self._tell(text, another=another)
+            return released + self._decide(text)
+        return released + self._emit(text, another=another)
 
     def release(self) -> list[Event]:
-        """What was held back, when nothing comes that would say what it is: then it is text like any other."""
+        """Release held deltas as ordinary text: no later delta decided whether they repeat."""
         held, self._held = self._held, []
         self._text += "".join(held)
         return [self._piece(text) for text in held]
 
-    def _find_out(self, text: str) -> list[Event]:
+    def _decide(self, text: str) -> list[Event]:
         before = self._held[-1] if self._held else self._text
         if not before:
             self._text = text
@@ -122,9 +124,9 @@ class _Told:
             self._held.append(text)
             return []
         self._repeats, self._held = True, []
-        return self._tell(text, another=False)
+        return self._emit(text, another=False)
 
-    def _tell(self, text: str, *, another: bool) -> list[Event]:
+    def _emit(self, text: str, *, another: bool) -> list[Event]:
         before = self._text
         if text.startswith(before):
             self._text = text
@@ -132,7 +134,7 @@ class _Told:
         if another or not before:
             self._text = text
             return [self._piece(text)]
-        if before.startswith(text):  # one that was overtaken
+        if before.startswith(text):  # it arrived after a longer one
             return []
         self._text = text
         return [BlockDelta(self.index, {self._field: text}, choice=self.choice)]

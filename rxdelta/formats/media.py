@@ -1,4 +1,4 @@
-"""What a part of a conversation says of an image, a sound, a film or a file, for every format to read alike."""
+"""Images, sounds, films and files in a conversation, as every format reads them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MIME_TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4",
 
 
 class Medium(NamedTuple):
-    """An image, a sound, a film or a file, and where it is: here, at an address, or with the provider."""
+    """An image, a sound, a film or a file. Its content is in `data`, at the `url`, or with the provider (`file_id`)."""
 
     kind: str
     mime_type: str
     data: str | None
-    """Its base64."""
+    """In base64."""
     url: str | None
     file_id: str | None
     options: dict[str, Any]
 
 
 def medium_of(part: ContentPart) -> Medium | None:
-    """`None` for a part that is none of these. An address that holds the data itself is read as the data."""
+    """The medium that a part holds, if any. A `data:` URL is read as the data."""
     kind = _KINDS.get(part.type)
     if kind is None:
         return None
@@ -49,7 +49,7 @@ def medium_of(part: ContentPart) -> Medium | None:
 
 
 def data_url(medium: Medium) -> str | None:
-    """The address of a medium; of one that is here, one that holds it. `None` where only its id is known."""
+    """The URL of a medium, or a `data:` URL of its data; `None` if only its id is known."""
     if medium.url is not None or medium.data is None:
         return medium.url
     return f"data:{medium.mime_type};base64,{medium.data}"

@@ -1,8 +1,8 @@
-"""Reasoning that a model writes into its text between tags, as in `<think>…</think>`, made a block of its own.
+"""Reasoning that a model writes into its text between tags, as in `<think>…</think>`, as blocks of its own.
 
-This stands behind a decoder and looks at its text blocks, so that it serves every format. A tag may be split
-over any number of deltas. What might be the beginning of one is held back, never more than that, and comes out as text
-when it turns out to be none. All text but the tags is kept as it is, white space too.
+This wraps a decoder and splits its text blocks, so it serves every format. A tag may be split over any number of
+deltas. Text that may be the beginning of a tag is held back, and no other; if it turns out not to be a tag, it is
+emitted as text. All text between the tags is unchanged, white space included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DELTAS = (TextDelta, ReasoningDelta, ToolCallDelta, DataDelta, BlockDelta, Bloc
 
 
 def tag_names(value: bool | str | Iterable[str]) -> tuple[str, ...]:
-    """What `reasoning_tags=` was given as the names of the tags; none if it was switched off."""
+    """The names of the tags that an argument `reasoning_tags` asks for; none if it switches them off."""
     if isinstance(value, bool):
         return _USUAL if value else ()
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ("",)
@@ -45,9 +45,9 @@ def tag_names(value: bool | str | Iterable[str]) -> tuple[str, ...]:
 
 
 class ReasoningTagsDecoder:
-    """Another decoder's events, with what its texts have between tags as reasoning.
+    """Another decoder's events, with the text between tags as reasoning.
 
-    Blocks are numbered anew as they appear, because a text with a tag in it becomes several.
+    Blocks get new numbers in the order in which they start, because a text with a tag becomes several blocks.
 
     Example:
         >>> import rxdelta as rd
@@ -68,25 +68,25 @@ class ReasoningTagsDecoder:
         self._blocks: dict[tuple[int, object], _Text | int] = {}
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
-        return self._all(self._decoder.decode(chunk))
+        return self._split(self._decoder.decode(chunk))
 
     def close(self) -> Sequence[Event]:
-        decoded = self._all(self._decoder.close())
+        decoded = self._split(self._decoder.close())
         if decoded:
             return decoded
-        # Cut off: what was held back for being half a tag is the last that was said.
+        # The stream was cut off. Half a tag that was held back is the end of the text.
         cut: list[Event] = []
         for block in self._blocks.values():
             if isinstance(block, _Text):
                 block.release(cut)
         return cut
 
-    def number(self, choice: int) -> int:
+    def new_number(self, choice: int) -> int:
         number = self._next.get(choice, 0)
         self._next[choice] = number + 1
         return number
 
-    def _all(self, decoded: Sequence[Event]) -> Sequence[Event]:
+    def _split(self, decoded: Sequence[Event]) -> Sequence[Event]:
         out: list[Event] = []
         for event in decoded:
             if isinstance(event, BlockStart):
@@ -101,21 +101,21 @@ class ReasoningTagsDecoder:
         key = (event.choice, event.index)
         if event.content.get("type") == "text":
             text = self._blocks[key] = _Text(self, self._opening, event.content, event.choice)
-            said = event.content.get("text")
-            if isinstance(said, str) and said:
-                text.say(out, said)
+            begun = event.content.get("text")
+            if isinstance(begun, str) and begun:
+                text.append(out, begun)
         else:
-            number = self._blocks[key] = self.number(event.choice)
+            number = self._blocks[key] = self.new_number(event.choice)
             out.append(BlockStart(number, event.content, choice=event.choice))
 
     def _change(self, out: list[Event], event: Any) -> None:
         block = self._blocks.get((event.choice, event.index))
-        if block is None:  # of a block that never began: nobody could number it
+        if block is None:  # the block never started, so it has no number
             return
         if not isinstance(block, _Text):
             out.append(event if event.index == block else attrs.evolve(event, index=block))
         elif isinstance(event, TextDelta):
-            block.say(out, event.text)
+            block.append(out, event.text)
         elif isinstance(event, BlockFinish):
             block.finish(out, event.content)
             del self._blocks[event.choice, event.index]
@@ -124,35 +124,41 @@ class ReasoningTagsDecoder:
 
 
 class _Text:
-    """One text block of the decoder's, as the texts and reasonings that it is."""
+    """One text block of the decoder, split into texts and reasonings.
+
+    The current piece is a reasoning while `_closing`, the tag that ends it, is set.
+    """
 
     def __init__(
         self, owner: ReasoningTagsDecoder, opening: Mapping[str, str], content: Mapping[str, Any], choice: int
     ) -> None:
         self._owner = owner
         self._opening = opening
-        self._like = {name: value for name, value in content.items() if name not in ("type", "text", "index")}
+        self._fields = {
+            name: value for name, value in content.items() if name not in ("type", "text", "index")
+        }
         self._choice = choice
         self._held: str = ""
-        self._closing: str | None = None  # within a reasoning: the tag that ends it
-        self._number: int | None = None  # of the piece that is open
-        self._came = self._split = False
+        self._closing: str | None = None
+        self._number: int | None = None  # of the current piece
+        self._has_text = False
+        self._has_tags = False
 
-    def say(self, out: list[Event], text: str) -> None:
-        self._came = True
+    def append(self, out: list[Event], text: str) -> None:
+        self._has_text = True
         text, self._held = self._held + text, ""
         while text:
             tags = tuple(self._opening) if self._closing is None else (self._closing,)
             found: list[tuple[int, str]] = [(place, tag) for tag in tags if (place := text.find(tag)) >= 0]
             at, tag = min(found, default=(-1, ""))
             if not tag:
-                safe = len(text) - _half_a_tag(text, tags)
+                safe = len(text) - _partial_tag(text, tags)
                 self._write(out, text[:safe])
                 self._held = text[safe:]
                 return
             self._write(out, text[:at])
             self._end(out, None)
-            self._split = True
+            self._has_tags = True
             self._closing = self._opening[tag] if self._closing is None else None
             text = text[at + len(tag) :]
 
@@ -161,21 +167,21 @@ class _Text:
         self._write(out, held)
 
     def change(self, out: list[Event], fields: Mapping[str, Any]) -> None:
-        """Fields of the block, such as its citations, are those of its text, which may be yet to come."""
+        """Change the current text, or the next one: fields such as citations belong to no reasoning."""
         if self._closing is None and self._number is not None:
             out.append(BlockDelta(self._number, fields, choice=self._choice))
         else:
-            self._like.update(fields)
+            self._fields.update(fields)
 
     def finish(self, out: list[Event], content: Mapping[str, Any] | None) -> None:
         whole = None if content is None else content.get("text")
-        if isinstance(whole, str) and not self._came:
-            self.say(out, whole)
+        if isinstance(whole, str) and not self._has_text:
+            self.append(out, whole)
         self.release(out)
-        if content is not None and self._split:  # the text in it is all of them together
+        if content is not None and self._has_tags:  # its text is that of all pieces
             content = {name: value for name, value in content.items() if name != "text"}
-        if self._number is None and not self._split:
-            self._begin(out)  # an empty text that the provider opened stays one
+        if self._number is None and not self._has_tags:
+            self._begin(out)  # a text that is empty remains an empty text
         self._end(out, None if self._closing is not None else content)
 
     def _write(self, out: list[Event], text: str) -> None:
@@ -187,10 +193,10 @@ class _Text:
         out.append(make(self._number or 0, text, self._choice))
 
     def _begin(self, out: list[Event]) -> None:
-        self._number = self._owner.number(self._choice)
+        self._number = self._owner.new_number(self._choice)
         if self._closing is None:
-            content = {"type": "text", "text": "", **self._like}
-            self._like = {}
+            content = {"type": "text", "text": "", **self._fields}
+            self._fields = {}
         else:
             content = {"type": "reasoning", "reasoning": ""}
         out.append(BlockStart(self._number, content, choice=self._choice))
@@ -201,8 +207,8 @@ class _Text:
             self._number = None
 
 
-def _half_a_tag(text: str, tags: Iterable[str]) -> int:
-    """How much of the end of a text may be the beginning of a tag."""
+def _partial_tag(text: str, tags: Iterable[str]) -> int:
+    """The length of the end of a text that may be the beginning of a tag."""
     at = text.rfind("<")
     end = text[at:] if at >= 0 else ""
     return len(end) if end and any(tag.startswith(end) for tag in tags) else 0
