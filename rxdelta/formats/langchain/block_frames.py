@@ -71,14 +71,14 @@ class BlockFrames:
         mark = {} if block.index == source_index else {SOURCE_INDEX: source_index}
         yield self._frames.message("content-block-start", index=block.index, content=content, **mark)
         text = begun.text if isinstance(begun, ContentPart) else begun.arguments if block.has_a_form else None
-        if text and isinstance(text, str) and fold.grows is not None:
-            # Readers look for text in deltas alone.
+        if text and isinstance(text, str) and fold.grows is not None:  # readers look for text only in deltas
             yield from self._write_text(block, fold.grows(source_index, text), text)
 
-    def _new_index(self, source_index: Index) -> int:
-        """The source's own number, by which readers sort the blocks, or the next one if that is not allowed."""
-        is_free = isinstance(source_index, int) and source_index >= 0 and source_index not in self._indexes
-        index = source_index if isinstance(source_index, int) and is_free else self._free
+    def _new_index(self, wanted: Index) -> int:
+        """The source's own index, by which readers sort the blocks, or the next one if that is not allowed."""
+        index = (
+            wanted if isinstance(wanted, int) and wanted >= 0 and wanted not in self._indexes else self._free
+        )
         self._indexes.add(index)
         self._free = max(self._free, index + 1)
         return index
