@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, BlockFold, ContentPart, Event, LimitExceededError
+from rxdelta.core import DEFAULT_LIMITS, BlockFold, ContentPart, LimitExceededError
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -99,15 +99,12 @@ class BlockFrames:
         block.delta = type(event)
         if not piece:
             return ()
-        if block.has_a_form:
-            return (self._delta(block, piece),)
-        return (self._frames.custom(attrs.evolve(event, **{DELTAS[block.delta][0]: piece})),)
-
-    def _delta(self, block: _Block, piece: str) -> LangChainFrame:
         field, kind, more = DELTAS[block.delta]
+        if not block.has_a_form:
+            return (self._frames.custom(attrs.evolve(event, **{field: piece})),)
         delta = {"type": kind, field: piece, **more}
         data = {"event": "content-block-delta", "index": block.index, "delta": delta}
-        return self._frames.frame("messages", data)
+        return (self._frames.frame("messages", data),)
 
     def change(self, event: BlockDelta) -> Iterator[LangChainFrame]:
         block = self.known.get(event.index)
@@ -142,7 +139,7 @@ class BlockFrames:
         content, has_a_form = write_content(finished)
         if block.half and block.has_a_form:  # the other half of the character never came
             block.half = ""
-            yield self._delta(block, "\ufffd")
+            yield from self._write_text(block, block.delta(block.index, "\ufffd"), "\ufffd")
         mark: dict[str, Any] = {}
         if synthetic:
             mark[SYNTHETIC] = True
@@ -167,7 +164,7 @@ class _Block:
     def __init__(self, fold: BlockFold, index: int) -> None:
         self.fold = fold
         self.index = index
-        self.delta: type[Event] = TextDelta
+        self.delta: type[Delta] = TextDelta
         self.half = ""
         self.has_a_form = True
         self.done = False
