@@ -686,11 +686,12 @@ class AgUiEncoder:
         reply.thoughts[lane] = None
         self._tell(self._ag.ReasoningStartEvent(message_id=lane.id))
 
-    def _think(self, lane: _Thought) -> None:
+    def _think(self, lane: _Thought, *, again: bool = False) -> None:
         self._open_thought(lane)
         if not lane.speaks:
             lane.speaks = True
-            self._reply.entries.setdefault(lane)
+            if not again:  # an earlier reply's reasoning stays that reply's
+                self._reply.entries.setdefault(lane)
             self._tell(self._ag.ReasoningMessageStartEvent(message_id=lane.id, role="reasoning"))
 
     def _finish_thought(self, lane: _Thought) -> None:
@@ -918,7 +919,7 @@ class AgUiEncoder:
         if isinstance(entry, _Whole):
             self._tell_whole(entry)
         elif isinstance(entry, _Thought):
-            self._think(entry)
+            self._think(entry, again=True)
             if said := "".join(entry.pieces):
                 self._tell(self._ag.ReasoningMessageContentEvent(message_id=entry.id, delta=said))
             if entry.done:

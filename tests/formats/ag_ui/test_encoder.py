@@ -517,6 +517,17 @@ def test_an_older_client_keeps_its_own_activities_through_a_snapshot() -> None:
     }
 
 
+def test_reasoning_of_an_earlier_reply_is_shown_once_however_often_a_later_reply_is_corrected() -> None:
+    wrong = [
+        *text(0, "Hexe")[:-1],
+        ev.BlockFinish(0, {"type": "text", "text": "Hello"}),
+        *text(1, " Wolrd")[:-1],
+        ev.BlockFinish(1, {"type": "text", "text": " World"}),
+    ]
+    client = read(told(*message(thought(0, "hm")), *message(wrong, id="m2")))
+    assert shown(client.messages) == {"text": "Hello World", "reasoning": ["hm"], "calls": [], "rest": []}
+
+
 # What becomes of what.
 
 
