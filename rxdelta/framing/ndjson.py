@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, Limits
-from rxdelta.framing.lines import RecordParser
+from rxdelta.framing.json_records import RecordParser
 
 __all__ = ["NdjsonParser"]
 

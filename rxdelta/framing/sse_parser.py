@@ -30,7 +30,7 @@ import re
 from typing import Any, cast
 
 from rxdelta.core import DEFAULT_LIMITS, LimitExceededError, Limits
-from rxdelta.framing.lines import RecordParser, nesting
+from rxdelta.framing.json_records import RecordParser, nesting
 
 __all__ = ["SseParser"]
 
