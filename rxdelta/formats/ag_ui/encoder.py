@@ -36,7 +36,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
@@ -56,8 +55,6 @@ from rxdelta.core import (
     begins_another,
     block_to_wire,
     clean_text,
-    freeze,
-    is_mapping,
     parse_object,
     thaw,
 )
@@ -78,6 +75,7 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
+from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
 from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import Masked, cut_off, masked, whole_characters
 from rxdelta.framing import SSE_HEADERS
@@ -166,7 +164,7 @@ class AgUiEncoder:
         if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
             raise InvalidValueError.of([("choice", choice, "must be a whole number from 0")])
         self._ag = load_ag_ui()
-        request = _Request(run_input)
+        request = RunInput(run_input)
         self._thread_id = request.id("thread_id", thread_id, new_id)
         self._run_id = request.id("run_id", run_id, new_id)
         self._declared = request.declares_1_0()
@@ -179,7 +177,7 @@ class AgUiEncoder:
         self._provider_events = provider_events
         self._out: list[BaseEvent] = []
         self._begun = self._over = self._cancelled = False
-        self._ids = {name for message in said or () for name in _ids_of(message)}
+        self._ids = {name for message in said or () for name in ids_of(message)}
         self._replies = 1
         self._past: list[_Reply] = []
         self._reply = _Reply(1)
@@ -1240,53 +1238,3 @@ def _answer_of(content: Any, facts: Json) -> _Answer:
 
 def _metadata(facts: Json) -> Json | None:
     return {_OURS: facts} if facts else None
-
-
-class _Request:
-    """What a `RunAgentInput` says, read by hand: a mapping comes from a browser."""
-
-    def __init__(self, run_input: object) -> None:
-        self._given: Any = run_input
-        if isinstance(run_input, (str, bytes, list, tuple)):
-            wanted = "must be a RunAgentInput, or the JSON object of one"
-            raise InvalidValueError.of([("run_input", self._given, wanted)])
-
-    def _get(self, name: str) -> Any:
-        given = self._given
-        if not is_mapping(given):
-            return getattr(given, name, None)
-        head, *rest = name.split("_")
-        return given.get(head + "".join(map(str.capitalize, rest)))
-
-    def id(self, name: str, instead: str | None, new_id: Callable[[], str] | None) -> str:
-        found = instead if instead is not None else self._get(name)
-        if found is None and self._given is None and new_id is not None:
-            found = new_id()
-        if not isinstance(found, str):
-            raise InvalidValueError.of([(name, found, "must be a string")])
-        return clean_text(found)
-
-    def declares_1_0(self) -> bool:
-        """Whether the client says that it speaks 1.0, or later."""
-        version = self._get("protocol_version")
-        return isinstance(version, str) and _from_1_0(version) is not None
-
-    def messages(self) -> list[Any] | None:
-        """What was said before the run; `None` where that isn't known."""
-        found: Any = self._get("messages")
-        return [_as_json(one) for one in found] if isinstance(found, (list, tuple)) else None  # pyright: ignore[reportUnknownVariableType]
-
-
-_from_1_0 = re.compile(r"[1-9][0-9]*\.[0-9]+").fullmatch
-
-
-def _as_json(message: Any) -> Any:
-    dump = None if isinstance(message, type) else getattr(message, "model_dump", None)
-    return thaw(freeze(dump(by_alias=True, exclude_none=True) if callable(dump) else message, lenient=True))
-
-
-def _ids_of(message: Any) -> list[str]:
-    """The ids that the client has given away for a message and its calls."""
-    calls: Any = message.get("toolCalls") if is_mapping(message) else None
-    found: list[Any] = [message, *(calls if isinstance(calls, list) else ())]  # pyright: ignore[reportUnknownArgumentType]
-    return [one["id"] for one in found if is_mapping(one) and isinstance(one.get("id"), str)]
