@@ -1,4 +1,8 @@
-"""Bytes → records, and frames → bytes: server-sent events both ways, newline-delimited JSON. No I/O."""
+"""The framing of streams over HTTP, without I/O.
+
+Reading: `SseParser` and `NdjsonParser` turn bytes into JSON records. Writing: `sse_frame` turns an encoder's frame
+into the bytes of a server-sent event.
+"""
 
 from rxdelta.framing.ndjson import NdjsonParser
 from rxdelta.framing.sse_frames import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame

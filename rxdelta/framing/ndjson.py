@@ -1,8 +1,8 @@
-"""Newline-delimited JSON (JSON Lines): one document a line.
+"""Newline-delimited JSON (JSON Lines): one document per line.
 
     stream   BOM? (document? LF)* document?
 
-A CR before the LF, like any one inside a document, is white space to JSON. Empty lines are keep-alives.
+A CR before the LF is white space to JSON, as is a CR within a document. An empty line is a keep-alive.
 """
 
 from __future__ import annotations
@@ -10,25 +10,24 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, Limits
-from rxdelta.framing.json_records import RecordParser
+from rxdelta.framing.json_records import JsonRecordParser
 
 __all__ = ["NdjsonParser"]
 
 
-class NdjsonParser(RecordParser):
-    """Bytes of newline-delimited JSON in, the value of each line out, however the bytes are split.
+class NdjsonParser(JsonRecordParser):
+    """Bytes of newline-delimited JSON, cut anywhere, in; the value of each line out.
 
-    A record is returned by the call that brings its line end, the last one at the latest by `close()`. Values
-    that are no objects are returned as they are. `str` is taken as well as `bytes`, in any mix, with its line
-    ends.
+    The call that brings a line's end returns its record; `close()` returns a last record without one. Values other
+    than objects are returned unchanged. Input may be `bytes` or `str`, in any mix; line ends must be included.
 
     Args:
         limits: `line_bytes` bounds a line, `json_depth` its nesting.
 
     Raises:
-        MalformedChunkError: From `feed` and `close`: a line that is not one JSON document; `path` says which
-            line, `found` what stands there.
-        LimitExceededError: From `feed` and `close`: a limit was passed.
+        MalformedChunkError: From `feed` and `close`: a line is not one JSON document; `path` names the line,
+            `found` quotes it.
+        LimitExceededError: From `feed` and `close`: a limit was exceeded.
 
     Example:
         >>> parser = NdjsonParser()
@@ -48,4 +47,4 @@ class NdjsonParser(RecordParser):
             records.append(self._document(line.rstrip("\r"), self._number))
 
     def _end(self, records: list[Any]) -> None:
-        """Nothing waits for it: a last line without an end has gone through `_line`."""
+        """No record is left: a last line without an end has already gone through `_line`."""

@@ -1,4 +1,4 @@
-"""Frames as Server-Sent Events: UTF-8, lines end with LF alone, because a client of AG-UI takes nothing else."""
+"""Frames → server-sent events, in UTF-8. Lines end with LF alone, the only line end that AG-UI's client accepts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class Done:
 
 
 DONE: Final = Done()
-"""The item that a stream of the AI SDK ends with; `to_sse` writes it as `data: [DONE]`."""
+"""The last item of an AI SDK stream; `to_sse` writes it as `data: [DONE]`."""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
-"""A comment: every client skips it, and proxies see that the connection lives."""
+"""A comment: every client skips it, and proxies see that the connection is alive."""
 
 SSE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
 }
-"""Headers of a response that streams events, through proxies too."""
+"""Headers of a response that streams events, also through proxies."""
 
 
 def sse_frame(frame: object) -> bytes:
-    """A frame as one event: a JSON object, an `ag_ui.core` event, or `DONE`.
+    """Write a frame as one event. A frame is a JSON object, an `ag_ui.core` event, or `DONE`.
 
     Raises:
-        InvalidValueError: It is none of these, or not JSON.
+        InvalidValueError: The frame is none of these, or not JSON.
 
     Example:
         >>> sse_frame({"type": "text-delta", "id": "0", "delta": "é\\n"})
@@ -58,13 +58,13 @@ def _data(frame: Any) -> str:
             return _write(frame)
         if callable(dump):
             return _on_one_line(dump(by_alias=True))
-    except Exception as error:  # RecursionError, and whatever an object raises that writes itself
+    except Exception as error:  # RecursionError, and anything that an object's own method raises
         raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
 
 
 def _on_one_line(written: Any) -> str:
-    """What an object wrote itself as. A line's end in it would end the event, and let it begin another."""
+    """The JSON that an object wrote. A line end in it would end the event, and could begin another."""
     if not isinstance(written, str):
         raise TypeError(f"it wrote itself as {type(written).__name__}")
     return _write(parse_json(written)) if "\n" in written or "\r" in written else written
