@@ -1,39 +1,59 @@
-"""What every encoder is: events in, frames of a front end's protocol out. No I/O."""
+"""What every encoder is, and what encoders share: events in, frames of a front end's protocol out. No I/O."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
-from rxdelta.core import Event, StreamInterrupted, clean_text
+from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text
+from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta
 
-__all__ = ["MASKED", "Encoder", "Masked", "cut_off", "masked", "whole_characters"]
+__all__ = [
+    "MASKED",
+    "PIECE_FIELDS",
+    "Encoder",
+    "Masked",
+    "check_choice",
+    "cut_off",
+    "masked",
+    "not_an_event",
+    "shown_error",
+    "whole_characters",
+]
 
 F = TypeVar("F", covariant=True)
 
 MASKED = "An error occurred."
-"""What a front end is told of an error unless it is said otherwise: the message may hold secrets."""
+"""The text of an error that a front end gets by default: an error's own message may hold secrets."""
 
 Masked = Callable[[Exception], str]
-"""What a front end may be told of an error."""
+"""Makes the text that a front end gets of an error."""
+
+PIECE_FIELDS: Final[Mapping[type, str]] = {
+    TextDelta: "text",
+    ReasoningDelta: "reasoning",
+    DataDelta: "data",
+    ToolCallDelta: "args",
+}
+"""The field of each kind of delta that holds the next piece of a block."""
 
 _log = logging.getLogger("rxdelta.wire")
 
 
 class Encoder(Protocol[F]):
-    """The frames of one stream. What it opens it closes, whichever way the stream ends."""
+    """The frames of one stream. An encoder closes whatever it has opened, however the stream ends."""
 
     def encode(self, event: Event, /) -> Sequence[F]:
         """The frames of one event; none after the end."""
         ...
 
     def fail(self, error: Exception, /) -> Sequence[F]:
-        """The stream ended with an error: what is open is closed, then the protocol's error frame."""
+        """The stream ended with an error: close what is open, then send the protocol's error frame."""
         ...
 
     def close(self) -> Sequence[F]:
-        """The stream completed. If its message hadn't, it was cut off, and ends as by `fail`."""
+        """The stream completed. If its message hadn't ended, it was cut off, and ends as by `fail`."""
         ...
 
 
@@ -43,16 +63,40 @@ def masked(error: Exception) -> str:
     return MASKED
 
 
+def shown_error(on_error: Masked, error: Exception) -> str:
+    """The text of an error for the front end. If `on_error` fails, the error is masked, and both are logged."""
+    try:
+        return clean_text(str(on_error(error)))
+    except Exception as failure:
+        failure.__context__ = error
+        return masked(failure)
+
+
 def cut_off() -> StreamInterrupted:
     """The error of a stream that completed too early."""
     return StreamInterrupted("the stream ended before the message did")
 
 
+def not_an_event(value: object) -> InvalidValueError:
+    """The error of a value that is not an event."""
+    return InvalidValueError.of([("event", value, "must be an event; chunks go through decode() first")])
+
+
+def check_choice(choice: object) -> None:
+    """Check the number of the choice to encode.
+
+    Raises:
+        InvalidValueError: It is not a whole number from 0.
+    """
+    if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
+        raise InvalidValueError.of([("choice", choice, "must be a whole number from 0")])
+
+
 def whole_characters(half: str, piece: str) -> tuple[str, str]:
-    """A piece of text as it can be written, and the half character at its end, which the next piece may complete.
+    """The text that can be written after one more piece, and half a character that waits for the piece after it.
 
     Args:
-        half: What was kept back of the piece before.
+        half: The half character that waits.
         piece: The next piece.
 
     Example:

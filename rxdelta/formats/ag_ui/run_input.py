@@ -1,4 +1,4 @@
-"""The request of an AG-UI client, read by hand: as JSON it comes from a browser."""
+"""The request of an AG-UI client. It is read by hand, because as JSON it comes from a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ __all__ = ["RunInput", "ids_of"]
 
 
 class RunInput:
-    """What a `RunAgentInput` says, read by hand: a mapping comes from a browser."""
+    """A `RunAgentInput`, as object or as JSON.
+
+    Args:
+        run_input: The request; `None` if there is none.
+
+    Raises:
+        InvalidValueError: It is neither an object nor a mapping.
+    """
 
     def __init__(self, run_input: object) -> None:
         self._given: Any = run_input
@@ -28,6 +35,11 @@ class RunInput:
         return given.get(head + "".join(map(str.capitalize, rest)))
 
     def id(self, name: str, instead: str | None, new_id: Callable[[], str] | None) -> str:
+        """The run's or thread's id: `instead`, or the request's, or without a request a new one.
+
+        Raises:
+            InvalidValueError: There is none.
+        """
         found = instead if instead is not None else self._get(name)
         if found is None and self._given is None and new_id is not None:
             found = new_id()
@@ -36,12 +48,12 @@ class RunInput:
         return clean_text(found)
 
     def declares_1_0(self) -> bool:
-        """Whether the client says that it speaks 1.0, or later."""
+        """Whether the client declares version 1.0 of the protocol, or a later one."""
         version = self._get("protocol_version")
         return isinstance(version, str) and _from_1_0(version) is not None
 
     def messages(self) -> list[Any] | None:
-        """What was said before the run; `None` where that isn't known."""
+        """The messages before the run, as JSON; `None` if they aren't known."""
         found: Any = self._get("messages")
         return [_as_json(one) for one in found] if isinstance(found, (list, tuple)) else None  # pyright: ignore[reportUnknownVariableType]
 
@@ -55,7 +67,7 @@ def _as_json(message: Any) -> Any:
 
 
 def ids_of(message: Any) -> list[str]:
-    """The ids that the client has given away for a message and its calls."""
+    """The ids of a message and of its calls."""
     calls: Any = message.get("toolCalls") if is_mapping(message) else None
     found: list[Any] = [message, *(calls if isinstance(calls, list) else ())]  # pyright: ignore[reportUnknownArgumentType]
     return [one["id"] for one in found if is_mapping(one) and isinstance(one.get("id"), str)]

@@ -1,0 +1,202 @@
+"""The blocks of a reply on their way to the client: what all kinds have in common, and activities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.core import BlockFold, ContentPart, block_to_wire
+from rxdelta.formats.ag_ui.marks import BLOCK, activity_type
+from rxdelta.formats.encoding import whole_characters
+
+if TYPE_CHECKING:
+    from rxdelta.core.events import BlockDelta
+    from rxdelta.formats.ag_ui.reply import Reply
+
+__all__ = ["ActivityBlock", "AgUiBlock", "StreamedBlock"]
+
+_SHOWN_FIELDS = frozenset(
+    ["text", "reasoning", "thinking", "refusal", "id", "call_id", "name", "args", "input", "arguments"]
+)
+"""The fields of an open block that the client sees."""
+
+
+class AgUiBlock:
+    """A block of a reply. This base class is a block that the client never sees.
+
+    Args:
+        reply: The reply that the block belongs to.
+        index: The block's index in the reply.
+        fold: The block's content so far.
+
+    Attributes:
+        id: The id that the client knows the block by; empty until it does.
+        done: Whether the block has ended, or was taken back.
+    """
+
+    def __init__(self, reply: Reply, index: int | str, fold: BlockFold) -> None:
+        self.reply = reply
+        self.run = reply.run
+        self.index = index
+        self.fold = fold
+        self.id = ""
+        self.done = False
+
+    @property
+    def part(self) -> ContentPart:
+        block = self.fold.block
+        return block if isinstance(block, ContentPart) else ContentPart("unsupported")
+
+    def open(self) -> None:
+        """The block has begun."""
+
+    def grow(self, piece: str) -> None:
+        """Append a delta's piece."""
+        self.fold.grow(piece)
+
+    def change(self, event: BlockDelta) -> None:
+        """Set fields of the block."""
+        if not self.done:
+            self.fold.step(event)
+            self.catch_up(changed=not _SHOWN_FIELDS.isdisjoint(event.fields))
+
+    def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:  # noqa: ARG002
+        """Send what the client hasn't seen of the block.
+
+        Args:
+            changed: Whether the block has changed otherwise than by `grow`.
+            final: Whether the block has ended.
+
+        Returns:
+            Whether the block has ended with another content than the client has seen.
+        """
+        return False
+
+    def differs(self) -> bool:
+        """Whether a finished block contradicts its own start, so that the client needs another one."""
+        return False
+
+    def finish(self) -> None:
+        """The block has ended, and the client has seen its content."""
+        self.done = True
+
+    def take_back(self) -> bool:
+        """Remove the block from the reply.
+
+        Returns:
+            Whether the client has a message of it, which must be removed.
+        """
+        self.reply.blocks.pop(self.index, None)
+        seen = self._retract()
+        self.done = True
+        return seen
+
+    def _retract(self) -> bool:
+        return False
+
+
+class StreamedBlock(AgUiBlock):
+    """A block whose text the client sees while it grows.
+
+    Attributes:
+        pieces: The pieces of the text that the client has.
+        contradicted: Whether the text has become another than the client has. It may change once more, so nothing is
+            sent before the end.
+    """
+
+    def __init__(self, reply: Reply, index: int | str, fold: BlockFold) -> None:
+        super().__init__(reply, index, fold)
+        self.pieces: list[str] = []
+        self.contradicted = False
+        self._half = ""  # the first half of a character
+
+    def grow(self, piece: str) -> None:
+        self.fold.grow(piece)
+        if self.contradicted or not self.announce():
+            return
+        if self._half or not piece.isascii():
+            piece, self._half = whole_characters(self._half, piece)
+        if piece:
+            self._send(piece)
+            self.pieces.append(piece)
+
+    def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:
+        if not self.announce(force=final):
+            return False
+        if not changed and self.pieces and not (final and (self._half or self.contradicted)):
+            return False
+        seen = "".join(self.pieces)
+        text = self.text(seen, final=final)
+        if text.startswith(seen) or (text == "" and not final):
+            self.contradicted = False
+            if final:
+                self._half = ""
+            if rest := text[len(seen) :]:
+                self._send(rest)
+                self.pieces.append(rest)
+            return False
+        self.contradicted = not final
+        if final:
+            self.pieces, self._half = [text], ""
+        return final
+
+    def announce(self, *, force: bool = False) -> bool:  # noqa: ARG002
+        """Whether text can be sent: the client may have to know the block first.
+
+        Args:
+            force: Announce the block even if it lacks something, because it has ended.
+        """
+        return True
+
+    def text(self, _seen: str, /, *, final: bool) -> str:  # noqa: ARG002
+        """The block's text, where the client has seen `_seen` of it."""
+        return self.part.text or ""
+
+    def _send(self, piece: str) -> None:
+        """Send one more piece of the text."""
+        raise NotImplementedError
+
+
+class ActivityBlock(AgUiBlock):
+    """A block that is neither text, reasoning nor call. The client sees it when it is complete."""
+
+    _answered = False
+
+    def finish(self) -> None:
+        self.done = True
+        block = self.part
+        call_id = block.options.get("tool_call_id")
+        calls = self.run.calls.get(call_id) if isinstance(call_id, str) else None
+        if block.type == "server_tool_result" and calls:
+            if not self._answered:
+                self._answered = True
+                content = block_to_wire(block)
+                output, _ = content.pop("output", None), content.pop("tool_call_id")
+                calls[-1].answer_with(output, {BLOCK: content})
+            return
+        self.reply.open_texts.end_complete()
+        self.reply.pause_for_call()
+        self.id = self.id or self.reply.ids.next()
+        self.reply.entries.setdefault(self)
+        self.send()
+
+    def send(self) -> None:
+        content, kind = block_to_wire(self.part), activity_type(self.part.type)
+        self.run.send(
+            self.run.ag.ActivitySnapshotEvent(message_id=self.id, activity_type=kind, content=content)
+        )
+
+    def pause(self) -> list[str]:
+        return [self.id]
+
+    def send_again(self) -> None:
+        self.send()
+
+    def messages(self) -> list[Any]:
+        content, kind = block_to_wire(self.part), activity_type(self.part.type)
+        return [self.run.ag.ActivityMessage(id=self.id, activity_type=kind, content=content)]
+
+    def _retract(self) -> bool:
+        if self in self.reply.entries:
+            del self.reply.entries[self]
+            self.run.discard_message(self.id)
+        return False

@@ -1,0 +1,183 @@
+"""The marks that `to_ag_ui` writes for what AG-UI has no field for, and that `from_ag_ui` and the decoder read.
+
+They are an object under `rxdelta` in the `metadata` of an event. Clients keep it with the message or the tool call, and
+send it back with the next request. An event with marks, and the marks that it may have:
+
+    RUN_FINISHED            interrupted, or finish_reason and provider_finish_reason
+    TEXT_MESSAGE_START      type
+    TEXT_MESSAGE_END        parts, each of them with length, type, options, citations
+    REASONING_MESSAGE_END   options, encrypted
+    TOOL_CALL_START         type
+    TOOL_CALL_END           type, error, metadata
+    TOOL_CALL_RESULT        is_error, json, block; or unrun
+
+Beside them there are activities and a CUSTOM event whose names begin with `rxdelta.`.
+"""
+
+# Marks come back from a client, as JSON without types.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from rxdelta.core import is_mapping
+from rxdelta.formats.decoding import kept
+
+__all__ = [
+    "AGAIN",
+    "BLOCK",
+    "CITATIONS",
+    "DISCARDED",
+    "ENCRYPTED",
+    "ERROR",
+    "FINISH_REASON",
+    "INTERRUPTED",
+    "IS_ERROR",
+    "JSON",
+    "LENGTH",
+    "METADATA",
+    "OPTIONS",
+    "PARTS",
+    "PROVIDER_FINISH_REASON",
+    "SIGNATURE",
+    "TOOL_UPDATE",
+    "TYPE",
+    "UNRUN",
+    "Marks",
+    "activity_type",
+    "fields_of",
+    "is_ours",
+    "marked",
+    "marks_of",
+    "numbered_id",
+    "reply_id",
+]
+
+Marks: TypeAlias = Mapping[str, Any]
+
+_OURS: Final = "rxdelta"
+
+# On the end of a run.
+
+INTERRUPTED: Final = "interrupted"
+"""`True`: the reply was stopped. For clients before 1.0, whose protocol has no outcome `cancelled`."""
+
+FINISH_REASON: Final = "finish_reason"
+"""Why the last message ended: `stop`, `length`, `tool_use` or `content_filter`."""
+
+PROVIDER_FINISH_REASON: Final = "provider_finish_reason"
+"""The same in the provider's own word."""
+
+# On a text, a reasoning or a call.
+
+TYPE: Final = "type"
+"""The type of a block, where AG-UI's event implies another: `refusal`, `server_tool_call`, `invalid_tool_call`."""
+
+PARTS: Final = "parts"
+"""The blocks that a text message consists of, in order."""
+
+LENGTH: Final = "length"
+"""The number of characters of such a block."""
+
+OPTIONS: Final = "options"
+"""The block's `options`."""
+
+CITATIONS: Final = "citations"
+"""The block's citations."""
+
+ENCRYPTED: Final = "encrypted"
+"""The name of the option that travels as the encrypted value, if it is not `signature`."""
+
+SIGNATURE: Final = "signature"
+"""The option, or the metadata of a call, that travels as the encrypted value unless `encrypted` names another."""
+
+METADATA: Final = "metadata"
+"""A call's `metadata`."""
+
+ERROR: Final = "error"
+"""Why a call is invalid."""
+
+# On the result of a call.
+
+IS_ERROR: Final = "is_error"
+"""`True`: the tool failed."""
+
+JSON: Final = "json"
+"""`True`: the content is the JSON of a result that is not a string."""
+
+UNRUN: Final = "unrun"
+"""`True`: the tool did not run. The result exists only so that no client runs the call; readers drop it."""
+
+BLOCK: Final = "block"
+"""The block `server_tool_result` that the result stands for, without its output, which is the content."""
+
+# Events of our own.
+
+DISCARDED: Final = f"{_OURS}.discarded"
+"""The activity that replaces a message which no longer holds."""
+
+AGAIN: Final = "again"
+"""`True` in that activity: the messages of the run that still hold follow again, under other ids."""
+
+TOOL_UPDATE: Final = f"{_OURS}.tool-update"
+"""The CUSTOM event for progress of a tool."""
+
+_number = re.compile(r"~\d+\Z")
+
+
+def marked(marks: Marks) -> dict[str, Any] | None:
+    """The `metadata` of an event with these marks; `None` without any."""
+    return {_OURS: marks} if marks else None
+
+
+def marks_of(source: Mapping[str, Any]) -> Marks:
+    """The marks of an event, a message or a call."""
+    metadata = source.get("metadata")
+    marks = metadata.get(_OURS) if is_mapping(metadata) else None
+    return marks if is_mapping(marks) else {}
+
+
+def fields_of(space: str, marks: Marks) -> dict[str, Any]:
+    """The fields of a block that its marks hold. Several parts of a text are merged into one.
+
+    Args:
+        space: The kind of block: `text`, `reasoning` or `call`.
+        marks: The marks of its end.
+    """
+    if space != "text":
+        found = marks.get(METADATA if space == "call" else OPTIONS)
+        return kept(found) if is_mapping(found) else {}
+    fields: dict[str, Any] = {}
+    citations: list[Any] = []
+    parts = marks.get(PARTS)
+    for part in parts if isinstance(parts, (list, tuple)) else ():
+        if not is_mapping(part):
+            continue
+        if is_mapping(options := part.get(OPTIONS)):
+            fields |= kept(options)
+        if isinstance(more := part.get(CITATIONS), (list, tuple)):
+            citations += [kept(one) for one in more if is_mapping(one)]
+    return fields | ({CITATIONS: citations} if citations else {})
+
+
+def activity_type(block_type: str) -> str:
+    """The type of the activity that shows a block which is neither text, reasoning nor call."""
+    return f"{_OURS}.{block_type}"
+
+
+def is_ours(activity: object) -> bool:
+    """Whether `to_ag_ui` wrote an activity of this type."""
+    return isinstance(activity, str) and activity.startswith(f"{_OURS}.")
+
+
+def numbered_id(reply_id: str, number: int) -> str:
+    """The id of one of the messages that a reply becomes."""
+    return f"{reply_id}~{number}"
+
+
+def reply_id(message_id: str) -> str:
+    """The id of the reply that a message belongs to."""
+    return _number.sub("", message_id)
