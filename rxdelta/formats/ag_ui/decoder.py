@@ -1,4 +1,4 @@
-"""AG-UI: the runs of an agent, as a front end is sent them.
+"""AG-UI → events: the runs of an agent, as a server sends them to a front end.
 
     run       = RUN_STARTED (text | reasoning | call | TOOL_CALL_RESULT | …)* (RUN_FINISHED | RUN_ERROR)
     text      = TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT* TEXT_MESSAGE_END
@@ -6,29 +6,28 @@
                 REASONING_ENCRYPTED_VALUE?)* REASONING_END
     call      = TOOL_CALL_START TOOL_CALL_ARGS* TOOL_CALL_END REASONING_ENCRYPTED_VALUE?
 
-A run is a message, however many model calls it took: its texts, reasoning and calls are the message's blocks, in
-the order in which they begin, and what its tools gave back is told as their calls' news. Its id is that of the
-first message in it. A text that was closed and goes on is a block of its own.
+A run is one message, however many model calls it took. Its texts, reasoning and calls are the message's blocks, in the
+order in which they begin; the results of its tools are updates of its calls. The message's id is that of the first
+message in the run. A text that continues after its end is another block.
 
-A `…_CHUNK` stands for start, content and end: one with an id, or the first, begins; the next event of another
-kind or id ends it. THINKING_… is how 0.x called reasoning.
+A `…_CHUNK` stands for start, content and end: the first chunk, and each one with another id, begins a message or call;
+the next event of another kind or id ends it. THINKING_… is what 0.x called reasoning.
 
-An encrypted value comes behind what it belongs to; therefore an ended block is finished with the event that follows
-and isn't one.
+An encrypted value follows the end of its message or call. Therefore a block is finished only with the next event that
+isn't one.
 
-A MESSAGES_SNAPSHOT replaces what was said: it is a reset, followed by those of its messages that are of this run.
-One at the beginning is the history, and passes as it is. Where `to_ag_ui` discards a message because all that holds
-is told again, that is a reset too.
+A MESSAGES_SNAPSHOT replaces all messages: it is a reset, followed by those of its messages that belong to this run. A
+snapshot before the first message of a run is the history, and passes unchanged. Where `to_ag_ui` discards a message
+because all that hold follow again, that is a reset too.
 
-What `to_ag_ui` writes beside the protocol stands as `rxdelta` in the metadata, and is read back.
+`marks.py` has what `to_ag_ui` writes beside the protocol.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are JSON without types; every value is checked by hand.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -47,21 +46,39 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
+from rxdelta.formats.ag_ui.marks import (
+    AGAIN,
+    BLOCK,
+    DISCARDED,
+    ENCRYPTED,
+    ERROR,
+    FINISH_REASON,
+    INTERRUPTED,
+    IS_ERROR,
+    JSON,
+    PROVIDER_FINISH_REASON,
+    SIGNATURE,
+    TOOL_UPDATE,
+    TYPE,
+    UNRUN,
+    fields_of,
+    is_ours,
+    marks_of,
+    reply_id,
+)
 from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, kept, usage_of, word
 
-__all__ = ["AgUiDecoder", "base_of", "facts_of", "fields_of", "recognises"]
+__all__ = ["AgUiDecoder", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _FORMAT = "ag-ui"
-_OURS = "rxdelta"
 _READ = Fields(_FORMAT)
-_numbered = re.compile(r"~\d+\Z")
 
 
 class AgUiDecoder:
-    """Events of an agent's runs in, events of the chat stream protocol out.
+    """Decode the events of an agent's runs.
 
     Example:
         >>> decoder = AgUiDecoder()
@@ -76,14 +93,14 @@ class AgUiDecoder:
 
     def __init__(self) -> None:
         self._run = _Run()
-        self._out: Out = []  # what a malformed chunk held before its fault comes out with the next
+        self._out: Out = []  # kept after an error: the events before it come with the next chunk's
         self._over = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or an event of the package `ag-ui-protocol`.
 
         Raises:
-            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+            MalformedChunkError: The chunk breaks the format; the error names the path and quotes the value.
 
         Example:
             >>> AgUiDecoder().decode({"type": "RUN_ERROR", "message": "Oops"})
@@ -114,7 +131,7 @@ class AgUiDecoder:
         return out
 
     def close(self) -> Sequence[Event]:
-        """End of input. A run that wasn't finished was cut off; what had ended by then is finished."""
+        """End the input. A run without its end was cut off; the blocks that have ended are finished."""
         out, self._out = self._out, []
         if not self._over:
             self._run.end_chunks(out, None)
@@ -124,7 +141,10 @@ class AgUiDecoder:
 
 
 class _Run:
-    """One run."""
+    """One run, which becomes one message.
+
+    The keys of blocks are a space (`text`, `reasoning` or `call`) and an id.
+    """
 
     def __init__(self) -> None:
         self.finished = self.broken = False
@@ -133,11 +153,11 @@ class _Run:
         self._attempt = 0
         self._next = 0
         self._open: dict[tuple[str, str], _Block] = {}
-        self._ended: dict[tuple[str, str], _Block] = {}  # whose encrypted value may follow
-        self._foreign: set[str] = set()  # messages that aren't the agent's
+        self._ended: dict[tuple[str, str], _Block] = {}  # not finished yet: an encrypted value may follow
+        self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
-        self._chunk: tuple[str, str] | None = None  # what the chunks are of
+        self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
     # The run.
 
@@ -153,13 +173,13 @@ class _Run:
         for block in [*self._open.values()]:
             self._finish(out, block)
         self.finished = True
-        facts = facts_of(event)
-        if outcome.get("type") == "cancelled" or facts.get("interrupted") is True:
+        marks = marks_of(event)
+        if outcome.get("type") == "cancelled" or marks.get(INTERRUPTED) is True:
             if usage is not None:
                 out.append(events.UsageUpdate(usage))
             out.append(events.MessageInterrupted())
             return
-        reason, said = word(facts.get("finish_reason")), word(facts.get("provider_finish_reason"))
+        reason, said = word(marks.get(FINISH_REASON)), word(marks.get(PROVIDER_FINISH_REASON))
         if reason is None:
             pending = outcome.get("pendingToolCallIds") or self._unanswered
             reason = "tool_use" if pending else "stop"
@@ -186,7 +206,7 @@ class _Run:
         self.finished = self.broken = True
 
     def _usage(self, event: Json) -> TokenUsage | None:
-        """The run's usage. A single entry is as its provider's, several are added up."""
+        """The run's usage: a single entry unchanged, several summed up."""
         entries = [
             _READ.mapping(one, f"usage[{place}]")
             for place, one in enumerate(_READ.items(event.get("usage"), "usage"))
@@ -200,7 +220,7 @@ class _Run:
         self._known.add(own_id)
         if not self._started:
             self._started = True
-            out.append(events.MessageStart(base_of(own_id) or None, metadata=kept(self._metadata)))
+            out.append(events.MessageStart(reply_id(own_id) or None, metadata=kept(self._metadata)))
 
     def pass_on(self, out: Out, event: Json, kind: str) -> None:
         name = kind if type(kind) is str else str.__str__(kind)
@@ -214,15 +234,15 @@ class _Run:
             self._foreign.add(own_id)
             self.pass_on(out, event, "TEXT_MESSAGE_START")
             return
-        kind = "refusal" if facts_of(event).get("type") == "refusal" else "text"
-        self._prose(out, "text", own_id, kind)
+        kind = "refusal" if marks_of(event).get(TYPE) == "refusal" else "text"
+        self._text_block(out, "text", own_id, kind)
 
     def text_content(self, out: Out, event: Json) -> None:
         own_id, piece = _READ.text_of(event, "messageId", ""), _READ.text_of(event, "delta", "")
         if own_id in self._foreign:
             self.pass_on(out, event, "TEXT_MESSAGE_CONTENT")
         elif piece:
-            out.append(text_delta(self._prose(out, "text", own_id, "text").index, piece))
+            out.append(text_delta(self._text_block(out, "text", own_id, "text").index, piece))
 
     def text_end(self, out: Out, event: Json) -> None:
         own_id = _READ.text_of(event, "messageId", "")
@@ -230,28 +250,28 @@ class _Run:
             self._foreign.discard(own_id)
             self.pass_on(out, event, "TEXT_MESSAGE_END")
         else:
-            self._end(out, ("text", own_id), facts_of(event))
+            self._end(out, ("text", own_id), marks_of(event))
 
     def span(self, _out: Out, _event: Json) -> None:
-        """Its messages say all that there is."""
+        """Ignored: the messages of the reasoning hold everything."""
 
     def reasoning_start(self, out: Out, event: Json) -> None:
-        self._prose(out, "reasoning", self._thought_id(event), "reasoning")
+        self._text_block(out, "reasoning", self._message_id(event), "reasoning")
 
     def reasoning_content(self, out: Out, event: Json) -> None:
         piece = _READ.text_of(event, "delta", "")
         if piece:
-            block = self._prose(out, "reasoning", self._thought_id(event), "reasoning")
+            block = self._text_block(out, "reasoning", self._message_id(event), "reasoning")
             out.append(reasoning_delta(block.index, piece))
 
     def reasoning_end(self, out: Out, event: Json) -> None:
-        self._end(out, ("reasoning", self._thought_id(event)), facts_of(event))
+        self._end(out, ("reasoning", self._message_id(event)), marks_of(event))
 
     @staticmethod
-    def _thought_id(event: Json) -> str:
+    def _message_id(event: Json) -> str:
         return _READ.text_of(event, "messageId", "")
 
-    def _prose(self, out: Out, space: str, own_id: str, kind: str) -> _Block:
+    def _text_block(self, out: Out, space: str, own_id: str, kind: str) -> _Block:
         block = self._open.get((space, own_id))
         if block is None:
             block = self._start(out, (space, own_id), own_id, {"type": kind, kind: ""})
@@ -264,7 +284,7 @@ class _Run:
         if ("call", own_id) in self._open:
             return
         parent = _READ.text_of(event, "parentMessageId", "")
-        kind = "server_tool_call" if facts_of(event).get("type") == "server_tool_call" else "tool_call"
+        kind = "server_tool_call" if marks_of(event).get(TYPE) == "server_tool_call" else "tool_call"
         if kind == "tool_call":
             self._unanswered[own_id] = None
         content = {"type": f"{kind}_chunk", "id": own_id, "name": name, "args": ""}
@@ -279,26 +299,26 @@ class _Run:
             out.append(tool_call_delta(block.index, piece))
 
     def call_end(self, out: Out, event: Json) -> None:
-        self._end(out, ("call", _READ.text_of(event, "toolCallId", "")), facts_of(event))
+        self._end(out, ("call", _READ.text_of(event, "toolCallId", "")), marks_of(event))
 
     def call_result(self, out: Out, event: Json) -> None:
         own_id = _READ.text_of(event, "toolCallId", "")
-        self._result(out, own_id, event.get("content"), facts_of(event))
+        self._result(out, own_id, event.get("content"), marks_of(event))
         self._known.add(_READ.text_of(event, "messageId", ""))
 
-    def _result(self, out: Out, own_id: str, content: Any, facts: Json) -> None:
+    def _result(self, out: Out, own_id: str, content: Any, marks: Json) -> None:
         self._unanswered.pop(own_id, None)
-        if facts.get("unrun"):
-            return  # said for clients only, lest they run it
-        if facts.get("json") and isinstance(content, str):
+        if marks.get(UNRUN):
+            return
+        if marks.get(JSON) and isinstance(content, str):
             with suppress(InvalidJson):
                 content = parse_json(content)
-        own = facts.get("block")
+        own = marks.get(BLOCK)
         if is_mapping(own):
             output = {} if content in (None, "") else {"output": content}
             self._whole(out, "", {**own, "type": "server_tool_result", "tool_call_id": own_id, **output})
             return
-        failed = facts.get("is_error") is True
+        failed = marks.get(IS_ERROR) is True
         result = ToolResult(own_id or None, freeze(content, lenient=True), failed)
         self._begin(out, "")
         out.append(events.ToolUpdate(own_id, "failed" if failed else "completed", None, result))
@@ -309,7 +329,7 @@ class _Run:
         for space in spaces:
             block = self._ended.get((space, own_id)) or self._open.get((space, own_id))
             if block is not None and value:
-                out.append(events.BlockDelta(block.index, {block.hidden: value}))
+                out.append(events.BlockDelta(block.index, {block.encrypted_option: value}))
                 return
         self.pass_on(out, event, "REASONING_ENCRYPTED_VALUE")
 
@@ -317,7 +337,7 @@ class _Run:
 
     def custom(self, out: Out, event: Json) -> None:
         value = event.get("value")
-        if event.get("name") == f"{_OURS}.tool-update" and is_mapping(value):
+        if event.get("name") == TOOL_UPDATE and is_mapping(value):
             try:
                 out.append(events.from_dict({**value, "event": "tool-update"}))
                 return
@@ -327,12 +347,12 @@ class _Run:
 
     def activity(self, out: Out, event: Json) -> None:
         kind, content = event.get("activityType"), event.get("content")
-        if kind == f"{_OURS}.discarded":
-            again = is_mapping(content) and content.get("again") is True
+        if kind == DISCARDED:
+            again = is_mapping(content) and content.get(AGAIN) is True
             if again and _READ.text_of(event, "messageId", "") in self._known:
                 self._reset(out)
             return
-        if isinstance(kind, str) and kind.startswith(f"{_OURS}.") and is_mapping(content):
+        if is_ours(kind) and is_mapping(content):
             self._whole(out, _READ.text_of(event, "messageId", ""), content)
         else:
             self.pass_on(out, event, "ACTIVITY_SNAPSHOT")
@@ -369,37 +389,37 @@ class _Run:
     def _message(
         self, out: Out, own_id: str, message: Json, still_open: set[tuple[str, str]], path: str
     ) -> None:
-        role, content, facts = message.get("role"), message.get("content"), facts_of(message)
+        role, content, marks = message.get("role"), message.get("content"), marks_of(message)
         secret = word(message.get("encryptedValue"))
         if role == "tool":
-            self._result(out, _READ.text_of(message, "toolCallId", path), content, facts)
+            self._result(out, _READ.text_of(message, "toolCallId", path), content, marks)
             self._known.add(own_id)
         elif role == "activity":
             self.activity(out, {**message, "messageId": own_id})
         elif role in ("assistant", "reasoning"):
             text = content if isinstance(content, str) else ""
             space = "text" if role == "assistant" else "reasoning"
-            if text or secret or (facts and not message.get("toolCalls")):
+            if text or secret or (marks and not message.get("toolCalls")):
                 block = self._start(out, (space, own_id), own_id, {"type": space, space: text})
                 if (space, own_id) not in still_open:
-                    self._end(out, (space, own_id), facts)
+                    self._end(out, (space, own_id), marks)
                     if secret:
-                        out.append(events.BlockDelta(block.index, {block.hidden: secret}))
+                        out.append(events.BlockDelta(block.index, {block.encrypted_option: secret}))
                     self.release(out)
             for n, found in enumerate(_READ.items(message.get("toolCalls"), f"{path}.toolCalls")):
                 self._call(out, own_id, _READ.mapping(found, f"{path}.toolCalls[{n}]"), still_open, path)
 
     def _call(self, out: Out, parent: str, call: Json, still_open: set[tuple[str, str]], path: str) -> None:
         function = _READ.mapping(call.get("function"), f"{path}.toolCalls.function")
-        own_id, facts = _READ.text_of(call, "id", f"{path}.toolCalls"), facts_of(call)
+        own_id, marks = _READ.text_of(call, "id", f"{path}.toolCalls"), marks_of(call)
         start = {"toolCallId": own_id, "toolCallName": function.get("name"), "parentMessageId": parent}
         self.call_start(out, {**start, "metadata": call.get("metadata")})
         self.call_args(out, {"toolCallId": own_id, "delta": function.get("arguments")})
         if ("call", own_id) not in still_open:
-            self._end(out, ("call", own_id), facts)
+            self._end(out, ("call", own_id), marks)
             secret, block = word(call.get("encryptedValue")), self._ended.get(("call", own_id))
             if secret and block is not None:
-                out.append(events.BlockDelta(block.index, {block.hidden: secret}))
+                out.append(events.BlockDelta(block.index, {block.encrypted_option: secret}))
             self.release(out)
 
     # Chunks.
@@ -453,21 +473,21 @@ class _Run:
         out.append(events.BlockFinish(self._next))
         self._next += 1
 
-    def _end(self, out: Out, key: tuple[str, str], facts: Json) -> None:
+    def _end(self, out: Out, key: tuple[str, str], marks: Json) -> None:
         block = self._open.get(key)
         if block is None:
             return
         self._ended[key] = block
-        fields = fields_of(key[0], facts)
+        fields = fields_of(key[0], marks)
         if key[0] == "reasoning":
-            block.hidden = word(facts.get("encrypted")) or block.hidden
-        if key[0] == "call" and facts.get("type") == "invalid_tool_call":
-            block.error = word(facts.get("error")) or "marked invalid by its source"
+            block.encrypted_option = word(marks.get(ENCRYPTED)) or block.encrypted_option
+        if key[0] == "call" and marks.get(TYPE) == "invalid_tool_call":
+            block.error = word(marks.get(ERROR)) or "marked invalid by its source"
         if fields:
             out.append(events.BlockDelta(block.index, fields))
 
     def release(self, out: Out) -> None:
-        """Finish what has ended."""
+        """Finish the blocks that have ended."""
         ended, self._ended = self._ended, {}
         for block in ended.values():
             self._finish(out, block)
@@ -483,16 +503,16 @@ class _Run:
 class _Block:
     """A block that has started."""
 
-    __slots__ = ("error", "hidden", "index", "key")
+    __slots__ = ("encrypted_option", "error", "index", "key")
 
     def __init__(self, key: tuple[str, str], index: int) -> None:
         self.key, self.index = key, index
-        self.error: str | None = None  # what is wrong with a call
-        self.hidden = "signature"  # the name of what is encrypted
+        self.error: str | None = None  # why a call is invalid
+        self.encrypted_option = SIGNATURE  # the name of the option that is the encrypted value
 
 
 def recognises(chunk: Json) -> bool:
-    """Whether a stream of this format begins with this chunk.
+    """Whether a stream of this format may begin with this chunk.
 
     Example:
         >>> recognises({"type": "RUN_STARTED", "threadId": "t1", "runId": "r1"})
@@ -504,49 +524,19 @@ def recognises(chunk: Json) -> bool:
     return isinstance(kind, str) and (kind in _EVENTS or kind in _OTHERS)
 
 
-def base_of(id: str) -> str:
-    """The id of the reply that a message is of: `to_ag_ui` numbers those that one reply becomes."""
-    return _numbered.sub("", id)
-
-
-def facts_of(source: Json) -> Json:
-    """What `to_ag_ui` adds to the protocol."""
-    metadata = source.get("metadata")
-    facts = metadata.get(_OURS) if is_mapping(metadata) else None
-    return facts if is_mapping(facts) else {}
-
-
-def fields_of(space: str, facts: Json) -> dict[str, Any]:
-    """The fields of a block that are beside its text. Of several parts, all of them together."""
-    if space != "text":
-        found = facts.get("metadata" if space == "call" else "options")
-        return kept(found) if is_mapping(found) else {}
-    fields: dict[str, Any] = {}
-    citations: list[Any] = []
-    parts = facts.get("parts")
-    for part in parts if isinstance(parts, (list, tuple)) else ():
-        if not is_mapping(part):
-            continue
-        if is_mapping(options := part.get("options")):
-            fields |= kept(options)
-        if isinstance(more := part.get("citations"), (list, tuple)):
-            citations += [kept(one) for one in more if is_mapping(one)]
-    return fields | ({"citations": citations} if citations else {})
-
-
 def _sum(counts: Any) -> int | None:
     known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
     return sum(known) if known else None
 
 
 def _model(event: Json) -> str | None:
-    """The model, where it was one."""
+    """The model, if the whole run used one."""
     usage = event.get("usage")
     names = {word(one.get("model")) for one in usage if is_mapping(one)} if isinstance(usage, list) else set()
     return names.pop() if len(names) == 1 else None
 
 
-# The format, as on the protocol's page.
+# The format: its events, in the order of the protocol's documentation.
 
 _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "RUN_STARTED": _Run.run_started,

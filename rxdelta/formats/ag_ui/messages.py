@@ -1,6 +1,6 @@
-"""The messages that an AG-UI client sends with each run, as those that the next request is made of."""
+"""The messages that an AG-UI client sends with each run → messages for the next request."""
 
-# Messages are JSON that nobody has typed; what is taken from one is checked by hand.
+# Messages are JSON without types; every value is checked by hand.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -26,7 +26,24 @@ from rxdelta.core import (
     parse_object,
 )
 from rxdelta.formats.admission import Admission
-from rxdelta.formats.ag_ui.decoder import base_of, facts_of, fields_of
+from rxdelta.formats.ag_ui.marks import (
+    BLOCK,
+    CITATIONS,
+    DISCARDED,
+    ENCRYPTED,
+    ERROR,
+    IS_ERROR,
+    JSON,
+    LENGTH,
+    PARTS,
+    SIGNATURE,
+    TYPE,
+    UNRUN,
+    fields_of,
+    is_ours,
+    marks_of,
+    reply_id,
+)
 from rxdelta.formats.decoding import kept, word
 
 __all__ = ["from_ag_ui"]
@@ -40,27 +57,28 @@ _ROLES = "user, assistant, tool, reasoning, activity, system or developer"
 def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str] = ()) -> list[Message]:
     """The messages of an AG-UI request, for `to_request`.
 
-    What an assistant said in one go is one message, with its reasoning, and its calls have their results. What
-    `to_ag_ui` couldn't tell otherwise comes back: signatures, encrypted reasoning, citations, what the provider's
-    own tools gave. A call whose arguments can't be read is an invalid one. Activities of others are left out.
+    The messages that one reply became are one message again, with its reasoning, and its calls have their results.
+    What AG-UI has no field for comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the
+    results of the provider's own tools. A call whose arguments can't be read is an invalid call. Activities that
+    `to_ag_ui` didn't write are left out.
 
-    The client says what all of them said, the assistant and the tools too. Where that matters, take only the
-    last message from it and the others from where you stored them. It can't have the provider read what the
-    server's key may read: an address of another scheme than `https`, `http` and `data`, or the id of a file, is
-    refused in what a person or a tool says, and left out with its part in what a model is said to have said. Of a
-    reply's items in the provider's own form only those come back that models make.
+    The client sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
+    take only the last message from the client and the others from your own storage. A client can't make the provider
+    read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id of a
+    file, is refused in a person's message or a tool's result; in an assistant's message the part with it is left out.
+    Of the items of a reply in the provider's own form, only those that a model makes come back.
 
     Args:
         run_input: The `RunAgentInput`, as object or as JSON; or its messages alone.
-        system: Whether to take messages of the roles `system` and `developer`, which whoever writes requests
-            may add.
+        system: Whether to accept messages of the roles `system` and `developer`. Anybody who can send a request can add
+            them.
         allow: What the client may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
-            files that are stored with the provider; `tool_definitions`, tools of the provider's that a client's
-            tool search found.
+            files that are stored with the provider; `tool_definitions`, the provider's tools that a client's tool
+            search found.
 
     Raises:
-        InvalidValueError: Something is no AG-UI message, names what isn't allowed, or is a system message that
-            isn't allowed; names it.
+        InvalidValueError: A message is not an AG-UI message, names what isn't allowed, or is a system message without
+            `system=True`. The error names the message.
 
     Example:
         >>> import rxdelta as rd
@@ -68,11 +86,11 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
         >>> rd.to_request(rd.from_ag_ui(run_input), "openai-chat")
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
-    admission, reading = Admission(allow), _Reading(system)
+    admission, conversation = Admission(allow), _Conversation(system)
     for place, message in enumerate(_messages_in(run_input)):
         path = f"messages[{place}]"
-        reading.take(_as_json(message, path), path)
-    return admission.messages((turn.message(), turn.path) for turn in reading.turns)
+        conversation.add(_as_json(message, path), path)
+    return admission.messages((turn.message(), turn.path) for turn in conversation.turns)
 
 
 def _messages_in(run_input: Any) -> Iterable[Any]:
@@ -95,25 +113,27 @@ def _as_json(message: Any, path: str) -> Json:
 
 
 class _Turn:
-    """A message that is being put together."""
+    """A message of ours, put together from one or more of AG-UI's."""
 
     def __init__(self, role: str, id: str | None, path: str, metadata: Json | None = None) -> None:
         self.role, self.id = role, id
-        self.path = path  # of the first message that it is
+        self.path = path  # of the first AG-UI message
         self.metadata = metadata
         self.blocks: list[Block] = []
-        self.only_thinks = True
-        self.calls: dict[str, int] = {}  # where each is
-        self._outputs: dict[int, list[Block]] = {}  # what stands behind a call, once all is known
+        self.only_reasoning = True
+        self.calls: dict[str, int] = {}  # their places in `blocks`
+        self._outputs: dict[
+            int, list[Block]
+        ] = {}  # the results of the provider's tools, by the place of their call
 
     def add(self, *blocks: Block) -> None:
         for block in blocks:
             if isinstance(block, ToolCall):
                 self.calls.setdefault(block.call_id or "", len(self.blocks))
-            self.only_thinks = self.only_thinks and block.type == "reasoning"
+            self.only_reasoning = self.only_reasoning and block.type == "reasoning"
             self.blocks.append(block)
 
-    def give_back(self, call_id: str, output: Block) -> None:
+    def add_output(self, call_id: str, output: Block) -> None:
         self._outputs.setdefault(self.calls[call_id], []).append(output)
 
     def message(self) -> Message:
@@ -121,21 +141,23 @@ class _Turn:
         return Message(role=self.role, id=self.id, blocks=blocks, metadata=self.metadata)
 
 
-class _Reading:
+class _Conversation:
+    """The messages so far."""
+
     def __init__(self, system: bool) -> None:
         self._system = system
         self.turns: list[_Turn] = []
         self._calls: dict[str, tuple[_Turn, str]] = {}
 
-    def take(self, message: Json, path: str) -> None:
+    def add(self, message: Json, path: str) -> None:
         role = message.get("role")
         if role in ("system", "developer"):
             if not self._system:
                 wanted = "is allowed with system=True only: anybody could have written it"
                 raise InvalidValueError.of([(f"{path}.role", role, wanted)])
-            self._said(message, "system", path)
+            self._prompt(message, "system", path)
         elif role == "user":
-            self._said(message, "user", path)
+            self._prompt(message, "user", path)
         elif role == "assistant":
             self._assistant(message, path)
         elif role == "reasoning":
@@ -147,7 +169,7 @@ class _Reading:
         else:
             raise InvalidValueError.of([(f"{path}.role", role, f"must be {_ROLES}")])
 
-    def _said(self, message: Json, role: str, path: str) -> None:
+    def _prompt(self, message: Json, role: str, path: str) -> None:
         turn = _Turn(role, word(message.get("id")), path)
         content = message.get("content")
         if isinstance(content, str):
@@ -159,13 +181,13 @@ class _Reading:
         self.turns.append(turn)
 
     def _turn(self, message: Json, path: str) -> _Turn:
-        """The assistant's message that this is of: one goes on under numbered ids, and behind its reasoning."""
-        base = base_of(word(message.get("id")) or "")
+        """The reply that a message belongs to. A reply continues under numbered ids, and after its reasoning."""
+        base = reply_id(word(message.get("id")) or "")
         last = self.turns[-1] if self.turns else None
         if last is not None and last.role == "assistant":
             if last.id == base:
                 return last
-            if last.only_thinks:
+            if last.only_reasoning:
                 last.id = base or None
                 return last
         turn = _Turn("assistant", base or None, path)
@@ -189,43 +211,43 @@ class _Reading:
         content = message.get("content")
         if not isinstance(content, (str, type(None))):
             raise InvalidValueError.of([(f"{path}.content", content, "must be a string")])
-        facts, secret = facts_of(message), word(message.get("encryptedValue"))
-        options = fields_of("reasoning", facts)
-        if secret is not None:
-            options[word(facts.get("encrypted")) or "signature"] = secret
+        marks, encrypted = marks_of(message), word(message.get("encryptedValue"))
+        options = fields_of("reasoning", marks)
+        if encrypted is not None:
+            options[word(marks.get(ENCRYPTED)) or SIGNATURE] = encrypted
         if content or options:
             self._turn(message, path).add(ContentPart("reasoning", content or "", options))
 
     def _activity(self, message: Json, path: str) -> None:
         kind, content = message.get("activityType"), message.get("content")
-        if not isinstance(kind, str) or not kind.startswith("rxdelta.") or kind == "rxdelta.discarded":
+        if not is_ours(kind) or kind == DISCARDED:
             return
         if not is_mapping(content):
             raise InvalidValueError.of([(f"{path}.content", content, "must be an object")])
         self._turn(message, path).add(_from_wire(content))
 
     def _result(self, message: Json, path: str) -> None:
-        call_id, facts = message.get("toolCallId"), facts_of(message)
+        call_id, marks = message.get("toolCallId"), marks_of(message)
         if not isinstance(call_id, str):
             raise InvalidValueError.of([(f"{path}.toolCallId", call_id, "must be a string")])
-        if facts.get("unrun"):
+        if marks.get(UNRUN):
             return
-        content = _given(message.get("content"), facts, f"{path}.content")
+        content = _result_content(message.get("content"), marks, f"{path}.content")
         turn, kind = self._calls.get(call_id, (None, ""))
-        own = facts.get("block")
+        own = marks.get(BLOCK)
         if is_mapping(own) and turn is not None:
             output = {} if content in (None, "") else {"output": content}
             block = _from_wire({**own, "type": "server_tool_result", "tool_call_id": call_id, **output})
-            turn.give_back(call_id, block)
+            turn.add_output(call_id, block)
             return
-        failed = facts.get("is_error") is True or word(message.get("error")) is not None
+        failed = marks.get(IS_ERROR) is True or word(message.get("error")) is not None
         if failed and content in (None, ""):
             content = word(message.get("error")) or ""
         if turn is None or kind == "server_tool_call":
-            said = content if isinstance(content, str) else str(message.get("content") or "")
+            text = content if isinstance(content, str) else str(message.get("content") or "")
             more = {"tool_call_id": call_id} | ({"is_error": True} if failed else {})
             stray = _Turn("tool", word(message.get("id")), path, more)
-            stray.add(ContentPart("text", said))
+            stray.add(ContentPart("text", text))
             self.turns.append(stray)
             return
         place = turn.calls[call_id]
@@ -245,11 +267,11 @@ def _from_wire(content: Json) -> Block:
 
 
 def _texts(content: str, message: Json) -> list[ContentPart]:
-    """The parts that a text was made of, as far as its metadata tells them and still fits."""
-    facts, secret = facts_of(message), word(message.get("encryptedValue"))
-    parts = facts.get("parts")
+    """The blocks that a text message consists of, if its marks say so and still match the text."""
+    marks, encrypted = marks_of(message), word(message.get("encryptedValue"))
+    parts = marks.get(PARTS)
     known = [part for part in parts if is_mapping(part)] if isinstance(parts, (list, tuple)) else []
-    lengths: list[Any] = [part.get("length") for part in known]
+    lengths: list[Any] = [part.get(LENGTH) for part in known]
     blocks: list[ContentPart] = []
     if not all(type(length) is int and length >= 0 for length in lengths) or sum(lengths) != len(content):
         if content:
@@ -259,17 +281,17 @@ def _texts(content: str, message: Json) -> list[ContentPart]:
         for part, length in zip(known, lengths):
             blocks.append(_text(content[at : at + length], part))
             at += length
-    if secret is not None:
+    if encrypted is not None:
         last = blocks.pop() if blocks else ContentPart("text", "")
-        blocks.append(attrs.evolve(last, options={**last.options, "signature": secret}))
+        blocks.append(attrs.evolve(last, options={**last.options, SIGNATURE: encrypted}))
     return blocks
 
 
-def _text(said: str, part: Json) -> ContentPart:
-    fields = fields_of("text", {"parts": [part]})
-    citations = fields.pop("citations", None)
-    kind = "refusal" if part.get("type") == "refusal" else "text"
-    return ContentPart(kind, said, fields, citations)
+def _text(content: str, part: Json) -> ContentPart:
+    fields = fields_of("text", {PARTS: [part]})
+    citations = fields.pop(CITATIONS, None)
+    kind = "refusal" if part.get(TYPE) == "refusal" else "text"
+    return ContentPart(kind, content, fields, citations)
 
 
 def _call(found: Any, path: str) -> ToolCall:
@@ -283,20 +305,20 @@ def _call(found: Any, path: str) -> ToolCall:
             raise InvalidValueError.of([(f"{path}.{field}", value, "must be a string")])
     if not isinstance(text, (str, type(None))):
         raise InvalidValueError.of([(f"{path}.function.arguments", text, "must be a string")])
-    facts, secret = facts_of(call), word(call.get("encryptedValue"))
-    metadata = fields_of("call", facts)
-    if secret is not None:
-        metadata["signature"] = secret
-    kind, wrong = facts.get("type"), word(facts.get("error"))
+    marks, encrypted = marks_of(call), word(call.get("encryptedValue"))
+    metadata = fields_of("call", marks)
+    if encrypted is not None:
+        metadata[SIGNATURE] = encrypted
+    kind, problem = marks.get(TYPE), word(marks.get(ERROR))
     kind = kind if kind in ("server_tool_call", "invalid_tool_call") else "tool_call"
     arguments: Any = text or ""
     try:
         if kind != "invalid_tool_call":
             arguments = parse_object(arguments) if arguments else {}
     except InvalidJson as error:
-        wrong = error.reason
-    if kind == "tool_call" and (wrong or not call_id or not name):
-        kind, wrong = "invalid_tool_call", wrong or "the call has no id or no name"
+        problem = error.reason
+    if kind == "tool_call" and (problem or not call_id or not name):
+        kind, problem = "invalid_tool_call", problem or "the call has no id or no name"
     whole = kind != "invalid_tool_call" and not isinstance(arguments, str)
     return ToolCall(
         call_id=call_id,
@@ -305,14 +327,14 @@ def _call(found: Any, path: str) -> ToolCall:
         status="complete" if whole else "incomplete",
         metadata=metadata,
         type=kind,
-        error=wrong or ("marked invalid by its source" if kind == "invalid_tool_call" else None),
+        error=problem or ("marked invalid by its source" if kind == "invalid_tool_call" else None),
     )
 
 
-def _given(content: Any, facts: Json, path: str) -> Any:
-    """What a tool gave back; parts that are all text are one."""
+def _result_content(content: Any, marks: Json, path: str) -> Any:
+    """The content of a tool's result. Parts that are all text become one string."""
     if isinstance(content, str):
-        if facts.get("json"):
+        if marks.get(JSON):
             with suppress(InvalidJson):
                 return parse_json(content)
         return content
@@ -348,7 +370,7 @@ def _part(found: Any, path: str) -> ContentPart:
 
 def _medium(kind: str, known: Json) -> ContentPart:
     names = {"mime_type": "mimeType", "url": "url", "file_id": "id", "filename": "filename"}
-    options = {own: said for own, name in names.items() if (said := word(known.get(name))) is not None}
+    options = {own: value for own, name in names.items() if (value := word(known.get(name))) is not None}
     return ContentPart(kind, word(known.get("data")), options)
 
 
