@@ -14,7 +14,7 @@ __all__ = [
     "PIECE_FIELDS",
     "Encoder",
     "Masked",
-    "check_choice",
+    "choice_problems",
     "cut_off",
     "masked",
     "not_an_event",
@@ -82,14 +82,10 @@ def not_an_event(value: object) -> InvalidValueError:
     return InvalidValueError.of([("event", value, "must be an event; chunks go through decode() first")])
 
 
-def check_choice(choice: object) -> None:
-    """Check the number of the choice to encode.
-
-    Raises:
-        InvalidValueError: It is not a whole number from 0.
-    """
-    if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
-        raise InvalidValueError.of([("choice", choice, "must be a whole number from 0")])
+def choice_problems(choice: object) -> list[tuple[str, object, str]]:
+    """What is wrong with the number of the choice to encode, for `InvalidValueError.of`."""
+    valid = isinstance(choice, int) and not isinstance(choice, bool) and choice >= 0
+    return [] if valid else [("choice", choice, "must be a whole number from 0")]
 
 
 def whole_characters(half: str, piece: str) -> tuple[str, str]:

@@ -120,6 +120,30 @@ def test_whatever_the_strings_hold_each_frame_is_one_event_of_strict_json(
             json.dumps(frame, ensure_ascii=False).encode("utf-8")
 
 
+FAILING: dict[str, Callable[[Callable[[Exception], str]], rd.wire.Encoder[Any]]] = {
+    "ai-sdk": lambda on_error: rd.wire.AiSdkEncoder(on_error=on_error),
+    "ag-ui": lambda on_error: rd.wire.AgUiEncoder(thread_id="t1", run_id="r1", on_error=on_error),
+    "langchain": lambda on_error: rd.wire.LangChainEncoder(
+        now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", FAILING)
+def test_where_the_text_of_an_error_cannot_be_made_the_error_is_masked_and_both_are_logged(
+    wire: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(error: Exception) -> str:
+        raise ZeroDivisionError("in on_error")
+
+    caplog.set_level("ERROR", "rxdelta.wire")
+    frames = FAILING[wire](fail).fail(ValueError("of the stream"))
+    assert rd.wire.MASKED in "".join(rd.wire.sse_frame(frame).decode() for frame in frames)
+    assert len(caplog.records) == 1
+    assert "in on_error" in caplog.text
+    assert "of the stream" in caplog.text
+
+
 TEXTS: dict[str, tuple[str, str]] = {
     "ai-sdk 7": ("text-delta", "delta"),
     "ag-ui": ("TEXT_MESSAGE_CONTENT", "delta"),

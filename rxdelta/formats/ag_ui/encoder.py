@@ -31,6 +31,7 @@ from rxdelta.core import (
     Block,
     BlockFold,
     Event,
+    InvalidValueError,
     LimitExceededError,
     ProviderError,
     TokenUsage,
@@ -67,7 +68,7 @@ from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import (
     PIECE_FIELDS,
     Masked,
-    check_choice,
+    choice_problems,
     cut_off,
     masked,
     not_an_event,
@@ -130,7 +131,8 @@ class AgUiEncoder:
         reasoning: bool = True,
         provider_events: bool = False,
     ) -> None:
-        check_choice(choice)
+        if problems := choice_problems(choice):
+            raise InvalidValueError.of(problems)
         ag = load_ag_ui()
         request = RunInput(run_input)
         self._thread_id = request.id("thread_id", thread_id, new_id)

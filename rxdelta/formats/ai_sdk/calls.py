@@ -1,0 +1,294 @@
+"""Tool calls: the input as it grows, then complete or as an error, then the output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from rxdelta.core import BlockFold, ContentPart, ToolCall, thaw, with_news
+from rxdelta.formats.ai_sdk.marks import DISPLAY_TEXT, OPTIONS, TEXT, TOOL_UPDATE, TYPE, marked, marks_for
+from rxdelta.formats.ai_sdk.parts import Part
+from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
+from rxdelta.formats.encoding import whole_characters
+
+if TYPE_CHECKING:
+    from rxdelta.core.events import ToolUpdate
+    from rxdelta.formats.ai_sdk.parts import Out
+    from rxdelta.formats.ai_sdk.stream import Step, Stream
+
+__all__ = ["CallIds", "CallPart", "OutputPart"]
+
+_TERMINAL = ("completed", "failed")
+_INPUT_FIELDS = frozenset(["args", "input", "arguments"])
+_UNNAMED = "invalid"  # the name of a tool in a call that names none
+
+
+class CallPart(Part):
+    """A call, whether the client, the server or the provider runs it."""
+
+    def __init__(self, stream: Stream, step: Step, fold: BlockFold) -> None:
+        super().__init__(stream, step, fold)
+        self._id: str | None = None  # for the client
+        self._call_id: str | None = None  # the provider's
+        self._half = ""  # the first half of a character
+        self._streams = True  # until the input is replaced by another one
+        self._started = False  # tool-input-start was sent
+        self._available = False  # tool-input-available was sent
+        self._settled = False  # the input was an error, or the last output was sent
+        self._title: str | None = None
+        self._result: Any = None  # the last preliminary one
+        self._output: ContentPart | None = None  # of a tool that the provider runs
+
+    @property
+    def _call(self) -> ToolCall:
+        return cast("ToolCall", self.fold.block)
+
+    @property
+    def requests_tool(self) -> bool:
+        return isinstance(self.fold.block, ToolCall) and not self.runs_at_provider
+
+    @property
+    def must_stay(self) -> bool:
+        return self._available
+
+    @property
+    def runs_at_provider(self) -> bool:
+        return self._call.type == "server_tool_call"
+
+    # The input.
+
+    def grow(self, out: Out, piece: str, /) -> None:
+        self.fold.grow(piece)
+        if self._started:
+            self._send(out, piece)
+
+    def _send(self, out: Out, piece: str) -> None:
+        if not self._streams:
+            return
+        if self._half or not piece.isascii():
+            piece, self._half = whole_characters(self._half, piece)
+        if piece and self._id is not None:
+            out.append({"type": "tool-input-delta", "toolCallId": self._id, "inputTextDelta": piece})
+
+    def catch_up(self, out: Out, /) -> None:
+        """Send `tool-input-start` once the call has an id and a name, which some gateways send later."""
+        if not isinstance(self.fold.block, ToolCall):
+            return
+        call, calls = self._call, self.stream.calls
+        if call.call_id is not None and call.call_id != self._call_id:
+            self._call_id = call.call_id
+            if self._id is None:
+                self._id = calls.register(self, call.call_id)
+            else:
+                calls.add_name(self, call.call_id)
+        if not self._started and self._id is not None and call.name and not self.ended:
+            self._started = True
+            out.append({"type": "tool-input-start", **self._head()})
+            if isinstance(call.arguments, str):
+                self._send(out, call.arguments)
+
+    def _head(self) -> dict[str, Any]:
+        """The fields that every chunk of the input has."""
+        call = self._call
+        head: dict[str, Any] = {"toolCallId": self._id, "toolName": call.name or _UNNAMED}
+        if call.display_text:
+            head["title"] = self._title = call.display_text
+        return head | self._executor()
+
+    def _executor(self) -> dict[str, Any]:
+        return {"providerExecuted": True} if self.runs_at_provider else {}
+
+    def is_replaced_by(self, fields: Mapping[str, Any], /) -> bool:
+        return self._started and not _INPUT_FIELDS.isdisjoint(fields)
+
+    def sent_text(self) -> str:
+        text = self._call.arguments
+        text = text if isinstance(text, str) else ""
+        return text[:-1] if self._half else text
+
+    def continue_from(self, out: Out, sent: str, /) -> bool:
+        """Another input needs no correction: the complete input comes at the end."""
+        now = self._call.arguments
+        if isinstance(now, str) and now.startswith(sent):
+            self._half = ""
+            self._send(out, now[len(sent) :])
+        else:
+            self._streams = isinstance(now, Mapping) and not sent
+        return True
+
+    def send_again(self, out: Out, /) -> None:
+        ended, self._started, self._half, self._streams = self.ended, False, "", True
+        self.ended = False
+        self.catch_up(out)
+        self.ended = ended
+        if ended:
+            self._close(out, None)
+
+    def release_id(self) -> None:
+        if self._id is not None:
+            self.stream.calls.free(self._id)
+
+    def _close(self, out: Out, _cut: str | None, /) -> None:
+        block = self.fold.block
+        if not isinstance(block, ToolCall):  # it has become another kind of block
+            if self._started:
+                head = {"toolCallId": self._id, "toolName": _UNNAMED}
+                out.append({"type": "tool-input-error", **head, "input": "", "errorText": CUT_OFF})
+            self._settled = True
+            return
+        if self._id is None:
+            self._id = self.stream.calls.register(self, block.call_id)
+        marks = marks_for(block, TYPE) if block.type == "invalid_tool_call" else marks_for(block)
+        frame = {**self._head(), "input": thaw(block.arguments), **marked(marks)}
+        if block.status == "complete":
+            self._available = True
+            out.append({"type": "tool-input-available", **frame})
+            self._send_result(out)
+            return
+        self._settled = True
+        frame["input"] = frame["input"] if frame["input"] is not None else ""
+        out.append({"type": "tool-input-error", **frame, "errorText": block.error or CUT_OFF})
+
+    # The output.
+
+    def update(self, out: Out, event: ToolUpdate) -> None:
+        """Send the progress of the tool, or its result."""
+        if not isinstance(self.fold.block, ToolCall):
+            return
+        call = with_news(
+            self._call,
+            execution_status=event.execution_status,
+            display_text=event.display_text,
+            result=event.result,
+        )
+        if call is self._call:
+            return
+        self.fold.block = call
+        if (self._started or self._available) and call.display_text not in (None, self._title):
+            self._title = call.display_text
+            data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text}
+            out.append({"type": TOOL_UPDATE, "id": cast("str", self._id), "data": data})
+        self._send_result(out)
+
+    def set_output(self, out: Out, output: ContentPart) -> bool:
+        """Send the output of the provider's own tool; `False` if the call has an output, or failed."""
+        if self._settled or self._output is not None:
+            return False
+        self._output = output
+        self._send_result(out)
+        return True
+
+    def _send_result(self, out: Out) -> None:
+        """Send the result so far, once the input is complete."""
+        if not self._available or self._settled:
+            return
+        call, result = self._call, self._call.result
+        status = call.execution_status()
+        content = result and result.content
+        if self._output is not None:
+            self._settled = True
+            self._send_provider_output(out, self._output)
+        elif status in _TERMINAL:
+            self._settled = True
+            if status == "failed" or (result is not None and result.is_error):
+                self._send_error(out, content)
+            else:
+                self._send_output(out, output=thaw(content))
+        elif result is not None and result is not self._result:
+            self._result = result
+            self._send_output(out, output=thaw(content), preliminary=True)
+
+    def _send_provider_output(self, out: Out, output: ContentPart) -> None:
+        options = output.options
+        content = options.get("output")
+        marks = marks_for(output)
+        if options.get("status") == "error" or options.get("is_error") is True:
+            self._send_error(out, content, **marked(marks))
+            return
+        del marks[OPTIONS]
+        if rest := {name: value for name, value in thaw(options).items() if name != "output"}:
+            marks[OPTIONS] = rest
+        self._send_output(out, output=thaw(content), **marked(marks))
+
+    def _send_output(self, out: Out, **fields: Any) -> None:
+        out.append({"type": "tool-output-available", "toolCallId": self._id, **fields, **self._executor()})
+
+    def _send_error(self, out: Out, content: Any, **fields: Any) -> None:
+        error = {"errorText": _as_text(content) or TOOL_FAILED}
+        out.append(
+            {"type": "tool-output-error", "toolCallId": self._id, **error, **fields, **self._executor()}
+        )
+
+
+class OutputPart(Part):
+    """The output of the provider's own tool, which belongs to its call if that is known."""
+
+    def _close(self, out: Out, cut: str | None, /) -> None:
+        block = self.fold.block
+        if cut is not None or not isinstance(block, ContentPart):
+            return
+        call = self.stream.calls.provider_call(block.options.get("tool_call_id"))
+        if call is None or not call.set_output(out, block):
+            out.append(self.stream.whole_block(marks_for(block, TYPE, TEXT)))
+
+    def send_again(self, out: Out, /) -> None:
+        if self.ended:
+            self._close(out, None)
+
+
+class CallIds:
+    """The calls of a stream by the ids that results name, and the ids that the client knows.
+
+    Args:
+        stream: The stream, which makes ids.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._calls: dict[str, list[CallPart]] = {}
+        self._used_ids: set[str] = set()
+
+    def named(self, call_id: str) -> list[CallPart]:
+        """The calls that a result with this id is for."""
+        return self._calls.get(call_id, [])
+
+    def provider_call(self, call_id: object) -> CallPart | None:
+        """The call that an output of the provider's own tool is for."""
+        for call in self.named(call_id) if isinstance(call_id, str) else ():
+            if call.runs_at_provider:
+                return call
+        return None
+
+    def register(self, call: CallPart, call_id: str | None) -> str:
+        """The id of a call for the client: its own, unless another call has that."""
+        wanted = call_id or f"call-{self._stream.new_id()}"
+        self.add_name(call, wanted)
+        found = wanted
+        while found in self._used_ids:
+            found = f"{wanted}-{self._stream.new_id()}"
+        self._used_ids.add(found)
+        return found
+
+    def add_name(self, call: CallPart, call_id: str) -> None:
+        """Results with this id are for this call, and for other calls of its message with the same id."""
+        known = self._calls.get(call_id)
+        if known is None or known[0].step is not call.step:
+            self._calls[call_id] = [call]
+        elif call not in known:
+            known.append(call)
+
+    def free(self, client_id: str) -> None:
+        self._used_ids.discard(client_id)
+
+    def forget(self, step: Step) -> None:
+        """The client has dropped the calls of a step."""
+        for call_id in [key for key, calls in self._calls.items() if calls[0].step is step]:
+            del self._calls[call_id]
+
+
+def _as_text(content: Any) -> str:
+    """The content of a failed result, as the text of an error."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    return json.dumps(thaw(content), ensure_ascii=False)

@@ -1,0 +1,151 @@
+"""The marks that `to_ai_sdk` writes for what the protocol has no field for, and that `from_ai_sdk` and the decoder read.
+
+They are an object under `rxdelta` in the `providerMetadata` of a chunk. The client keeps it with the part and sends it
+back with the next turn. A chunk with marks, and the marks that it may have:
+
+    text-start                     type
+    text-end, reasoning-end        type, options, citations
+    tool-input-available, -error   type, metadata
+    tool-output-available, -error  options
+    source-url, source-document    cited
+    file                           type, options
+    custom                         the whole block
+
+Beside them there are `data-…` chunks of our own, and fields in the message's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rxdelta.core import ContentPart, ToolCall, is_mapping
+
+if TYPE_CHECKING:
+    from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
+
+__all__ = [
+    "ATTEMPT",
+    "ATTEMPT_RESET",
+    "CITATIONS",
+    "CITED",
+    "CUSTOM_KIND",
+    "DISPLAY_TEXT",
+    "FINISH_REASON",
+    "METADATA",
+    "MODEL",
+    "OPTIONS",
+    "STATUS",
+    "SUMMARY",
+    "TEXT",
+    "TOOL_UPDATE",
+    "TYPE",
+    "USAGE",
+    "WHOLE_BLOCK",
+    "foreign_metadata",
+    "is_invalid_call",
+    "marked",
+    "marks_for",
+    "marks_of",
+]
+
+_OURS: Final = "rxdelta"
+_INVALID_CALL: Final = "invalid_tool_call"
+
+# On a part.
+
+TYPE: Final = "type"
+"""The type of a block, where the chunk implies another or none: `refusal`, `invalid_tool_call`, a file's."""
+
+TEXT: Final = "text"
+"""The text of a block that is sent whole."""
+
+OPTIONS: Final = "options"
+"""The block's `options`; of a tool's output, all but the output itself."""
+
+CITATIONS: Final = "citations"
+"""The block's citations, as the provider gave them."""
+
+METADATA: Final = "metadata"
+"""A call's `metadata`."""
+
+CITED: Final = "cited"
+"""`True`: a text cites this source, so its citations repeat it."""
+
+# Chunks of our own.
+
+CUSTOM_KIND: Final = f"{_OURS}.block"
+"""The `kind` of a `custom` chunk with a whole block in its marks."""
+
+WHOLE_BLOCK: Final = "data-block"
+"""The same for clients without `custom` chunks: the block is the data."""
+
+TOOL_UPDATE: Final = "data-tool-update"
+"""A new display text of a call."""
+
+DISPLAY_TEXT: Final = "displayText"
+"""The display text in it."""
+
+ATTEMPT_RESET: Final = "data-attempt-reset"
+"""For clients without `reset-step`: the step so far belongs to an attempt that failed."""
+
+ATTEMPT: Final = "attempt"
+"""The number of the attempt in it."""
+
+# In the message's metadata.
+
+MODEL: Final = "model"
+"""The model of the last message."""
+
+STATUS: Final = "status"
+"""How the last message ended: `complete`, `length`, `interrupted` or `incomplete`."""
+
+FINISH_REASON: Final = "finishReason"
+"""Why it ended, in the SDK's words."""
+
+USAGE: Final = "usage"
+"""The usage of all messages and attempts."""
+
+SUMMARY: Final = frozenset([MODEL, STATUS, FINISH_REASON, USAGE])
+"""All of these; the rest of the metadata is the application's."""
+
+
+def marked(marks: Mapping[str, Any]) -> dict[str, ProviderMetadata]:
+    """The field of a chunk that holds these marks; none without any."""
+    return {"providerMetadata": {_OURS: dict(marks)}} if marks else {}
+
+
+def marks_of(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The marks of a chunk."""
+    return _marks_in(chunk.get("providerMetadata"))
+
+
+def marks_for(block: ContentPart | ToolCall, *also: str) -> dict[str, Any]:
+    """The marks of a block: the fields that a part has no place for, as `to_dict` writes them.
+
+    Args:
+        block: The block.
+        also: The names of fields to include beside the options and citations, or beside a call's metadata.
+    """
+    fields = block.to_dict()
+    names = (OPTIONS, CITATIONS, *also) if isinstance(block, ContentPart) else (METADATA, *also)
+    marks = {name: fields[name] for name in names if name in fields}
+    if METADATA in marks:
+        marks[METADATA].pop("execution_status", None)
+    return {name: value for name, value in marks.items() if value}
+
+
+def foreign_metadata(chunk: Mapping[str, Any]) -> dict[str, Any]:
+    """The `providerMetadata` that another server wrote."""
+    metadata = chunk.get("providerMetadata")
+    return {name: value for name, value in metadata.items() if name != _OURS} if is_mapping(metadata) else {}
+
+
+def is_invalid_call(metadata: object) -> bool:
+    """Whether the metadata of a UI message's tool part marks an invalid call."""
+    return _marks_in(metadata).get(TYPE) == _INVALID_CALL
+
+
+def _marks_in(metadata: object) -> Mapping[str, Any]:
+    marks = metadata.get(_OURS) if is_mapping(metadata) else None
+    return marks if is_mapping(marks) else {}

@@ -1,0 +1,35 @@
+"""The words of the AI SDK, and ours for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "TOOL_FAILED", "TO_FINISH_REASON"]
+
+TO_FINISH_REASON: Final[Mapping[str, str]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_use": "tool-calls",
+    "content_filter": "content-filter",
+}
+"""Our reason for the end of a message → the SDK's."""
+
+FINISH_REASONS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in TO_FINISH_REASON.items()}
+"""The SDK's reason → ours."""
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    "image": "image/png",
+    "image_url": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "file": "application/octet-stream",
+    "file_url": "application/octet-stream",
+}
+"""The types of blocks that are files → the media type of one that names none."""
+
+CUT_OFF: Final = "The message ended before the call did."
+"""The error of a call that was cut off."""
+
+TOOL_FAILED: Final = "The tool failed."
+"""The error of a tool that failed without saying why."""
