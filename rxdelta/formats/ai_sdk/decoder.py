@@ -1,17 +1,18 @@
-"""Vercel's AI SDK: the UI message stream that `useChat` reads, whoever wrote it.
+"""Vercel's AI SDK → events: the UI message stream that `useChat` reads, from any server.
 
     stream = start? (step | part)* (finish | abort | error)?
     step   = start-step part* finish-step
     part   = text-start text-delta* text-end                   `id`; reasoning likewise
            | tool-input-start tool-input-delta* (tool-input-available | tool-input-error)    `toolCallId`
-           | file | source-… | custom | data-…                 whole
+           | file | source-… | custom | data-…                 complete
     output = tool-output-available | tool-output-error | tool-output-denied    of a `toolCallId`, at any time
 
-Each step is a message. One that another follows has ended with that, so the stream of several is a conversation, for
-`group_by_message()`. The last ends with `finish`, which has the reason and, in its metadata, the usage of all.
+Each step is a message, which ends when another step follows. A stream of several steps is therefore a conversation,
+for `group_by_message()`. The last message ends with `finish`, which has the reason and, in its metadata, the usage of
+all.
 
-What `to_ai_sdk` wrote comes back as it was: what its parts have no field for stands as `rxdelta` in their
-`providerMetadata`. What another server has there is kept as `provider_metadata`, and a signature in it found.
+`marks.py` has what `to_ai_sdk` writes beside the protocol. The `providerMetadata` of another server become the option
+`provider_metadata`; a signature in them becomes the block's.
 """
 
 from __future__ import annotations
@@ -30,15 +31,33 @@ from rxdelta.core import (
     events,
     is_mapping,
 )
+from rxdelta.formats.ai_sdk.marks import (
+    ATTEMPT,
+    ATTEMPT_RESET,
+    CITATIONS,
+    CITED,
+    DISPLAY_TEXT,
+    METADATA,
+    MODEL,
+    OPTIONS,
+    SUMMARY,
+    TOOL_UPDATE,
+    TYPE,
+    USAGE,
+    WHOLE_BLOCK,
+    foreign_metadata,
+    marks_of,
+)
+from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES
 from rxdelta.formats.decoding import Fields, as_mapping, kept, usage_of, word
 
-__all__ = ["AiSdkDecoder", "recognises", "written"]
+__all__ = ["AiSdkDecoder", "json_text", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
-_READ = Fields("ai-sdk")
-_REASONS = {"stop": "stop", "length": "length", "tool-calls": "tool_use", "content-filter": "content_filter"}
+_FORMAT = "ai-sdk"
+_READ = Fields(_FORMAT)
 _FIRST = frozenset(
     [
         "start",
@@ -50,19 +69,21 @@ _FIRST = frozenset(
         "tool-input-available",
     ]
 )
-_OURS = frozenset(["model", "status", "finishReason", "usage"])
-_MEDIA = frozenset(["image", "image_url", "audio", "video", "file", "file_url"])
+_CALL_FIELDS = frozenset(
+    ["type", "index", "id", "call_id", "name", "args", "input", "arguments", "error"]
+)  # fmt: skip
+"""The fields of a call that its metadata can't set."""
 _DENIED = "The call was not allowed."
 
 
 def recognises(chunk: Json) -> bool:
-    """Whether a stream that begins with this chunk is one of these."""
+    """Whether a stream of this format may begin with this chunk."""
     kind = chunk.get("type")
     return isinstance(kind, str) and (kind in _FIRST or kind.startswith("data-"))
 
 
 class AiSdkDecoder:
-    """Chunks of one UI message stream in, events out. `[DONE]` is no chunk; `parse_sse()` drops it.
+    """Decode the chunks of one UI message stream. `[DONE]` is not a chunk; `parse_sse()` drops it.
 
     Example:
         >>> decoder = AiSdkDecoder()
@@ -80,19 +101,19 @@ class AiSdkDecoder:
         self._new()
 
     def _new(self) -> None:
-        """No message yet, or another one."""
+        """Forget the blocks of the last message."""
         self._begun = False
         self._blocks = 0
-        self._texts: dict[tuple[str, str], int] = {}  # those that are open
+        self._texts: dict[tuple[str, str], int] = {}  # the open texts, by kind and id
         self._calls: dict[str, _Call] = {}
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk.
 
         Raises:
-            MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
+            MalformedChunkError: The chunk breaks the format; the error names the path and quotes the value.
         """
-        found = as_mapping(chunk, "ai-sdk")
+        found = as_mapping(chunk, _FORMAT)
         kind = found.get("type")
         if not isinstance(kind, str):
             raise _READ.fail("type", "a string", kind)
@@ -103,11 +124,11 @@ class AiSdkDecoder:
         if read is not None:
             read(self, out, found)
         else:
-            out.append(events.ProviderEvent("ai-sdk", kind, kept(found)))
+            out.append(events.ProviderEvent(_FORMAT, kind, kept(found)))
         return out
 
     def close(self) -> Sequence[Event]:
-        """End of input. A stream without its `finish` was cut off."""
+        """End the input. A stream without `finish` was cut off."""
         self._over = True
         return ()
 
@@ -123,8 +144,11 @@ class AiSdkDecoder:
         if not self._begun:
             self._new()
             self._begun = True
-            message_id, self._id = self._id, None  # the first step's; a later message isn't the same one
-            out.append(events.MessageStart(message_id, word(self._metadata.get("model"))))
+            message_id, self._id = (
+                self._id,
+                None,
+            )  # the id is the first step's; later steps are other messages
+            out.append(events.MessageStart(message_id, word(self._metadata.get(MODEL))))
 
     def _start_step(self, out: Out, _found: Json) -> None:
         if self._begun and self._blocks:
@@ -147,17 +171,21 @@ class AiSdkDecoder:
                     out.append(events.BlockFinish(part))
 
     def _finish(self, out: Out, found: Json) -> None:
-        said = word(_READ.text(found.get("finishReason"), "finishReason"))
+        reason = word(_READ.text(found.get("finishReason"), "finishReason"))
         self._begin(out)
         self._read_metadata(out, found)
         self._finish_blocks(out)
-        metadata = {name: value for name, value in self._metadata.items() if name not in _OURS}
+        metadata = {name: value for name, value in self._metadata.items() if name not in SUMMARY}
         if self._sources:
             metadata["sources"] = self._sources
-        model = word(self._metadata.get("model"))
+        model = word(self._metadata.get(MODEL))
         if model is not None:
-            metadata["model"] = model
-        out.append(events.MessageFinish(_REASONS.get(said or "stop", "stop"), said, metadata=kept(metadata)))
+            metadata[MODEL] = model
+        out.append(
+            events.MessageFinish(
+                FINISH_REASONS.get(reason or "stop", "stop"), reason, metadata=kept(metadata)
+            )
+        )
         self._over = True
 
     def _abort(self, out: Out, found: Json) -> None:
@@ -173,11 +201,11 @@ class AiSdkDecoder:
         self._read_metadata(out, found)
 
     def _read_metadata(self, out: Out, found: Json) -> None:
-        told = found.get("messageMetadata")
-        if not is_mapping(told):
+        metadata = found.get("messageMetadata")
+        if not is_mapping(metadata):
             return
-        self._metadata.update(kept(told))
-        usage = told.get("usage")
+        self._metadata.update(kept(metadata))
+        usage = metadata.get(USAGE)
         if is_mapping(usage):
             self._begin(out)
             out.append(
@@ -211,7 +239,7 @@ class AiSdkDecoder:
         known = self._texts.pop(key, None)
         if known is not None:
             out.append(events.BlockFinish(known))
-        refusal = kind == "text" and _ours(found).get("type") == "refusal"
+        refusal = kind == "text" and marks_of(found).get(TYPE) == "refusal"
         self._texts[key] = self._open(out, {"type": "refusal" if refusal else kind})
 
     def _text_delta(self, out: Out, found: Json) -> None:
@@ -239,15 +267,15 @@ class AiSdkDecoder:
         self._whole(out, _file_content(found))
 
     def _custom(self, out: Out, found: Json) -> None:
-        content = _stored(found.get("data") if found["type"] == "data-block" else _ours(found))
+        content = _stored(found.get("data") if found["type"] == WHOLE_BLOCK else marks_of(found))
         if content is None:
-            out.append(events.ProviderEvent("ai-sdk", found["type"], kept(found)))
+            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
         else:
             self._whole(out, content)
 
     def _source(self, _out: Out, found: Json) -> None:
-        """A source that no text cites stands in the message's metadata."""
-        if not _ours(found).get("cited"):
+        """A source that no text cites goes into the message's metadata."""
+        if not marks_of(found).get(CITED):
             self._sources.append(found)
 
     # Tools.
@@ -257,7 +285,7 @@ class AiSdkDecoder:
         call = self._calls.get(call_id)
         if call is None:
             call = self._calls[call_id] = _Call(call_id)
-        call.runs_there = call.runs_there or found.get("providerExecuted") is True
+        call.runs_at_provider = call.runs_at_provider or found.get("providerExecuted") is True
         return call
 
     def _input_start(self, out: Out, found: Json) -> None:
@@ -281,14 +309,14 @@ class AiSdkDecoder:
             out.append(events.ToolCallDelta(call.number, piece))
 
     def _input(self, out: Out, found: Json) -> None:
-        """The whole input, or what came in its place."""
+        """The complete input, or the error in its place."""
         call = self._call(found)
         content = _call_content(call, found)
         given = found.get("input")
         if found["type"] == "tool-input-error":
             content["error"] = _READ.text(found.get("errorText"), "errorText") or "invalid"
-            content["args"] = given if isinstance(given, str) or is_mapping(given) else written(given)
-            if not call.runs_there:
+            content["args"] = given if isinstance(given, str) or is_mapping(given) else json_text(given)
+            if not call.runs_at_provider:
                 content["type"] = "invalid_tool_call"
         else:
             content["args"] = given if is_mapping(given) else {"input": given}
@@ -306,29 +334,29 @@ class AiSdkDecoder:
         call = self._call(found)
         kind = found["type"]
         failed = kind != "tool-output-available"
-        said = found.get("output")
-        if failed:
-            said = (
-                _DENIED if kind == "tool-output-denied" else _READ.text(found.get("errorText"), "errorText")
-            )
+        content = found.get("output")
+        if kind == "tool-output-denied":
+            content = _DENIED
+        elif failed:
+            content = _READ.text(found.get("errorText"), "errorText")
         more = found.get("preliminary") is True and not failed
-        if call.runs_there:
-            self._read_output(out, call, found, said, failed=failed, more=more)
+        if call.runs_at_provider:
+            self._read_output(out, call, found, content, failed=failed, more=more)
             return
         status = "executing" if more else "failed" if failed else "completed"
         out.append(
-            events.ToolUpdate(call.id, status, result=ToolResult(call.id, _json(said), is_error=failed))
+            events.ToolUpdate(call.id, status, result=ToolResult(call.id, _json(content), is_error=failed))
         )
 
     def _read_output(
-        self, out: Out, call: _Call, found: Json, said: Any, *, failed: bool, more: bool
+        self, out: Out, call: _Call, found: Json, content: Any, *, failed: bool, more: bool
     ) -> None:
-        """What a tool gave back that the provider ran: a block of its own."""
-        ours = _ours(found).get("options")
+        """Read the output of the provider's own tool, which is a block of its own."""
+        ours = marks_of(found).get(OPTIONS)
         status = "error" if failed else "success"
-        options: dict[str, Any] = {"tool_call_id": call.id, "output": said, "status": status}
+        options: dict[str, Any] = {"tool_call_id": call.id, "output": content, "status": status}
         if is_mapping(ours):
-            options = {**({} if "output" in ours or failed else {"output": said}), **ours}
+            options = {**({} if "output" in ours or failed else {"output": content}), **ours}
         fields = {**options, "type": "server_tool_result"}
         if call.output in call.finished:
             return
@@ -340,22 +368,23 @@ class AiSdkDecoder:
             call.finished.add(call.output)
             out.append(events.BlockFinish(call.output))
 
-    # What `to_ai_sdk` tells as data.
+    # Chunks of our own.
 
     def _tool_update(self, out: Out, found: Json) -> None:
         data = found.get("data")
-        text = word(data.get("displayText")) if is_mapping(data) else None
+        text = word(data.get(DISPLAY_TEXT)) if is_mapping(data) else None
         call_id = word(data.get("toolCallId")) if is_mapping(data) else None
         if text is None or call_id is None:
-            out.append(events.ProviderEvent("ai-sdk", found["type"], kept(found)))
+            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
         else:
             out.append(events.ToolUpdate(call_id, display_text=text))
 
     def _attempt_reset(self, out: Out, found: Json) -> None:
         data = found.get("data")
-        attempt = data.get("attempt") if is_mapping(data) else None
-        known = isinstance(attempt, int) and not isinstance(attempt, bool) and 0 < attempt < 2**31
-        self._reset(out, attempt if known else self._attempts + 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        attempt = data.get(ATTEMPT) if is_mapping(data) else None
+        if not isinstance(attempt, int) or isinstance(attempt, bool) or not 0 < attempt < 2**31:
+            attempt = self._attempts + 1
+        self._reset(out, attempt)
 
     _READERS: ClassVar[dict[str, Callable[[AiSdkDecoder, Out, Json], None]]] = {
         "start": _start,
@@ -384,64 +413,60 @@ class AiSdkDecoder:
         "tool-output-available": _output,
         "tool-output-error": _output,
         "tool-output-denied": _output,
-        "data-block": _custom,
-        "data-tool-update": _tool_update,
-        "data-attempt-reset": _attempt_reset,
+        WHOLE_BLOCK: _custom,
+        TOOL_UPDATE: _tool_update,
+        ATTEMPT_RESET: _attempt_reset,
     }
 
 
 class _Call:
-    """A call and the block of its output, by their numbers."""
+    """A call.
 
-    __slots__ = ("finished", "id", "number", "output", "runs_there", "title")
+    Attributes:
+        number: The index of its block; `None` until the block begins.
+        output: The index of the block of its output.
+        finished: Which of the two have ended.
+        runs_at_provider: Whether the provider runs the tool.
+    """
+
+    __slots__ = ("finished", "id", "number", "output", "runs_at_provider", "title")
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
         self.number: int | None = None
         self.output: int | None = None
         self.finished: set[int] = set()
-        self.runs_there = False
+        self.runs_at_provider = False
         self.title: str | None = None
 
 
-def _metadata_of(found: Json) -> Json:
-    metadata = found.get("providerMetadata")
-    return metadata if is_mapping(metadata) else {}
-
-
-def _ours(found: Json) -> Json:
-    """What `to_ai_sdk` put there."""
-    ours = _metadata_of(found).get("rxdelta")
-    return ours if is_mapping(ours) else {}
-
-
-def _theirs(found: Json) -> dict[str, Any]:
-    """What another server put there, and the signature in it."""
-    theirs = {name: value for name, value in _metadata_of(found).items() if name != "rxdelta"}
-    if not theirs:
+def _foreign_fields(found: Json) -> dict[str, Any]:
+    """The metadata that another server wrote, and the signature in them."""
+    metadata = foreign_metadata(found)
+    if not metadata:
         return {}
     signatures = [
         value[name]
-        for value in theirs.values()
+        for value in metadata.values()
         if is_mapping(value)
         for name in ("signature", "thoughtSignature")
         if word(value.get(name)) is not None
     ]
-    return {"provider_metadata": theirs} | ({"signature": signatures[0]} if signatures else {})
+    return {"provider_metadata": metadata} | ({"signature": signatures[0]} if signatures else {})
 
 
 def _text_fields(kind: str, found: Json) -> dict[str, Any]:
-    """What the end of a text says beyond the text."""
-    ours = _ours(found)
-    options = ours.get("options")
-    citations: Any = ours.get("citations")
+    """The fields at the end of a text."""
+    marks = marks_of(found)
+    options = marks.get(OPTIONS)
+    citations: Any = marks.get(CITATIONS)
     if citations is None:
         listed = _READ.items(found.get("citations"), "citations")
         citations = [_citation(_READ.mapping(one, f"citations[{n}]")) for n, one in enumerate(listed)]
     fields: dict[str, Any] = {**options} if is_mapping(options) else {}
     if citations:
-        fields["citations"] = citations
-    known = _theirs(found) | fields
+        fields[CITATIONS] = citations
+    known = _foreign_fields(found) | fields
     return {name: value for name, value in known.items() if name not in ("type", "index", kind)}
 
 
@@ -459,32 +484,32 @@ def _citation(found: Json) -> dict[str, Any]:
 def _file_content(found: Json) -> dict[str, Any]:
     url = _READ.text(found.get("url"), "url")
     media_type = _READ.text(found.get("mediaType"), "mediaType")
-    ours = _ours(found)
-    options = ours.get("options")
-    kind = word(ours.get("type"))
+    marks = marks_of(found)
+    options = marks.get(OPTIONS)
+    kind = word(marks.get(TYPE))
     head, comma, data = url.removeprefix("data:").partition(",")
-    here = url.startswith("data:") and comma and head.endswith(";base64")
-    if kind in _MEDIA:
+    inline = url.startswith("data:") and comma and head.endswith(";base64")
+    if kind is not None and kind in MEDIA_TYPES:
         fields = dict(options) if is_mapping(options) else {}
         if "url" not in fields:
-            fields["data"] = url if kind.endswith("_url") else data if here else None
+            fields["data"] = url if kind.endswith("_url") else data if inline else None
         return {**fields, "type": kind}
     major = media_type.partition("/")[0]
     fields = {
         "type": major if major in ("image", "audio", "video") else "file",
         "mime_type": media_type or None,
         "filename": word(found.get("filename")),
-        **_theirs(found),
+        **_foreign_fields(found),
     }
     references = found.get("providerReference")
     if is_mapping(references):
         fields["file_id"] = next((value for value in references.values() if word(value)), None)
-    fields["data" if here else "url"] = data if here else url
+    fields["data" if inline else "url"] = data if inline else url
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def _stored(found: object) -> dict[str, Any] | None:
-    """A block that went whole, in the events' vocabulary; `None` for what is none."""
+    """A block that was sent whole, with the fields of events; `None` if it isn't a block."""
     if not is_mapping(found) or "type" not in found:
         return None
     try:
@@ -494,24 +519,27 @@ def _stored(found: object) -> dict[str, Any] | None:
 
 
 def _call_content(call: _Call, found: Json) -> dict[str, Any]:
-    ours = _ours(found).get("metadata")
+    marked = marks_of(found).get(METADATA)
     metadata = {
         name: value
-        for name, value in (ours.items() if is_mapping(ours) else ())
-        if name not in ("type", "index", "id", "call_id", "name", "args", "input", "arguments", "error")
+        for name, value in (marked.items() if is_mapping(marked) else ())
+        if name not in _CALL_FIELDS
     }
     name = word(_READ.text(found.get("toolName"), "toolName"))
     tool_metadata = found.get("toolMetadata")
-    content: dict[str, Any] = {"type": "server_tool_call" if call.runs_there else "tool_call", "id": call.id}
+    content: dict[str, Any] = {
+        "type": "server_tool_call" if call.runs_at_provider else "tool_call",
+        "id": call.id,
+    }
     content |= {"name": name} if name else {}
     content |= {"tool_metadata": tool_metadata} if is_mapping(tool_metadata) else {}
-    return {**metadata, **_theirs(found), **content}
+    return {**metadata, **_foreign_fields(found), **content}
 
 
 def _json(value: Any) -> Any:
     return kept({"value": value})["value"]
 
 
-def written(value: Any) -> str:
-    """As JSON, however deep or large it is."""
+def json_text(value: Any) -> str:
+    """The value as JSON text, however deep or large it is."""
     return json.dumps(_json(value), ensure_ascii=False)

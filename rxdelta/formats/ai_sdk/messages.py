@@ -1,6 +1,7 @@
-"""The messages that `useChat` sends with each turn, as those that the next request is made of.
+"""The messages that `useChat` sends with each turn → messages for the next request.
 
-A UI message's parts say what the chunks of its stream said, so they are told to the stream's decoder again.
+The parts of a UI message hold what the chunks of its stream held. They are turned into chunks again and decoded, so
+there is one reading of both.
 """
 
 from __future__ import annotations
@@ -28,18 +29,30 @@ from rxdelta.core import (
     with_news,
 )
 from rxdelta.formats.admission import Admission
-from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, written
+from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, json_text
+from rxdelta.formats.ai_sdk.marks import (
+    ATTEMPT_RESET,
+    FINISH_REASON,
+    STATUS,
+    TOOL_UPDATE,
+    WHOLE_BLOCK,
+    is_invalid_call,
+)
+from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
 
 __all__ = ["from_ai_sdk"]
 
 Json: TypeAlias = Mapping[str, Any]
 
-_AS_THEY_ARE = frozenset(["file", "reasoning-file", "custom", "source-url", "source-document"])
-_OURS = frozenset(["data-block", "data-tool-update", "data-attempt-reset"])
-_OF_A_PERSON = frozenset(["text", "file"])
-_CUT = "The message ended before the call did."
-_ASKING = frozenset(["tool_call", "invalid_tool_call"])
-_OF_A_BLOCK = (
+_SAME_AS_CHUNK = frozenset(
+    [
+        "file", "reasoning-file", "custom", "source-url", "source-document",
+        WHOLE_BLOCK, TOOL_UPDATE, ATTEMPT_RESET,
+    ]
+)  # fmt: skip
+_FROM_A_PERSON = frozenset(["text", "file"])
+_REQUESTED_CALLS = frozenset(["tool_call", "invalid_tool_call"])
+_BLOCK_EVENTS = (
     events.TextDelta,
     events.ReasoningDelta,
     events.ToolCallDelta,
@@ -54,28 +67,28 @@ def from_ai_sdk(
 ) -> list[Message]:
     """The `messages` of a request by Vercel's AI SDK, for `to_request`.
 
-    Each step of an assistant's message becomes a message, whose calls have their results, those too that the
-    client's own tools gave. What `to_ai_sdk` couldn't tell otherwise comes back: signatures, encrypted reasoning,
-    citations. A call that was cut off is an invalid one, a call that was not allowed one that has failed, and
-    an attempt that failed is left out. So are `data-…` parts of your own, parts that aren't known, and all but
-    text and files of those who don't answer.
+    Each step of an assistant's message becomes a message, whose calls have their results, also those of the client's
+    own tools. What the protocol has no field for comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,
+    citations. A call that was cut off is an invalid call; a call that was denied has failed. Left out are an attempt
+    that failed, `data-…` parts of the application, unknown parts, and all but text and files in the messages of a
+    person or the system.
 
-    The browser says what all of them said, the assistant and the tools too. Where that matters, take only the
-    last message from it and the others from where you stored them. It can't have the provider read what the
-    server's key may read: an address of another scheme than `https`, `http` and `data`, or the id of a file, is
-    refused in what a person or a tool says, and left out with its part in what a model is said to have said. Of a
-    reply's items in the provider's own form only those come back that models make.
+    The browser sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
+    take only the last message from the browser and the others from your own storage. A browser can't make the provider
+    read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id of a
+    file, is refused in a person's message or a tool's result; in an assistant's message the part with it is left out.
+    Of the items of a reply in the provider's own form, only those that a model makes come back.
 
     Args:
-        messages: UI messages, as the client's request has them.
-        system: Whether to take messages of role `system`, which whoever writes requests may add.
+        messages: The UI messages of the client's request.
+        system: Whether to accept messages of role `system`. Anybody who can send a request can add them.
         allow: What the browser may name nevertheless: schemes of addresses, such as `s3` and `gs`; `file_id`, the
-            files that are stored with the provider; `tool_definitions`, tools of the provider's that a client's
-            tool search found.
+            files that are stored with the provider; `tool_definitions`, the provider's tools that a client's tool
+            search found.
 
     Raises:
-        InvalidValueError: Something is no UI message, names what isn't allowed, or is a system message that isn't
-            allowed; names it.
+        InvalidValueError: A message is not a UI message, names what isn't allowed, or is a system message without
+            `system=True`. The error names the message.
         LimitExceededError: A message has too many parts.
 
     Example:
@@ -101,21 +114,22 @@ def from_ai_sdk(
             )
         if not isinstance(parts, (list, tuple)):
             raise InvalidValueError.of([(f"{path}.parts", parts, "must be a list")])
-        told = [one for one in _read(message, parts, path) if one.blocks]  # pyright: ignore[reportUnknownArgumentType]
+        steps = [step for step in _steps(message, parts, path) if step.blocks]  # pyright: ignore[reportUnknownArgumentType]
         if role != "assistant":
-            told = [attrs.evolve(one, role=role, finish_reason=None) for one in told]
-        found += [(one, path) for one in told]
+            steps = [attrs.evolve(step, role=role, finish_reason=None) for step in steps]
+        found += [(step, path) for step in steps]
     return admission.messages(found)
 
 
-def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
+def _steps(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
+    """The messages that a UI message consists of."""
     decoder, reply = AiSdkDecoder(), _Reply()
     for place, chunk in _chunks(message, parts, path):
         try:
-            told = decoder.decode(chunk)
+            decoded = decoder.decode(chunk)
         except MalformedChunkError as error:
             raise InvalidValueError.of([(place, chunk, f"is no part of a UI message: {error}")]) from error
-        for event in told:
+        for event in decoded:
             if isinstance(event, events.MessageStart) and reply.over:
                 yield reply.message()
                 reply = _Reply()
@@ -124,16 +138,16 @@ def _read(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
 
 
 class _Reply:
-    """A message that is being put together: a fold for each block and one for the rest.
+    """A message that is put together: a fold for each block, and one for the rest.
 
-    A fold of the whole shows all blocks at each step and looks for the call of each piece of news, and here nobody
-    looks before the end.
+    One fold for everything would make a snapshot at each step and look up the call of each update. Here only the result
+    is needed.
     """
 
     def __init__(self) -> None:
         self._rest = Fold()
         self._blocks: dict[int | str, BlockFold] = {}
-        self._news: dict[str, list[events.ToolUpdate]] = {}
+        self._updates: dict[str, list[events.ToolUpdate]] = {}
 
     @property
     def over(self) -> bool:
@@ -145,16 +159,16 @@ class _Reply:
                 what = "the number of blocks in one message"
                 raise LimitExceededError.of("blocks", DEFAULT_LIMITS.blocks, what)
             self._blocks[event.index] = BlockFold(event)
-        elif isinstance(event, _OF_A_BLOCK):
+        elif isinstance(event, _BLOCK_EVENTS):
             self._blocks[event.index].step(event)
         elif isinstance(event, events.ToolUpdate):
-            self._news.setdefault(event.call_id, []).append(event)
+            self._updates.setdefault(event.call_id, []).append(event)
         else:
             if isinstance(event, events.AttemptReset):
-                self._blocks, self._news = {}, {}
-            elif isinstance(event, events.MessageFinish):  # whose reason depends on whether there are calls
-                asked = (one for one in self._finished() if isinstance(one, ToolCall) and one.type in _ASKING)
-                for call in islice(asked, 1):
+                self._blocks, self._updates = {}, {}
+            elif isinstance(event, events.MessageFinish):  # its reason depends on the calls
+                calls = (block for block in self._finished() if isinstance(block, ToolCall))
+                for call in islice((call for call in calls if call.type in _REQUESTED_CALLS), 1):
                     self._rest.step(Snapshot(tool_calls=[call]))
             self._rest.step(event)
 
@@ -162,39 +176,39 @@ class _Reply:
         return [fold.finish() for fold in self._blocks.values()]
 
     def message(self) -> Message:
-        blocks = [_with(block, self._news) for block in self._finished()]
+        blocks = [_with_updates(block, self._updates) for block in self._finished()]
         return attrs.evolve(self._rest.snapshot.to_message(), blocks=blocks)
 
 
-def _with(block: Block, news: Mapping[str, list[events.ToolUpdate]]) -> Block:
+def _with_updates(block: Block, updates: Mapping[str, list[events.ToolUpdate]]) -> Block:
     if isinstance(block, ToolCall):
-        for one in news.get(block.call_id or "", ()):
+        for update in updates.get(block.call_id or "", ()):
             block = with_news(
                 block,
-                execution_status=one.execution_status,
-                display_text=one.display_text,
-                result=one.result,
+                execution_status=update.execution_status,
+                display_text=update.display_text,
+                result=update.result,
             )
     return block
 
 
 def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[str, Json]]:
-    """The stream that the message could have come by."""
-    said = message.get("metadata")
-    metadata: Json = said if is_mapping(said) else {}
+    """The chunks of a stream with this message, each with the path of its part."""
+    given = message.get("metadata")
+    metadata: Json = given if is_mapping(given) else {}
     yield path, {"type": "start", "messageId": message.get("id"), "messageMetadata": metadata}
     for number, part in enumerate(parts):
         place = f"{path}.parts[{number}]"
         kind = part.get("type") if is_mapping(part) else None
         if not isinstance(kind, str):
             raise InvalidValueError.of([(place, part, "must be an object with a type")])
-        if message.get("role") == "assistant" or kind in _OF_A_PERSON:
+        if message.get("role") == "assistant" or kind in _FROM_A_PERSON:
             for chunk in _chunks_of(part, kind, f"{number}"):
                 yield place, chunk
-    if metadata.get("status") in ("interrupted", "incomplete"):
+    if metadata.get(STATUS) in ("interrupted", "incomplete"):
         yield path, {"type": "abort"}
     else:
-        yield path, {"type": "finish", "finishReason": metadata.get("finishReason")}
+        yield path, {"type": "finish", "finishReason": metadata.get(FINISH_REASON)}
 
 
 def _chunks_of(part: Json, kind: str, own_id: str) -> Iterator[Json]:
@@ -205,7 +219,7 @@ def _chunks_of(part: Json, kind: str, own_id: str) -> Iterator[Json]:
         yield {"type": f"{kind}-start", "id": own_id, **metadata}
         yield {"type": f"{kind}-delta", "id": own_id, "delta": part.get("text")}
         yield {"type": f"{kind}-end", "id": own_id, **_known(citations=part.get("citations")), **metadata}
-    elif kind in _AS_THEY_ARE or kind in _OURS:
+    elif kind in _SAME_AS_CHUNK:
         yield part
     elif kind == "dynamic-tool" or kind.startswith("tool-"):
         name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
@@ -217,18 +231,20 @@ def _chunks_of_tool(part: Json, name: Any) -> Iterator[Json]:
         "toolCallId": part.get("toolCallId"),
         **_known(providerExecuted=part.get("providerExecuted"), toolMetadata=part.get("toolMetadata")),
     }
-    of_call, of_result = part.get("callProviderMetadata"), part.get("resultProviderMetadata")
-    about = {"toolName": name, **_known(title=part.get("title"), providerMetadata=of_call), **call}
-    result = {**_known(providerMetadata=of_result), **call}
+    call_metadata, result_metadata = part.get("callProviderMetadata"), part.get("resultProviderMetadata")
+    about = {"toolName": name, **_known(title=part.get("title"), providerMetadata=call_metadata), **call}
+    result = {**_known(providerMetadata=result_metadata), **call}
     state, given = part.get("state"), part.get("input")
     approval = part.get("approval")
     if state == "input-streaming":
         raw = part.get("rawInput")
-        text = raw if isinstance(raw, str) else written(given) if given is not None else ""
-        yield {"type": "tool-input-error", "input": text, "errorText": _CUT, **about}
+        text = raw if isinstance(raw, str) else json_text(given) if given is not None else ""
+        yield {"type": "tool-input-error", "input": text, "errorText": CUT_OFF, **about}
         return
-    failed = part.get("errorText") or "The tool failed."
-    if state == "output-error" and (not is_mapping(given) or _is_invalid(of_result) or _is_invalid(of_call)):
+    failed = part.get("errorText") or TOOL_FAILED
+    if state == "output-error" and (
+        not is_mapping(given) or is_invalid_call(result_metadata) or is_invalid_call(call_metadata)
+    ):
         raw = part.get("rawInput") if given is None else given
         yield {"type": "tool-input-error", "input": "" if raw is None else raw, "errorText": failed, **about}
         return
@@ -244,11 +260,6 @@ def _chunks_of_tool(part: Json, name: Any) -> Iterator[Json]:
             yield {"type": "tool-output-error", "errorText": reason, **result}
         else:
             yield {"type": "tool-output-denied", **result}
-
-
-def _is_invalid(metadata: Any) -> bool:
-    ours = metadata.get("rxdelta") if is_mapping(metadata) else None
-    return is_mapping(ours) and ours.get("type") == "invalid_tool_call"
 
 
 def _known(**fields: Any) -> dict[str, Any]:
