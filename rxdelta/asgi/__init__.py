@@ -1,4 +1,4 @@
-"""A pipeline as the response of a web application, on Starlette's own. Needs `rxdelta[asgi]`; FastAPI has it."""
+"""A pipeline as the response of a Starlette or FastAPI application. Needs `rxdelta[asgi]`, or FastAPI alone."""
 
 from rxdelta.asgi._event_stream import EventStreamResponse
 from rxdelta.asgi._open_streams import end_streams

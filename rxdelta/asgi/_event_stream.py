@@ -1,4 +1,4 @@
-"""Events as the response of a web application."""
+"""A response that streams a pipeline's events."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 __all__ = ["EventStreamResponse"]
 
 _STOPPING = "the server is stopping"
-_SECONDS = 5.0
-"""How long a stream that is ended may take to tell its reader so."""
+_SECONDS_TO_END = 5.0
+"""How long a stream may take to send its end."""
 
 
 class EventStreamResponse(StreamingResponse):
     """A pipeline's events in a front end's protocol, as a response of Starlette or FastAPI.
 
     The pipeline is subscribed when the response is sent, once. Each event is encoded and sent as it comes. While the
-    reader is slower than the events are, those that wait are joined (`overflow="join"`), so it gets fewer, larger
-    deltas: neither the provider nor another reader of a shared source waits for it, and what is queued doesn't grow. What
-    can't be joined, such as a provider's own events, waits in a bounded queue: the source waits for its only reader; one
-    whom the others of a shared source leave far behind is told a `BufferOverflowError`.
+    reader is slower than the events, the waiting events are joined (`overflow="join"`): the reader gets fewer, larger
+    deltas, the provider and other readers of a shared source don't wait, and the queue doesn't grow. Events that can't
+    be joined, such as a provider's own, wait in a bounded queue. A source with one reader waits for that reader; a
+    reader that falls far behind the others of a shared source gets a `BufferOverflowError`.
 
     When the reader leaves, the pipeline is disposed at once, and with it the provider's request, whether or not
-    anything is being sent; the response has ended when its sources have closed. When the server stops, the stream
-    ends as if the reader had stopped it, with a `MessageInterrupted`; see `end_streams` for servers that don't stop on a
-    signal. A reader that takes no more is given five seconds then.
+    anything is being sent; the response ends when its sources have closed. When the server stops, the stream ends with
+    a `MessageInterrupted`, as if the reader had stopped it; see `end_streams` for servers that don't stop on a signal.
+    A reader that accepts nothing more then has five seconds.
 
-    What the pipeline ends with, the encoder tells: an error is the protocol's, and not the response's.
+    The encoder writes how the pipeline ended: an error is a frame of the protocol, not an error of the response.
 
     Args:
-        events: What to tell, such as `…pipe(rd.decode(…), rd.run_tools(…))`.
+        events: The events to send, such as `…pipe(rd.decode(…), rd.run_tools(…))`.
         encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)` or `rd.to_langchain_events()`, or any operator that
-            makes frames for `to_sse()` of events.
-        headers: Those of the protocol: `rd.wire.AI_SDK_HEADERS`, ….
+            turns events into frames for `to_sse()`.
+        headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
-        status_code, background: As of Starlette's responses.
+        status_code, background: As for Starlette's responses.
 
     Raises:
         InvalidValueError: At once, if `keep_alive` isn't a positive number.
@@ -82,34 +82,34 @@ class EventStreamResponse(StreamingResponse):
         status_code: int = 200,
         background: BackgroundTask | None = None,
     ) -> None:
-        to_sse(keep_alive)  # says at once what is wrong with it
+        to_sse(keep_alive)  # raises at once if it is invalid
         self._stopped = AsyncSubject[str]()
         self._sending: asyncio.Task[None] | None = None
-        told = events.pipe(until_stopped(self._stopped))
-        # Only as many events are encoded as the reader takes; the others wait before that, and are joined.
-        written = from_async_iterable(partial(_joined, told)).pipe(encode, to_sse())
+        stoppable = events.pipe(until_stopped(self._stopped))
+        # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
+        written = from_async_iterable(partial(_joined, stoppable)).pipe(encode, to_sse())
         super().__init__(_body(written, keep_alive), status_code, headers, None, background)
 
     def end(self) -> None:
-        """End the stream as a stop by the reader would. On its own loop; may be called at any time."""
+        """End the stream as if the reader had stopped it. Call it on the stream's loop, at any time."""
         self._stopped.on_next(_STOPPING)
         self._stopped.on_completed()
         sending = self._sending
         if sending is not None and not sending.done():
-            late = asyncio.get_running_loop().call_later(_SECONDS, sending.cancel)
+            late = asyncio.get_running_loop().call_later(_SECONDS_TO_END, sending.cancel)
             sending.add_done_callback(lambda _: late.cancel())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response.
 
-        Starlette's own hears of a reader who left only where the server speaks an older ASGI, and leaves the body to
-        be closed whenever it is collected.
+        Starlette's own method listens for a disconnect only below ASGI 2.4, and doesn't close the body of a reader that
+        has left: the garbage collector does, at any time.
         """
-        if scope["type"] == "websocket":  # the denial of one
+        if scope["type"] == "websocket":  # the connection is denied with this response
             await super().__call__(scope, receive, send)
             return
         sending = self._sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(self._left(receive))
+        leaving = asyncio.create_task(self._wait_for_disconnect(receive))
         try:
             with opened(self):
                 await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -125,14 +125,14 @@ class EventStreamResponse(StreamingResponse):
 
     async def _send(self, send: Send) -> None:
         try:
-            with suppress(OSError):  # so a server says that the reader has left
+            with suppress(OSError):  # some servers report a reader that has left by an OSError
                 await self.stream_response(send)
         finally:
-            close = getattr(self.body_iterator, "aclose", None)  # it may have been wrapped
+            close = getattr(self.body_iterator, "aclose", None)  # absent if a middleware has wrapped the body
             if close is not None:
                 await close()
 
-    async def _left(self, receive: Receive) -> None:
+    async def _wait_for_disconnect(self, receive: Receive) -> None:
         with suppress(OSError):
             await self.listen_for_disconnect(receive)
 

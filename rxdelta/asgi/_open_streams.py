@@ -1,4 +1,4 @@
-"""The streams that are open, so that they can be ended when the server stops: it would wait for them."""
+"""The open streams. They are ended when the server stops, because it would wait for them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ class OpenStream(Protocol):
 
 
 _streams: dict[asyncio.AbstractEventLoop, set[OpenStream]] = {}
-_lock = threading.RLock()  # a signal may come while this thread holds it
-_chained: dict[int, tuple[Callable[..., object], Any]] = {}  # ours, and the server's
+_lock = threading.RLock()  # reentrant: a signal may arrive while this thread holds it
+_chained: dict[
+    int, tuple[Callable[..., object], Any]
+] = {}  # by signal: our handler, and the server's that it calls
 
 
 def end_streams() -> None:
-    """End every open `EventStreamResponse`, on whatever loop it runs, as a stop by the reader would.
+    """End every open `EventStreamResponse`, on any loop, as if its reader had stopped it.
 
-    A stream whose server stops on a signal (uvicorn, hypercorn: Ctrl-C, `SIGTERM`) ends by itself. Call this where
-    yours is stopped in another way, or where it runs on another thread than the main one, before it waits for its
-    connections to close. May be called from any thread.
+    The streams of a server that stops on a signal (uvicorn, hypercorn: Ctrl-C, `SIGTERM`) end by themselves. Call this
+    for a server that is stopped in another way or doesn't run on the main thread, before it waits for its connections
+    to close. May be called from any thread.
     """
     with _lock:
         loops = [(loop, list(streams)) for loop, streams in _streams.items()]
@@ -43,10 +45,10 @@ def end_streams() -> None:
 
 @contextmanager
 def opened(stream: OpenStream) -> Generator[None]:
-    """While the block lasts, the stream is one of those that are open."""
+    """Register the stream as open within the `with` block."""
     loop = asyncio.get_running_loop()
     with _lock:
-        _listen()
+        _chain_handlers()
         _streams.setdefault(loop, set()).add(stream)
     try:
         yield
@@ -56,31 +58,31 @@ def opened(stream: OpenStream) -> Generator[None]:
             if not _streams[loop]:
                 del _streams[loop]
             if not _streams:
-                _leave()
+                _restore_handlers()
 
 
-def _listen() -> None:
-    """Hear of the signals by which a server is stopped; its own handler goes first."""
+def _chain_handlers() -> None:
+    """Put our handler behind the server's, for the signals that stop a server."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in _SIGNALS:
         handler = signal.getsignal(number)
         ours = _chained.get(number)
         if callable(handler) and (ours is None or handler is not ours[0]):
-            chain = partial(_heard, handler)
+            chain = partial(_on_signal, handler)
             _chained[number] = chain, handler
             signal.signal(number, chain)
 
 
-def _heard(handler: Callable[..., object], *what: Any) -> None:
+def _on_signal(handler: Callable[..., object], *arguments: Any) -> None:
     try:
-        handler(*what)
+        handler(*arguments)
     finally:
         end_streams()
 
 
-def _leave() -> None:
-    """Give the server its handlers back, unless it, or another, has put others there."""
+def _restore_handlers() -> None:
+    """Restore the server's handlers, except where somebody has replaced ours."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number, (chain, handler) in _chained.items():

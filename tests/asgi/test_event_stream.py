@@ -569,7 +569,7 @@ def test_handlers_are_given_back_with_the_last_stream() -> None:
 
 
 def test_a_reader_who_takes_nothing_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_event_stream, "_SECONDS", 0.0)
+    monkeypatch.setattr(_event_stream, "_SECONDS_TO_END", 0.0)
 
     async def main() -> None:
         provider = Provider(*BEGUN, *(ev.TextDelta(0, "x" * 1000) for _ in range(500)))

@@ -1,7 +1,7 @@
-"""Token counts as AG-UI wants them: totals and named parts of them, so that providers' figures add up.
+"""Token counts in AG-UI's form: totals, and named parts of them.
 
-Some providers count what came from a cache, or what was thought, beside a smaller total; others within it.
-Which it is can be read off the names in the provider's own usage object.
+Some providers count tokens of a cache or of reasoning in addition to a total, others as a part of it. The names in the
+provider's usage object tell which.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _MOST: Final = 2**53 - 1
 
 
 class _Named(NamedTuple):
-    """Where a usage object has a count, which part of which total that is, and whether the total lacks it."""
+    """A count in a provider's usage object."""
 
     path: tuple[str, ...]
-    part: str | None
-    total: str
-    beside: bool
-    where: str = ""  # only in an object with this name too, because others use the first one differently
+    part: str | None  # AG-UI's name for it
+    total: str  # the total that it belongs to
+    beside: bool  # whether that total doesn't include it
+    where: str = ""  # a name that must be in the object too, because other providers use `path` differently
 
 
 _COUNTS: Final = (
@@ -54,7 +54,7 @@ _COUNTS: Final = (
 
 
 def counts_of(usage: TokenUsage) -> dict[str, int]:
-    """What is known of a usage, under the names of `ag_ui.core.TokenUsage`."""
+    """The known counts of a usage, under the names of `ag_ui.core.TokenUsage`."""
     totals = {_INPUT: usage.input_tokens, _OUTPUT: usage.output_tokens}
     counts = {name: count for name, count in totals.items() if count is not None}
     for named in _COUNTS:
@@ -71,7 +71,7 @@ def counts_of(usage: TokenUsage) -> dict[str, int]:
 
 
 def add_counts(known: dict[str, int], more: dict[str, int]) -> None:
-    """Sum into `known`; a count that nobody reported stays unknown."""
+    """Add to `known`. A count that was never reported stays unknown."""
     for name, count in more.items():
         known[name] = min(known.get(name, 0) + count, _MOST)
 
