@@ -1,4 +1,9 @@
-"""The AG-UI protocol."""
+"""The AG-UI protocol.
+
+Reading: `decoder` (the events of a run), `messages` (the messages of a request). Writing: `encoder`, on a `run` of
+`reply`s, whose blocks are `texts`, `reasoning`, `calls` and activities (`blocks`); `retraction` corrects the client, and
+`run_input` reads the request. Both sides share `marks`.
+"""
 
 from rxdelta.formats.ag_ui.decoder import AgUiDecoder, recognises
 from rxdelta.formats.format import Format

@@ -118,7 +118,7 @@ class AgUiDecoder:
             run = self._run = _Run()
         elif run.finished and kind != "RUN_ERROR":
             read = None
-        if read not in _BEHIND:
+        if read not in _AFTER_THE_END:
             run.release(out)
         if kind not in _CHUNKS:
             run.end_chunks(out, None)
@@ -163,8 +163,8 @@ class _Run:
 
     def run_started(self, _out: Out, event: Json) -> None:
         for name, own in (("threadId", "thread_id"), ("runId", "run_id")):
-            if said := _READ.text_of(event, name, ""):
-                self._metadata[own] = said
+            if value := _READ.text_of(event, name, ""):
+                self._metadata[own] = value
 
     def run_finished(self, out: Out, event: Json) -> None:
         self._begin(out, "")
@@ -179,11 +179,11 @@ class _Run:
                 out.append(events.UsageUpdate(usage))
             out.append(events.MessageInterrupted())
             return
-        reason, said = word(marks.get(FINISH_REASON)), word(marks.get(PROVIDER_FINISH_REASON))
+        reason, native = word(marks.get(FINISH_REASON)), word(marks.get(PROVIDER_FINISH_REASON))
         if reason is None:
             pending = outcome.get("pendingToolCallIds") or self._unanswered
             reason = "tool_use" if pending else "stop"
-            said = "interrupt" if outcome.get("type") == "interrupt" else said
+            native = "interrupt" if outcome.get("type") == "interrupt" else native
         metadata = kept(
             {
                 name: value
@@ -195,14 +195,14 @@ class _Run:
                 if value not in NOTHING
             }
         )
-        out.append(events.MessageFinish(reason, said, usage, metadata))
+        out.append(events.MessageFinish(reason, native, usage, metadata))
 
     def run_error(self, out: Out, event: Json) -> None:
         usage = self._usage(event)
         if usage is not None and self._started and not self.finished:
             out.append(events.UsageUpdate(usage))
-        said = _READ.text_of(event, "message", "") or "unknown error"
-        out.append(events.StreamError(said, None, word(event.get("code"))))
+        message = _READ.text_of(event, "message", "") or "unknown error"
+        out.append(events.StreamError(message, None, word(event.get("code"))))
         self.finished = self.broken = True
 
     def _usage(self, event: Json) -> TokenUsage | None:
@@ -252,7 +252,7 @@ class _Run:
         else:
             self._end(out, ("text", own_id), marks_of(event))
 
-    def span(self, _out: Out, _event: Json) -> None:
+    def ignored(self, _out: Out, _event: Json) -> None:
         """Ignored: the messages of the reasoning hold everything."""
 
     def reasoning_start(self, out: Out, event: Json) -> None:
@@ -333,7 +333,7 @@ class _Run:
                 return
         self.pass_on(out, event, "REASONING_ENCRYPTED_VALUE")
 
-    # All else.
+    # Other events.
 
     def custom(self, out: Out, event: Json) -> None:
         value = event.get("value")
@@ -390,7 +390,7 @@ class _Run:
         self, out: Out, own_id: str, message: Json, still_open: set[tuple[str, str]], path: str
     ) -> None:
         role, content, marks = message.get("role"), message.get("content"), marks_of(message)
-        secret = word(message.get("encryptedValue"))
+        encrypted = word(message.get("encryptedValue"))
         if role == "tool":
             self._result(out, _READ.text_of(message, "toolCallId", path), content, marks)
             self._known.add(own_id)
@@ -399,12 +399,12 @@ class _Run:
         elif role in ("assistant", "reasoning"):
             text = content if isinstance(content, str) else ""
             space = "text" if role == "assistant" else "reasoning"
-            if text or secret or (marks and not message.get("toolCalls")):
+            if text or encrypted or (marks and not message.get("toolCalls")):
                 block = self._start(out, (space, own_id), own_id, {"type": space, space: text})
                 if (space, own_id) not in still_open:
                     self._end(out, (space, own_id), marks)
-                    if secret:
-                        out.append(events.BlockDelta(block.index, {block.encrypted_option: secret}))
+                    if encrypted:
+                        out.append(events.BlockDelta(block.index, {block.encrypted_option: encrypted}))
                     self.release(out)
             for n, found in enumerate(_READ.items(message.get("toolCalls"), f"{path}.toolCalls")):
                 self._call(out, own_id, _READ.mapping(found, f"{path}.toolCalls[{n}]"), still_open, path)
@@ -417,23 +417,23 @@ class _Run:
         self.call_args(out, {"toolCallId": own_id, "delta": function.get("arguments")})
         if ("call", own_id) not in still_open:
             self._end(out, ("call", own_id), marks)
-            secret, block = word(call.get("encryptedValue")), self._ended.get(("call", own_id))
-            if secret and block is not None:
-                out.append(events.BlockDelta(block.index, {block.encrypted_option: secret}))
+            encrypted, block = word(call.get("encryptedValue")), self._ended.get(("call", own_id))
+            if encrypted and block is not None:
+                out.append(events.BlockDelta(block.index, {block.encrypted_option: encrypted}))
             self.release(out)
 
     # Chunks.
 
     def text_chunk(self, out: Out, event: Json) -> None:
-        self._of_chunks(out, "text", event, "messageId", self.text_start, self.text_content)
+        self._continue(out, "text", event, "messageId", self.text_start, self.text_content)
 
     def reasoning_chunk(self, out: Out, event: Json) -> None:
-        self._of_chunks(out, "reasoning", event, "messageId", self.reasoning_start, self.reasoning_content)
+        self._continue(out, "reasoning", event, "messageId", self.reasoning_start, self.reasoning_content)
 
     def call_chunk(self, out: Out, event: Json) -> None:
-        self._of_chunks(out, "call", event, "toolCallId", self.call_start, self.call_args)
+        self._continue(out, "call", event, "toolCallId", self.call_start, self.call_args)
 
-    def _of_chunks(
+    def _continue(
         self,
         out: Out,
         space: str,
@@ -546,15 +546,15 @@ _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "TEXT_MESSAGE_CONTENT": _Run.text_content,
     "TEXT_MESSAGE_END": _Run.text_end,
     "TEXT_MESSAGE_CHUNK": _Run.text_chunk,
-    "REASONING_START": _Run.span,
-    "REASONING_END": _Run.span,
+    "REASONING_START": _Run.ignored,
+    "REASONING_END": _Run.ignored,
     "REASONING_MESSAGE_START": _Run.reasoning_start,
     "REASONING_MESSAGE_CONTENT": _Run.reasoning_content,
     "REASONING_MESSAGE_END": _Run.reasoning_end,
     "REASONING_MESSAGE_CHUNK": _Run.reasoning_chunk,
     "REASONING_ENCRYPTED_VALUE": _Run.encrypted,
-    "THINKING_START": _Run.span,
-    "THINKING_END": _Run.span,
+    "THINKING_START": _Run.ignored,
+    "THINKING_END": _Run.ignored,
     "THINKING_TEXT_MESSAGE_START": _Run.reasoning_start,
     "THINKING_TEXT_MESSAGE_CONTENT": _Run.reasoning_content,
     "THINKING_TEXT_MESSAGE_END": _Run.reasoning_end,
@@ -581,4 +581,4 @@ _OTHERS = frozenset(
     ]
 )
 _CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
-_BEHIND = (_Run.encrypted,)
+_AFTER_THE_END = (_Run.encrypted,)

@@ -1,4 +1,9 @@
-"""The AI SDK's UI message stream."""
+"""The AI SDK's UI message stream.
+
+Reading: `decoder` (the chunks of a stream), `messages` (the messages of a request). Writing: `encoder`, on a `stream` of
+steps, whose blocks are `parts` and `calls`; `sources` has what texts cite. Both sides share `marks` and `tables`, and
+`chunks` has the types of the chunks.
+"""
 
 from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, recognises
 from rxdelta.formats.format import Format
