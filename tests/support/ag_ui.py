@@ -11,9 +11,25 @@ from typing import Any
 
 import rxdelta as rd
 
-__all__ = ["AgUiClient", "frames_of", "read", "shown", "wanted"]
+__all__ = [
+    "ASKED",
+    "AgUiClient",
+    "call",
+    "encoder",
+    "frames_of",
+    "message",
+    "read",
+    "shown",
+    "text",
+    "thought",
+    "told",
+    "types",
+    "wanted",
+]
 
+ev = rd.events
 Json = dict[str, Any]
+ASKED: list[Json] = [{"id": "u1", "role": "user", "content": "Well?"}]
 
 
 class AgUiClient:
@@ -272,3 +288,52 @@ def wanted(message: rd.Snapshot | rd.Message) -> Json:
         elif block.type != "server_tool_result" or block.options.get("tool_call_id") not in known:
             told["rest"].append(f"rxdelta.{block.type}")
     return told
+
+
+# Events, and their frames.
+
+
+def encoder(
+    *, messages: list[Json] | None = None, version: str | None = "1.0", **options: Any
+) -> rd.wire.AgUiEncoder:
+    request = {"threadId": "t1", "runId": "r1", "messages": messages, "protocolVersion": version}
+    return rd.wire.AgUiEncoder(
+        {name: value for name, value in request.items() if value is not None}, **options
+    )
+
+
+def told(*events: rd.Event, error: Any = None, **options: Any) -> list[Json]:
+    return frames_of(encoder(**options), events, error=error)
+
+
+def types(frames: list[Json]) -> list[str]:
+    return [frame["type"] for frame in frames]
+
+
+def text(index: int | str, *pieces: str, kind: str = "text") -> list[rd.Event]:
+    return [
+        ev.BlockStart(index, {"type": kind}),
+        *(ev.TextDelta(index, piece) for piece in pieces),
+        ev.BlockFinish(index),
+    ]
+
+
+def thought(index: int, *pieces: str, **options: Any) -> list[rd.Event]:
+    return [
+        ev.BlockStart(index, {"type": "reasoning"}),
+        *(ev.ReasoningDelta(index, piece) for piece in pieces),
+        ev.BlockDelta(index, options),
+        ev.BlockFinish(index),
+    ]
+
+
+def call(index: int, call_id: str | None, *pieces: str, kind: str = "tool_call_chunk") -> list[rd.Event]:
+    return [
+        ev.BlockStart(index, {"type": kind, "id": call_id, "name": "f", "args": ""}),
+        *(ev.ToolCallDelta(index, piece) for piece in pieces),
+        ev.BlockFinish(index),
+    ]
+
+
+def message(*blocks: list[rd.Event], id: str | None = "m1", reason: str = "stop") -> list[rd.Event]:
+    return [ev.MessageStart(id), *(event for block in blocks for event in block), ev.MessageFinish(reason)]

@@ -1,0 +1,53 @@
+"""Token counts to an AG-UI client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.ag_ui import told
+
+import rxdelta as rd
+
+ev = rd.events
+Json = dict[str, Any]
+
+
+def test_g11_usage_is_that_of_all_messages_and_attempts_by_model() -> None:
+    def turn(model: str, usage: rd.TokenUsage) -> list[rd.Event]:
+        return [ev.MessageStart(None, model), ev.UsageUpdate(usage), ev.MessageFinish("stop")]
+
+    frames = told(
+        ev.MessageStart(None, "a"),
+        ev.UsageUpdate(rd.TokenUsage(1, 1)),
+        ev.AttemptReset(1),
+        *turn("a", rd.TokenUsage(2, 3)),
+        *turn("b", rd.TokenUsage(4, None)),
+    )
+    assert frames[-1]["usage"] == [
+        {"model": "a", "inputTokens": 3, "outputTokens": 4, "totalTokens": 7},
+        {"model": "b", "inputTokens": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        (
+            rd.TokenUsage(10, 5, {"input_tokens": 10, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 2}),
+            {"inputTokens": 16, "outputTokens": 5, "totalTokens": 21, "cachedInputTokens": 4, "cacheWriteInputTokens": 2},
+        ),
+        (
+            rd.TokenUsage(10, 5, {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}, "cache_read_input_tokens": 4}),
+            {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15, "cachedInputTokens": 4},
+        ),
+        (
+            rd.TokenUsage(10, 5, {"promptTokenCount": 10, "thoughtsTokenCount": 7, "cachedContentTokenCount": 3}),
+            {"inputTokens": 10, "outputTokens": 12, "totalTokens": 22, "cachedInputTokens": 3, "reasoningTokens": 7},
+        ),
+        (rd.TokenUsage(2**53, 5), {"outputTokens": 5}),
+    ],
+)  # fmt: skip
+def test_g11_usage_counts_as_the_protocol_does(usage: rd.TokenUsage, counts: Json) -> None:
+    frames = told(ev.MessageStart(), ev.MessageFinish("stop", usage=usage))
+    assert frames[-1]["usage"] == [counts]
