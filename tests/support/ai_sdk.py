@@ -11,7 +11,27 @@ from typing import Any
 
 import rxdelta as rd
 
-__all__ = ["Client", "frames_of", "read", "said_by", "said_in"]
+__all__ = [
+    "CALL",
+    "DONE",
+    "OUTPUT",
+    "REQUIRED",
+    "SERVER",
+    "START",
+    "STOP",
+    "TEXT",
+    "Client",
+    "frames_of",
+    "of_type",
+    "read",
+    "said_by",
+    "said_in",
+    "told",
+    "types",
+    "whole",
+]
+
+ev = rd.events
 
 Json = dict[str, Any]
 REASONS = {"stop", "length", "content-filter", "tool-calls", "error", "other"}
@@ -241,3 +261,38 @@ def _plain(block: Json) -> Json:
     if block.get("text") == "":
         del block["text"]  # which says no more than none
     return block
+
+
+# Events, and their frames.
+
+DONE = rd.wire.DONE
+START = ev.MessageStart("m1", "small")
+STOP = ev.MessageFinish("stop")
+TEXT = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi"), ev.BlockFinish(0)]
+CALL = [
+    ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "look"}),
+    ev.ToolCallDelta(1, '{"at": '),
+    ev.ToolCallDelta(1, '"sea"}'),
+    ev.BlockFinish(1),
+]
+SERVER = {"type": "server_tool_call", "id": "s1", "name": "web", "args": {"q": "x"}}
+OUTPUT = {"type": "server_tool_result", "tool_call_id": "s1", "output": [1], "status": "success"}
+
+
+def types(frames: list[Any]) -> list[str]:
+    return ["DONE" if frame is DONE else frame["type"] for frame in frames]
+
+
+def told(*events: Any, **options: Any) -> list[Any]:
+    """The frames of a message with these events, without those of every message; rules held."""
+    frames = frames_of([START, *events, STOP], **options)
+    read(frames, options.get("sdk_version", 7))
+    return frames[2:-3]
+
+
+def of_type(kind: str, frames: list[Any]) -> list[Any]:
+    return [frame for frame in frames if frame is not DONE and frame["type"] == kind]
+
+
+def whole(content: Any, index: int = 1) -> list[Any]:
+    return [ev.BlockStart(index, content), ev.BlockFinish(index)]

@@ -11,44 +11,28 @@ from core.strategies import events as any_event
 from core.strategies import every_event, fold
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from support.ai_sdk import Client, frames_of, read, said_by, said_in
+from support.ai_sdk import (
+    CALL,
+    DONE,
+    START,
+    STOP,
+    TEXT,
+    Client,
+    frames_of,
+    of_type,
+    read,
+    said_by,
+    said_in,
+    told,
+    types,
+    whole,
+)
 from support.clients import ask
 from support.shared import recordings
 
 import rxdelta as rd
 
 ev = rd.events
-DONE = rd.wire.DONE
-START = ev.MessageStart("m1", "small")
-STOP = ev.MessageFinish("stop")
-TEXT = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi"), ev.BlockFinish(0)]
-CALL = [
-    ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "look"}),
-    ev.ToolCallDelta(1, '{"at": '),
-    ev.ToolCallDelta(1, '"sea"}'),
-    ev.BlockFinish(1),
-]
-SERVER = {"type": "server_tool_call", "id": "s1", "name": "web", "args": {"q": "x"}}
-OUTPUT = {"type": "server_tool_result", "tool_call_id": "s1", "output": [1], "status": "success"}
-
-
-def types(frames: list[Any]) -> list[str]:
-    return ["DONE" if frame is DONE else frame["type"] for frame in frames]
-
-
-def told(*events: Any, **options: Any) -> list[Any]:
-    """The frames of a message with these events, without those of every message; rules held."""
-    frames = frames_of([START, *events, STOP], **options)
-    read(frames, options.get("sdk_version", 7))
-    return frames[2:-3]
-
-
-def of_type(kind: str, frames: list[Any]) -> list[Any]:
-    return [frame for frame in frames if frame is not DONE and frame["type"] == kind]
-
-
-def whole(content: Any, index: int = 1) -> list[Any]:
-    return [ev.BlockStart(index, content), ev.BlockFinish(index)]
 
 
 # Rule by rule.
@@ -104,98 +88,6 @@ def test_u2_what_is_open_is_closed_before_its_step() -> None:
             "finish-step",
         ][:5]
     )
-
-
-def test_u3_a_call_streams_its_input_and_is_then_whole() -> None:
-    assert told(*CALL) == [
-        {"type": "tool-input-start", "toolCallId": "c1", "toolName": "look"},
-        {"type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": '{"at": '},
-        {"type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": '"sea"}'},
-        {"type": "tool-input-available", "toolCallId": "c1", "toolName": "look", "input": {"at": "sea"}},
-    ]
-
-
-def test_u3_a_call_waits_for_its_id_and_name() -> None:
-    frames = told(
-        ev.BlockStart(1, {"type": "tool_call"}),
-        ev.ToolCallDelta(1, "{"),
-        ev.BlockDelta(1, {"id": "c1"}),
-        ev.BlockDelta(1, {"name": "look"}),
-        ev.ToolCallDelta(1, "}"),
-    )
-    assert types(frames) == [
-        "tool-input-start",
-        "tool-input-delta",
-        "tool-input-delta",
-        "tool-input-available",
-    ]
-
-
-def test_u3_an_id_that_was_there_before_is_told_apart() -> None:
-    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
-    frames = frames_of([START, *CALL, result, STOP, ev.MessageStart("m2"), *CALL, result, STOP])
-    calls = [part for part in read(frames).parts if "toolCallId" in part]
-    assert [(call["state"], call["output"]) for call in calls] == [("output-available", "sea")] * 2
-    assert len({call["toolCallId"] for call in calls}) == 2
-
-
-def test_u3_news_of_a_call_wait_for_its_input() -> None:
-    frames = told(*CALL[:2], ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1)), *CALL[2:])
-    assert types(frames)[-2:] == ["tool-input-available", "tool-output-available"]
-
-
-def test_u3_news_of_a_call_that_nobody_knows_are_not_told() -> None:
-    assert told(ev.ToolUpdate("nobody", "completed", "x", rd.ToolResult("nobody", 1))) == []
-
-
-def test_u5_a_call_that_cannot_be_read_is_an_error_with_its_text() -> None:
-    frame = told(CALL[0], ev.ToolCallDelta(1, '{"at": '), ev.BlockFinish(1))[-1]
-    assert (frame["type"], frame["input"]) == ("tool-input-error", '{"at": ')
-    assert frame["errorText"]
-
-
-def test_u5_a_call_cut_by_the_token_limit_is_never_whole() -> None:
-    frames = frames_of([START, *CALL[:3], ev.MessageFinish("length")])
-    assert of_type("tool-input-available", frames) == []
-    assert "token limit" in of_type("tool-input-error", frames)[0]["errorText"]
-    assert frames[-2]["finishReason"] == "length"
-
-
-def test_u6_what_a_tool_has_so_far_is_preliminary() -> None:
-    def update(status: str | None, content: Any = None, **more: Any) -> Any:
-        result = None if content is None else rd.ToolResult("c1", content, **more)
-        return ev.ToolUpdate("c1", status, None, result)
-
-    frames = told(
-        *CALL, update("executing", 1), update(None, 2), update("completed", 3), update("completed", 4)
-    )
-    assert [(frame["output"], frame.get("preliminary")) for frame in frames[4:]] == [
-        (1, True),
-        (2, True),
-        (3, None),
-    ]
-    assert told(*CALL, update("failed", {"no": 1}, is_error=True))[-1]["errorText"] == '{"no": 1}'
-    assert told(*CALL, update("failed"))[-1]["errorText"] == "The tool failed."
-    assert told(*CALL, update("completed"))[-1] == {
-        "type": "tool-output-available",
-        "toolCallId": "c1",
-        "output": None,
-    }
-
-
-def test_u6_a_line_for_people_is_the_title_and_then_data_under_the_calls_id() -> None:
-    reading, read_it = (ev.ToolUpdate("c1", display_text=text) for text in ("Reading", "Read"))
-    frames = told(*CALL[:1], reading, *CALL[1:], read_it, read_it)
-    assert of_type("tool-input-available", frames)[0]["title"] == "Reading"
-    assert of_type("data-tool-update", frames) == [
-        {"type": "data-tool-update", "id": "c1", "data": {"toolCallId": "c1", "displayText": text}}
-        for text in ("Reading", "Read")
-    ]
-
-
-def test_u6_results_come_behind_the_message_too() -> None:
-    frames = frames_of([START, *CALL, STOP, ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1))])
-    assert types(frames)[-4:] == ["finish-step", "tool-output-available", "finish", "DONE"]
 
 
 @pytest.mark.parametrize(
@@ -335,12 +227,6 @@ def test_u11_a_message_that_was_cut_off_ends_its_step_where_another_begins() -> 
     assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Hi"]
 
 
-def test_u12_a_character_that_comes_in_halves_is_told_whole() -> None:
-    halves = [ev.TextDelta(0, "a\ud83d"), ev.TextDelta(0, "\ude00"), ev.TextDelta(0, "b\ud83d")]
-    frames = told(TEXT[0], *halves)
-    assert [frame["delta"] for frame in of_type("text-delta", frames)] == ["a", "😀", "b", "\ufffd"]
-
-
 def test_u13_usage_is_of_all_messages_and_nothing_is_made_up() -> None:
     usage = ev.UsageUpdate(rd.TokenUsage(2, 3))
     frames = frames_of([START, usage, STOP, ev.MessageStart("m2"), usage, STOP])
@@ -359,104 +245,6 @@ def test_u13_metadata_of_your_own_come_with_the_start() -> None:
 
 
 # What becomes of each kind of block.
-
-
-def test_a_refusal_is_a_text_that_comes_back_as_one() -> None:
-    frames = told(*whole({"type": "refusal", "refusal": "No."}))
-    assert types(frames) == ["text-start", "text-delta", "text-end"]
-    assert frames[-1]["providerMetadata"] == {"rxdelta": {"type": "refusal"}}
-
-
-def test_a_signature_travels_with_its_reasoning() -> None:
-    frames = told(*whole({"type": "reasoning", "reasoning": "Hm.", "signature": "s"}))
-    assert frames[-1]["providerMetadata"] == {"rxdelta": {"options": {"signature": "s"}}}
-
-
-def test_reasoning_may_stay_on_the_server() -> None:
-    frames = told(*whole({"type": "reasoning", "reasoning": "Hm.", "signature": "s"}), *TEXT, reasoning=False)
-    assert types(frames) == ["text-start", "text-delta", "text-end"]
-
-
-def test_a_source_is_told_once_and_its_citations_with_their_text() -> None:
-    cited = [{"url": "https://a", "title": "A", "start_index": 0, "end_index": 2}, {"url": "https://a"}]
-    named = [{"title": "B", "cited_text": "b"}, {"cited_text": "nobody's"}]
-    frames = told(
-        *TEXT[:2],
-        ev.BlockDelta(0, {"citations": cited}),
-        ev.BlockDelta(0, {"citations": [*cited, *named]}),
-        TEXT[2],
-        *whole({"type": "text", "text": "x", "citations": cited}),
-    )
-    assert [frame["url"] for frame in of_type("source-url", frames)] == ["https://a"]
-    assert [frame["title"] for frame in of_type("source-document", frames)] == ["B"]
-    first = of_type("text-end", frames)[0]
-    assert [citation["source"]["sourceType"] for citation in first["citations"]] == ["url", "url", "document"]
-    assert (first["citations"][0]["startIndex"], first["citations"][0]["endIndex"]) == (0, 2)
-    assert len(first["providerMetadata"]["rxdelta"]["citations"]) == 4
-
-
-def test_older_clients_have_no_citations() -> None:
-    frames = told(*whole({"type": "text", "text": "x", "citations": [{"url": "https://a"}]}), sdk_version=6)
-    assert "citations" not in of_type("text-end", frames)[0]
-
-
-def test_a_file_is_told_when_it_is_whole() -> None:
-    image = [ev.BlockStart(1, {"type": "image", "mime_type": "image/webp"}), ev.DataDelta(1, "AA")]
-    (frame,) = told(*image, ev.DataDelta(1, "BB"), ev.BlockFinish(1))
-    assert (frame["url"], frame["mediaType"]) == ("data:image/webp;base64,AABB", "image/webp")
-    assert told(*whole({"type": "file_url", "data": "https://a/b.pdf"}))[0]["url"] == "https://a/b.pdf"
-    assert told(*whole({"type": "video", "url": "https://a/b.mp4"}))[0]["mediaType"] == "video/mp4"
-
-
-def test_half_a_file_is_not_told() -> None:
-    frames = frames_of([START, ev.BlockStart(1, {"type": "image"}), ev.DataDelta(1, "AA")], ValueError())
-    assert of_type("file", frames) == []
-
-
-@pytest.mark.parametrize(("version", "kind"), [(7, "custom"), (6, "data-block")])
-def test_a_block_that_no_part_is_like_goes_whole(version: int, kind: str) -> None:
-    for content in ({"type": "new", "a": 1}, {"type": "file", "file_id": "f1"}, OUTPUT):
-        (frame,) = told(*whole(content), sdk_version=version)
-        assert frame["type"] == kind
-
-
-def test_what_the_provider_ran_itself_is_executed_there() -> None:
-    frames = told(*whole(SERVER, 1), *whole(OUTPUT, 2))
-    available, output = of_type("tool-input-available", frames)[0], frames[-1]
-    assert available["providerExecuted"] is output["providerExecuted"] is True
-    assert output["output"] == [1]
-    failed = told(*whole(SERVER, 1), *whole({**OUTPUT, "output": {"code": 1}, "status": "error"}, 2))[-1]
-    assert (failed["type"], failed["errorText"]) == ("tool-output-error", '{"code": 1}')
-
-
-def test_a_call_of_the_providers_that_was_cut_off_is_an_error_too() -> None:
-    start = ev.BlockStart(1, {"type": "server_tool_call", "id": "s1", "name": "web"})
-    frames = frames_of([START, start, ev.ToolCallDelta(1, '{"q')], ValueError())
-    assert of_type("tool-input-error", frames)[0]["providerExecuted"] is True
-
-
-def test_an_output_that_comes_before_its_calls_end_waits() -> None:
-    frames = told(ev.BlockStart(1, SERVER), *whole(OUTPUT, 2), ev.BlockFinish(1))
-    assert types(frames)[-2:] == ["tool-input-available", "tool-output-available"]
-
-
-def test_what_the_finish_adds_is_told_and_what_it_changes_is_told_anew() -> None:
-    longer = told(*TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Hi there"}))
-    assert [frame["delta"] for frame in of_type("text-delta", longer)] == ["Hi", " there"]
-    other = frames_of([START, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"}), STOP])
-    assert [part.get("text") for part in read(other).parts] == [None, "Bye"]
-
-
-@pytest.mark.parametrize("options", [{"sdk_version": 6}, {}])
-def test_what_cannot_be_taken_back_stays_beside_what_counts(options: Any) -> None:
-    changed = [*CALL, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"})]
-    frames = frames_of([START, *changed, STOP], **options)  # the client may be running the call
-    assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Bye"]
-
-
-def test_an_input_that_the_finish_changes_is_what_counts() -> None:
-    frames = told(*CALL[:2], ev.BlockFinish(1, {"type": "tool_call", "args": {"at": "land"}}))
-    assert frames[-1]["input"] == {"at": "land"}
 
 
 def test_events_of_other_choices_and_of_the_provider_are_not_told() -> None:
