@@ -62,10 +62,10 @@ class Admission:
     Example:
         >>> import rxdelta as rd
         >>> part = rd.ContentPart("file", None, {"url": "s3://bucket/a.pdf"})
-        >>> said = rd.Message(role="user", blocks=[part])
-        >>> Admission(["s3"]).message(said, "messages[0]") == said
+        >>> message = rd.Message(role="user", blocks=[part])
+        >>> Admission(["s3"]).message(message, "messages[0]") == message
         True
-        >>> Admission([]).message(said, "messages[0]")
+        >>> Admission([]).message(message, "messages[0]")
         Traceback (most recent call last):
             ...
         rxdelta.core._errors.InvalidValueError: messages[0]: ...

@@ -203,7 +203,7 @@ class CallBlock(StreamedBlock):
         """At the end of the run: answer a call that the client must not run.
 
         Args:
-            stopped: Whether the run was stopped, and the client can't be told otherwise.
+            stopped: Whether the run was stopped, and the protocol has no other way to say so.
         """
         block = self.fold.block
         if block.type == "invalid_tool_call" and isinstance(block, ToolCall):

@@ -16,7 +16,7 @@ the next event of another kind or id ends it. THINKING_… is what 0.x called re
 An encrypted value follows the end of its message or call. Therefore a block is finished only with the next event that
 isn't one.
 
-A MESSAGES_SNAPSHOT replaces all messages: it is a reset, followed by those of its messages that belong to this run. A
+A MESSAGES_SNAPSHOT replaces all messages: it is a reset, then the run's own messages in the snapshot follow. A
 snapshot before the first message of a run is the history, and passes unchanged. Where `to_ag_ui` discards a message
 because all that hold follow again, that is a reset too.
 

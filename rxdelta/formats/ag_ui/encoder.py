@@ -442,7 +442,7 @@ class AgUiEncoder:
 
 
 def _as_in_snapshot(ag: Any, messages: list[Any]) -> list[Any] | None:
-    """The messages as a snapshot repeats them; `None` for those of an older client that it can't repeat."""
+    """The messages in the form of a snapshot; `None` if an older client's messages don't fit the snapshot."""
     try:
         return list(ag.MessagesSnapshotEvent(messages=messages).messages)
     except ValueError:

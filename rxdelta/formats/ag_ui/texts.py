@@ -39,7 +39,7 @@ class TextMessage:
         return not self.calls and not self.growing and self._kind() in (None, block.part.type)
 
     def _kind(self) -> str | None:
-        """The type of its texts, which is the same for all; `None` without any."""
+        """The type that all its texts have; `None` for a message without text."""
         return next((block.part.type for block in self.texts), None)
 
     def text(self) -> str:
@@ -120,7 +120,7 @@ class TextMessage:
 class OpenTexts:
     """The text messages of a reply without TEXT_MESSAGE_END.
 
-    Those that no open block continues are kept apart, so that ending them doesn't search all.
+    Messages without an open block are kept in a second dict, so that ending them needs no search.
     """
 
     def __init__(self) -> None:

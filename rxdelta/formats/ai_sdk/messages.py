@@ -93,8 +93,8 @@ def from_ai_sdk(
 
     Example:
         >>> import rxdelta as rd
-        >>> said = [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]
-        >>> rd.to_request(rd.from_ai_sdk(said), "openai-chat")
+        >>> messages = [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}]
+        >>> rd.to_request(rd.from_ai_sdk(messages), "openai-chat")
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
     admission = Admission(allow)

@@ -49,7 +49,11 @@ class Sources:
         return {"type": "source", "sourceType": kind, "id": source_id, **where}
 
     def cite(self, out: Out, step: Step, citation: Citation) -> dict[str, Any] | None:
-        """A citation as a text's end has it, after its source; `None` if it names none."""
+        """Send the source of a citation if needed, and return the citation for the end of its text.
+
+        Returns:
+            The citation; `None` if it names no source.
+        """
         source = self.send(out, step, citation)
         if source is None:
             return None
