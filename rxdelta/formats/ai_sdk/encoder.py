@@ -64,6 +64,7 @@ AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-messa
 
 Frame: TypeAlias = AiSdkFrame | Done
 
+_piece_field = PIECE_FIELDS.get  # bound once, because it runs for every event
 _CUT_BY_LENGTH: Final = "The message was cut short by the token limit before the call ended."
 _ATTEMPT_FAILED: Final = "The attempt failed before the call ended."
 
@@ -119,7 +120,7 @@ class AiSdkEncoder:
         given: Any = event
         kind: Any = type(event)
         out: Out = []
-        field = PIECE_FIELDS.get(kind)
+        field = _piece_field(kind)
         if field is not None:
             if given.choice == self._choice:
                 part = self._parts.get(given.index)
