@@ -14,7 +14,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio._finishing import is_finishing
 from rxdelta.aio._reader_session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import is_interrupt, report
+from rxdelta.runtime import call_on, is_interrupt, report, running_loop
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -58,7 +58,13 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
 
     def subscribe(observer: abc.ObserverBase[T], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         nonlocal used
-        loop = _running_loop()
+        loop = running_loop()
+        if loop is None:
+            raise InvalidValueError(
+                "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
+                "e.g. with for_each() or last_value()",
+                field="source",
+            )
         if used and _is_one_shot(source):
             raise InvalidValueError(
                 "this source has been subscribed before and gives its items once; pass a function that makes "
@@ -70,17 +76,6 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
         return Disposable(TaskPump(observer, source, loop, "from_async_iterable").stop)
 
     return Observable(subscribe)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        raise InvalidValueError(
-            "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
-            "e.g. with for_each() or last_value()",
-            field="source",
-        ) from None
 
 
 def _is_iterable(source: object) -> bool:
@@ -128,15 +123,7 @@ class TaskPump(Generic[T]):
     def stop(self) -> None:
         """Stop the task. May be called on any thread, during our own `on_next`, and more than once."""
         self.stopped = True
-        try:
-            here = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            here = False
-        if here:
-            self._cancel()
-        else:
-            with suppress(RuntimeError):  # the loop is closed, and the task with it
-                self._loop.call_soon_threadsafe(self._cancel)
+        call_on(self._loop, self._cancel)  # a loop that is closed has ended the task
 
     def _cancel(self) -> None:
         # Outside of such an await the task sees `stopped` by itself, and its closing must not be cancelled.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading, check_overflow
 from rxdelta.core import InvalidValueError
+from rxdelta.runtime import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -86,7 +87,7 @@ class BlockingReading(Generic[T]):
         self._items: _Items[T] | None = None
 
     def __enter__(self) -> Iterator[T]:
-        if _is_running():
+        if running_loop() is not None:
             raise InvalidValueError(
                 "an asyncio loop is running here, and a plain `for` would block it; use "
                 "`async with to_async_iterable(…)`",
@@ -198,11 +199,3 @@ class _LoopThread:
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._ended.set)
         self._thread.join(CLOSE_SECONDS)
-
-
-def _is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import UnknownWireFormatError, described
 from rxdelta.formats import (
@@ -25,7 +25,10 @@ from rxdelta.formats import (
 )
 from rxdelta.formats.format import Format
 
-__all__ = ["GROUP", "find", "formats", "names"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GROUP", "find", "formats", "names", "recognise"]
 
 GROUP = "rxdelta.formats"
 """The group of entry points by which another distribution adds a format."""
@@ -68,14 +71,30 @@ def find(name: str) -> Format | None:
 
 
 def formats() -> Iterator[Format]:
-    """All formats that can be loaded, in the order in which they are asked whether a chunk is theirs."""
+    """All formats that can be loaded: the library's, then those that are installed beside it."""
     yield from _OWN.values()
     yield from _loaded()
+
+
+def recognise(chunk: Mapping[str, Any]) -> str | None:
+    """The name of the first format whose stream can begin with this chunk. An installed one that raises is logged."""
+    for one in _OWN.values():
+        if one.recognises(chunk):
+            return one.name
+    for one in _loaded():
+        try:
+            if one.recognises(chunk):
+                return one.name
+        except Exception:
+            _log.warning("the installed format %r failed to look at a chunk", one.name, exc_info=True)
+    return None
 
 
 @cache
 def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
     """What other distributions offer by names that aren't the library's. Looked up once, when first needed."""
+    from importlib.metadata import entry_points  # takes as long to import as much of the package
+
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for point in entry_points(group=GROUP):
         if point.name not in _OWN:

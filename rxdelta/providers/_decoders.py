@@ -108,9 +108,9 @@ def detect(chunk: object) -> str:
         raise UnknownWireFormatError(
             f"no known wire format begins so (known: {', '.join(registry.names())}): a chunk is an object, this is {error.found}"
         ) from None
-    for wire_format in registry.formats():
-        if wire_format.recognises(fields):
-            return wire_format.name
+    name = registry.recognise(fields)
+    if name is not None:
+        return name
     seen = ", ".join(_seen(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or "no fields"
     raise UnknownWireFormatError(
         f"no known wire format begins so (known: {', '.join(registry.names())}; seen: {seen})"

@@ -1,6 +1,6 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import check_seconds, clock
+from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
 from rxdelta.runtime.loop import call_on, running_loop
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
@@ -9,6 +9,7 @@ from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
 from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session
 
 __all__ = [
+    "ABOUT_NOW",
     "PIECES",
     "Outlet",
     "Pump",

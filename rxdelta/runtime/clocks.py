@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
     from reactivex import abc, typing
 
-__all__ = ["check_seconds", "clock"]
+__all__ = ["ABOUT_NOW", "check_seconds", "clock"]
+
+ABOUT_NOW = 2e-6
+"""Seconds within which two times are the same: schedulers count whole microseconds."""
 
 S = TypeVar("S")
 _LONGEST_WAIT = 3600.0  # seconds; a lock refuses to wait for years

@@ -173,6 +173,20 @@ def test_a_broken_one_says_what_is_wrong_and_disturbs_no_other(
     assert len(re.findall(wrong, log)) == 1
 
 
+def test_one_that_fails_to_look_at_a_chunk_disturbs_no_other(tmp_path: Path) -> None:
+    failing = """
+import rxdelta as rd
+def recognises(chunk): raise KeyError("op")
+FORMAT = rd.providers.Format(name="cable", decoder=list, recognises=recognises)
+"""
+    place(tmp_path, "cable", "cable = rxdelta_cable:FORMAT", rxdelta_cable=failing)
+    place(tmp_path, "harbour", "harbour = rxdelta_harbour:FORMAT", rxdelta_harbour=HARBOUR)
+    found, log = python(tmp_path, "result = rd.providers.detect(CHUNKS[0])")
+    assert found == "harbour"
+    assert "the installed format 'cable' failed to look at a chunk" in log
+    assert "KeyError: 'op'" in log
+
+
 def test_the_librarys_own_names_stay_its_own(tmp_path: Path) -> None:
     place(tmp_path, "usurper", "openai-chat = usurper:FORMAT", usurper="raise SystemExit('imported')")
     code = "rd.decode('openai-chat'); result = rd.providers.FORMATS.count('openai-chat')"

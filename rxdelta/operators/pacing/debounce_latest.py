@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reactivex import Observable, abc
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import check_seconds, clock
+from rxdelta.runtime import ABOUT_NOW, check_seconds, clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["debounce_latest"]
 
 T = TypeVar("T")
-_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
 
 
 def debounce_latest(
@@ -99,7 +98,7 @@ class _Debounce(PacedLatest[T]):
             self._rest - (now - self._newest_at).total_seconds(),
             self._longest - (now - self._held_since).total_seconds(),
         )
-        self._is_due = bool(self._held) and remaining < _ABOUT_NOW
+        self._is_due = bool(self._held) and remaining < ABOUT_NOW
         if self._held and not self._is_due and not self._stopped:
             self._start_timer(self._time, remaining)
 

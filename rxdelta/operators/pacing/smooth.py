@@ -13,7 +13,7 @@ from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced, not_an_event
-from rxdelta.runtime import check_seconds, clock
+from rxdelta.runtime import ABOUT_NOW, check_seconds, clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,6 @@ __all__ = ["smooth"]
 
 _SHORTEST = 0.001  # seconds between two timers; higher rates release several pieces at a time
 _DEADLINES = 128  # roughly the most at a time, because each turn examines all of them
-_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
 
 
 def smooth(
@@ -272,9 +271,9 @@ class _Smoothing(Paced[Event]):
         if not timer_fired:  # new text: at most its first piece leaves now, and the next turn plans the rest
             return _Turn(int(self._next_turn is None), released, released)
         now = self._handled_until = self._now()
-        overdue = (received for due, received in self._deadlines if due - now < _ABOUT_NOW)
+        overdue = (received for due, received in self._deadlines if due - now < ABOUT_NOW)
         by_force = max(overdue, default=released)
-        if self._next_turn is not None and self._next_turn - now >= _ABOUT_NOW:
+        if self._next_turn is not None and self._next_turn - now >= ABOUT_NOW:
             return _Turn(0, by_force, by_force)
         self._next_turn = None
         return _Turn(self._at_a_time, max(by_force, released + self._even_share(now)), by_force)
@@ -283,7 +282,7 @@ class _Smoothing(Paced[Event]):
         """The characters that each turn must release, from now on, so that all text meets its deadline."""
         share = 0
         for due, received in self._deadlines:
-            turns = max(1, int((due - now + _ABOUT_NOW) / self._interval) + 1)
+            turns = max(1, int((due - now + ABOUT_NOW) / self._interval) + 1)
             share = max(share, ceil((received - self._released) / turns))
         return share
 
@@ -331,7 +330,7 @@ class _Smoothing(Paced[Event]):
 
     def _set_timer(self, now: float) -> None:
         """Start the timer for the next turn, or for the next deadline if that is sooner."""
-        times = [due for due, _ in self._deadlines if due - self._handled_until >= _ABOUT_NOW][:1]
+        times = [due for due, _ in self._deadlines if due - self._handled_until >= ABOUT_NOW][:1]
         if self._next_turn is not None:
             times.append(self._next_turn)
         if times and min(times) != self._timer_due and not self._stopped:

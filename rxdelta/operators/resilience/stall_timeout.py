@@ -16,7 +16,7 @@ from reactivex.disposable import (
 )
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import Outlet, check_seconds, clock, current_session, errors_to_session
+from rxdelta.runtime import ABOUT_NOW, Outlet, check_seconds, clock, current_session, errors_to_session
 from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ __all__ = ["stall_timeout"]
 
 T = TypeVar("T")
 
-_ABOUT_NOW = 2e-6  # seconds; schedulers count whole microseconds
 _MOMENT = 0.01  # seconds in which a free loop reads the waiting data
 _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 
@@ -79,7 +78,7 @@ def stall_timeout(
         >>> import rxdelta as rd
         >>> silent = rx.concat(rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hel"})), rx.never())
         >>> try:
-        ...     silent.pipe(rd.stall_timeout(idle=0.01), rd.scan_deltas()).run()
+        ...     silent.pipe(rd.stall_timeout(idle=0.1), rd.scan_deltas()).run()
         ... except rd.StallTimeoutError as error:
         ...     print(error.limit, error.snapshot.text)
         idle Hel
@@ -219,9 +218,7 @@ class _Watch(Generic[T]):
             self._start_timer(slot, limit, seconds)
         elif self._remaining(limit) > 0:
             self._start_timer(slot, limit, self._remaining(limit))
-        elif (
-            self._session is not None and checks < _MAX_CHECKS and late > (_MOMENT if checks else _ABOUT_NOW)
-        ):
+        elif self._session is not None and checks < _MAX_CHECKS and late > (_MOMENT if checks else ABOUT_NOW):
             # A reader has blocked the loop, so data that arrived meanwhile may still be unread.
             self._start_timer(slot, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
         else:
