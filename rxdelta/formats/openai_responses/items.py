@@ -1,102 +1,152 @@
-"""The items of a response's output."""
+"""An item of a response, and what all items of a response share."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON: each value is checked where it is read.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from rxdelta.core import Event, events
-from rxdelta.formats.decoding import word
-from rxdelta.formats.openai_responses.reading import Content, Json, Out, call_id_of
+from rxdelta.core import Event, events, real_id
+from rxdelta.formats.decoding import NOTHING, word
+from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, real_id_of
 
-if TYPE_CHECKING:
-    from rxdelta.formats.openai_responses.decoder import Response
-
-__all__ = ["Growing", "Item"]
+__all__ = ["Growing", "Item", "Response", "message_fields"]
 
 
 class Growing:
-    """A text that comes in pieces: which they are, and where they go."""
+    """A text that arrives in deltas: which deltas belong to it, and where they go."""
 
-    __slots__ = ("at", "block", "grow", "length", "part", "takes")
+    __slots__ = ("at", "block", "delta", "index", "length", "takes")
 
-    def __init__(self, takes: str, part: str | None, block: int, grow: Callable[[int, str], Event]) -> None:
-        self.takes = takes
-        self.part = part  # the name of the index that tells it from others of its item
-        self.at = -1
+    def __init__(self, takes: str, index: str | None, block: int, delta: Callable[[int, str], Event]) -> None:
+        self.takes = takes  # the type of the chunks
+        self.index = index  # the name of the chunks' index, where an item has several texts
+        self.at = -1  # its value for this text
         self.block = block
-        self.grow = grow
+        self.delta = delta  # makes the event
         self.length = 0
 
 
+class Response:
+    """The message of a response: its beginning, the numbers of its blocks, and what one item says for another."""
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.model: str | None = None
+        self.started = False
+        # By output index: the text that the next delta probably continues.
+        self.growing: dict[int, Growing] = {}
+        self.tools: Sequence[Any] = ()  # of the request, as the response repeats them
+        self.calls_client = False
+        self.search: Item | None = None  # the newest tool search, which its results do not name
+        self._blocks = 0
+
+    def begin(self, out: Out, response: Json, path: str) -> None:
+        if self.started:
+            return
+        self.id = real_id(READ.text(response.get("id"), f"{path}id"))
+        self.model = READ.text(response.get("model"), f"{path}model") or None
+        self.started = True
+        out.append(events.MessageStart(self.id, self.model, None, message_fields(response)))
+
+    def start_block(self, out: Out, content: Content) -> int:
+        """Start a block, and the message first where its own beginning was lost."""
+        self.begin(out, {}, "")
+        number = self._blocks
+        self._blocks += 1
+        out.append(events.BlockStart(number, content))
+        return number
+
+
 class Item:
-    """An item of the output: its blocks, and what it takes. This one is none that is known, and kept whole."""
+    """An item of the output, which turns its events into blocks. An unknown type is kept whole."""
 
     READS: ClassVar[Mapping[str, Callable[[Any, Out, Json], bool]]] = {}
+    """The events of the item by type. A reader returns False for an event that it has no use for."""
 
     def __init__(self, response: Response, place: int, kind: str, item: Json) -> None:
         self.response = response
         self.place = place
         self.type = kind
         self.id = word(item.get("id"))
-        self.call_id = call_id_of(item.get("call_id"))
-        self.done = False
-        self.pending: Json | None = None  # the item, if it has come whole but may be cut off
+        self.call_id = real_id_of(item, "call_id")
         self.block = -1
+        self.done = False
+        self.pending: Json | None = None  # the whole item, while only the response's end can complete it
 
     def is_another(self, item: Json) -> bool:
-        """Whether this is not the item that is known at the place.
+        """Whether `item` is not the one known at its place.
 
-        While that is open, its own id says that it is the same, whatever call it is now, and another says nothing.
+        While this item is open, the same id identifies it even under a new `call_id`, and a new id means nothing.
         """
-        kind, call_id, item_id = item.get("type"), call_id_of(item.get("call_id")), word(item.get("id"))
-        if kind != self.type:
+        if item.get("type") != self.type:
             return True
+        call_id, item_id = real_id_of(item, "call_id"), word(item.get("id"))
         if call_id is not None and self.call_id is not None:
             same_item = item_id is not None and item_id == self.id
             return call_id != self.call_id and (self.done or not same_item)
         return self.done and item_id is not None and item_id != self.id
 
-    def waits(self, _item: Json, /) -> bool:
-        """Whether only the end tells what this item is worth."""
-        return False
-
-    def learn(self, item: Json) -> None:
-        """What names it: the first item id, which its pieces name, and the last call id, which the provider stores."""
-        self.id = self.id or word(item.get("id"))
-        self.call_id = call_id_of(item.get("call_id")) or self.call_id
-
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
-        self.block = self.response.start(out, {"type": "non_standard", "value": item})
+        self.block = self.response.start_block(out, {"type": "non_standard", "value": item})
 
     def read(self, out: Out, kind: str, chunk: Json) -> bool:
-        """Whether an event of the item could be read."""
-        on = self.READS.get(kind)
-        if on is not None:
-            return on(self, out, chunk)
+        """Read an event of the item. False if it has no use for it."""
+        reader = self.READS.get(kind)
+        if reader is not None:
+            return reader(self, out, chunk)
         status = kind.removeprefix(f"response.{self.type}.")
         if status == kind or "." in status or self.block < 0 or not _STATUS_EVENT.issuperset(chunk):
             return False
-        self.change(out, {"status": status})
+        out.append(events.BlockDelta(self.block, {"status": status}))
         return True
 
-    def finish(self, out: Out, item: Json | None, _path: str, _wrong: str | None = None, /) -> None:
+    def end(self, out: Out, item: Json, path: str, wrong: str | None = None) -> None:
+        """Finish with the whole item, unless only the response's end shows whether it is complete."""
+        self.id = self.id or word(item.get("id"))  # the first one: deltas name it
+        self.call_id = real_id_of(item, "call_id") or self.call_id  # the last one: the provider stores it
+        if self.is_doubtful(item):
+            self.pending = item
+        else:
+            self.finish(out, item, path, wrong)
+
+    def is_doubtful(self, _item: Json, /) -> bool:
+        """Whether the whole item may still have been cut off."""
+        return False
+
+    def finish(self, out: Out, item: Json | None, path: str, wrong: str | None = None) -> None:
+        """Finish the blocks, with the whole item if it is known. `wrong` says why a call may be cut off."""
+        self.finish_blocks(out, item, path, wrong)
         self.done = True
-        out.append(
-            events.BlockFinish(self.block, None if item is None else {"type": "non_standard", "value": item})
-        )
+        self.response.growing.pop(self.place, None)
 
-    def tell(self, _out: Out, /) -> None:
-        """What is told now and then only, up to now."""
+    def finish_blocks(self, out: Out, item: Json | None, _path: str, _wrong: str | None, /) -> None:
+        content = None if item is None else {"type": "non_standard", "value": item}
+        out.append(events.BlockFinish(self.block, content))
 
-    def change(self, out: Out, fields: Content) -> None:
-        out.append(events.BlockDelta(self.block, fields))
+    def flush(self, _out: Out, /) -> None:
+        """Emit what has been held back, as the stream breaks off."""
 
     def grows(self, growing: Growing) -> None:
         self.response.growing[self.place] = growing
 
 
+def message_fields(response: Json) -> Content:
+    """The fields of a response that tell something new about the message."""
+    return {
+        name: value for name, value in response.items() if name not in _READ_OR_ASKED and value not in NOTHING
+    }
+
+
 _STATUS_EVENT = frozenset(["type", "item_id", "output_index", "sequence_number", "obfuscation"])
+
+# Fields that events have a place for, and those that repeat the request.
+_READ_OR_ASKED = frozenset([
+    "id", "object", "model", "output", "output_text", "usage", "status", "error", "tools", "tool_choice",
+    "instructions", "text", "temperature", "top_p", "parallel_tool_calls", "truncation",
+    "max_output_tokens", "max_tool_calls", "reasoning", "store", "user", "prompt", "prompt_cache_key",
+    "prompt_cache_retention", "prompt_cache_options", "safety_identifier", "top_logprobs",
+    "frequency_penalty", "presence_penalty", "background",
+])  # fmt: skip

@@ -1,7 +1,4 @@
-"""Images and audio of the output."""
-
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+"""Images and audio of a response."""
 
 from __future__ import annotations
 
@@ -11,62 +8,63 @@ from rxdelta.core import events
 from rxdelta.formats.decoding import due, word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.openai_responses.items import Item
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, rest
+from rxdelta.formats.openai_responses.notes import fields_beside
+from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out
 
 __all__ = ["Audio", "Image"]
 
 
 class Image(Item):
-    """A picture that the provider made. Its `result` is the data."""
+    """An image that the provider's own tool made. Its `result` is the data."""
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
-        fields = rest(item, "type", "result", "status")
-        self.block = self.response.start(out, {**fields, "type": "image", PROVIDER_TYPE: self.type})
+        fields = fields_beside(item, "type", "result", "status")
+        self.block = self.response.start_block(out, {**fields, "type": "image", PROVIDER_TYPE: self.type})
 
-    def finish(self, out: Out, item: Json | None, path: str, _wrong: str | None = None, /) -> None:
+    def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:
         content: Content = {"type": "image"}
         if item is not None:
             data = READ.text_of(item, "result", path)
-            made = word(item.get("output_format"))
-            content |= rest(item, "type", "result")
+            file_format = word(item.get("output_format"))
+            content |= fields_beside(item, "type", "result")
             content |= {"data": data} if data else {}
-            content |= {"mime_type": f"image/{_MIME.get(made, made)}"} if made else {}
+            content |= {"mime_type": f"image/{_MIME.get(file_format, file_format)}"} if file_format else {}
         out.append(events.BlockFinish(self.block, content))
-        self.done = True
 
 
 class Audio:
-    """The audio of a response, which belongs to no item."""
+    """The audio of a response, which belongs to no item. Deltas exist for its data but not for its transcript."""
 
     def __init__(self, block: int) -> None:
-        self.block = block
-        self.open = True
-        self._transcript: list[str] = []  # the protocol has no delta for it, only the whole again
-        self._length = self._told = 0
+        self._block = block
+        self._open = True
+        self._transcript: list[str] = []
+        self._length = self._emitted = 0
 
     def read(self, out: Out, chunk: Json) -> None:
         piece = READ.text_of(chunk, "delta", "")
-        if not piece or not self.open:
+        if not piece or not self._open:
             return
         if "transcript" not in chunk["type"]:
-            out.append(events.DataDelta(self.block, piece))
+            out.append(events.DataDelta(self._block, piece))
             return
         self._transcript.append(piece)
         self._length += len(piece)
-        if due(self._length, self._told):
-            self.tell(out)
+        if due(self._length, self._emitted):
+            self.flush(out)
 
-    def tell(self, out: Out) -> None:
-        if self._length > self._told:
-            self._told = self._length
+    def flush(self, out: Out) -> None:
+        """Emit the transcript so far."""
+        if self._length > self._emitted:
+            self._emitted = self._length
             self._transcript = ["".join(self._transcript)]
-            out.append(events.BlockDelta(self.block, {"transcript": self._transcript[0]}))
+            out.append(events.BlockDelta(self._block, {"transcript": self._transcript[0]}))
 
-    def finish(self, out: Out, /) -> None:
-        if self.open:
-            self.tell(out)
-            out.append(events.BlockFinish(self.block))
-        self.open = False
+    def finish(self, out: Out) -> None:
+        if self._open:
+            self.flush(out)
+            out.append(events.BlockFinish(self._block))
+        self._open = False
 
 
-_MIME: Mapping[str | None, str] = {"jpg": "jpeg", "svg": "svg+xml"}
+_MIME: Mapping[str, str] = {"jpg": "jpeg", "svg": "svg+xml"}

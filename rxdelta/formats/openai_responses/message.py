@@ -1,194 +1,208 @@
-"""A message of the output, with a block for each of its parts."""
+"""A message of a response."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON: each value is checked where it is read.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rxdelta.core import events, text_delta
 from rxdelta.formats.decoding import due
-from rxdelta.formats.openai_responses.items import Growing, Item
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_at, rest, word_at
-
-if TYPE_CHECKING:
-    from rxdelta.formats.openai_responses.decoder import Response
+from rxdelta.formats.openai_responses.items import Growing, Item, Response
+from rxdelta.formats.openai_responses.notes import fields_beside
+from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of, type_of
 
 __all__ = ["Message"]
 
 
 class Message(Item):
-    """A message: a block for each of its parts."""
+    """A block for each part of the message, with the message's own fields in each."""
 
     def __init__(self, response: Response, place: int, kind: str, item: Json) -> None:
         super().__init__(response, place, kind, item)
-        self._parts: dict[int, _Part] = {}
-        self._fields: Content = {}
+        self._parts: dict[int, _Part] = {}  # by content index
+        self._fields = fields_beside(item, "type", "role", "content", "status")
 
-    def begin(self, _out: Out, item: Json, _path: str, /) -> None:
-        self._fields = rest(item, "type", "role", "content", "status")
+    def begin(self, _out: Out, _item: Json, _path: str, /) -> None:
+        """Start no block yet: each part starts its own."""
 
     def _part(self, out: Out, chunk: Json, part: Json, path: str) -> _Part:
+        """The part that a chunk belongs to, which is started if need be."""
         found = chunk.get("content_index")
         at = next(reversed(self._parts), 0) if found is None else READ.index(found, "content_index")
         known = self._parts.get(at)
         return self._start(out, at, part, path) if known is None else known
 
     def _start(self, out: Out, at: int, part: Json, path: str) -> _Part:
-        kind = _PARTS.get(str(part.get("type")))
-        content = _part_content(kind, part, path) | self._fields
+        kind = _KINDS.get(str(part.get("type")))
+        content = _content_of(kind, part, path) | self._fields
         if kind is None:
             content["value"] = {**part, **self._fields}
         else:
             content[kind] = ""
-        number = self.response.start(out, content)
-        started = self._parts[at] = _Part(number, kind)
-        started.growing.at = at
-        self._write(out, started, READ.text_of(part, _TEXT_OF[kind], path) if kind else "")
+        block = self.response.start_block(out, content)
+        started = self._parts[at] = _Part(block, kind, at)
+        started.add(out, READ.text_of(part, kind, path) if kind else "")
         return started
 
-    def _write(self, out: Out, part: _Part, piece: str) -> None:
-        if piece:
-            part.growing.length += len(piece)
-            out.append(text_delta(part.block, piece))
-
-    def part_added(self, out: Out, chunk: Json) -> bool:
-        part = object_at(chunk, "part")
-        word_at(part, "type", "part.type")
+    def add_part(self, out: Out, chunk: Json) -> bool:
+        part = object_of(chunk, "part")
+        type_of(part, "part")
         self._part(out, chunk, part, "part")
         return True
 
-    def part_done(self, out: Out, chunk: Json) -> bool:
-        part = object_at(chunk, "part")
+    def end_part(self, out: Out, chunk: Json) -> bool:
+        part = object_of(chunk, "part")
         known = self._part(out, chunk, part, "part")
         if known.kind is not None:
-            self._settle(out, known, READ.text_of(part, _TEXT_OF[known.kind], "part"))
+            known.add_whole(out, READ.text_of(part, known.kind, "part"))
         return True
 
-    def text(self, out: Out, chunk: Json) -> bool:
-        return self._piece(out, chunk, "output_text")
+    def add_text(self, out: Out, chunk: Json) -> bool:
+        return self._add(out, chunk, "output_text")
 
-    def refusal(self, out: Out, chunk: Json) -> bool:
-        return self._piece(out, chunk, "refusal")
+    def add_refusal(self, out: Out, chunk: Json) -> bool:
+        return self._add(out, chunk, "refusal")
 
-    def _piece(self, out: Out, chunk: Json, kind: str) -> bool:
+    def _add(self, out: Out, chunk: Json, kind: str) -> bool:
         piece = READ.text_of(chunk, "delta", "")
         logprobs = READ.items(chunk.get("logprobs"), "logprobs")
         part = self._part(out, chunk, {"type": kind}, "")
-        if part.kind != _PARTS[kind]:
+        if part.kind != _KINDS[kind]:
             return not piece
-        self._write(out, part, piece)
+        part.add(out, piece)
         part.logprobs.extend(logprobs)
         self.grows(part.growing)
         return True
 
-    def text_done(self, out: Out, chunk: Json) -> bool:
-        return self._done(out, chunk, "output_text", READ.text_of(chunk, "text", ""))
+    def end_text(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, "output_text", READ.text_of(chunk, "text", ""))
 
-    def refusal_done(self, out: Out, chunk: Json) -> bool:
-        return self._done(out, chunk, "refusal", READ.text_of(chunk, "refusal", ""))
+    def end_refusal(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, "refusal", READ.text_of(chunk, "refusal", ""))
 
-    def _done(self, out: Out, chunk: Json, kind: str, whole: str) -> bool:
+    def _add_whole(self, out: Out, chunk: Json, kind: str, whole: str) -> bool:
         logprobs = READ.items(chunk.get("logprobs"), "logprobs")
         part = self._part(out, chunk, {"type": kind}, "")
-        if part.kind != _PARTS[kind]:
+        if part.kind != _KINDS[kind]:
             return not whole
-        self._settle(out, part, whole)
+        part.add_whole(out, whole)
         if logprobs:
             part.logprobs = list(logprobs)
         return True
 
-    def _settle(self, out: Out, part: _Part, whole: str) -> None:
-        """The text is told whole. Where its pieces are of another length, some were lost."""
-        if part.growing.length == 0:
-            self._write(out, part, whole)
-        elif whole and len(whole) != part.growing.length:
-            part.growing.length = len(whole)
-            out.append(events.BlockDelta(part.block, {part.kind or "text": whole}))
-
-    def annotation(self, out: Out, chunk: Json) -> bool:
+    def add_annotation(self, out: Out, chunk: Json) -> bool:
         annotation = READ.mapping(chunk.get("annotation"), "annotation")
         if not annotation:
             return True
         part = self._part(out, chunk, {"type": "output_text"}, "")
         if part.kind != "text":
             return False
-        at = chunk.get("annotation_index")
-        part.citations[at if type(at) is int else len(part.citations)] = _citation(annotation)
-        if due(len(part.citations), part.told):
-            self._tell_citations(out, part)
+        part.cite(out, chunk.get("annotation_index"), _citation(annotation))
         return True
 
-    def tell(self, out: Out, /) -> None:
+    def flush(self, out: Out, /) -> None:
         for part in self._parts.values():
-            self._tell_citations(out, part)
+            part.flush(out)
 
-    def _tell_citations(self, out: Out, part: _Part) -> None:
-        if len(part.citations) > part.told:
-            part.told = len(part.citations)
-            out.append(events.BlockDelta(part.block, {"citations": list(part.citations.values())}))
-
-    def finish(self, out: Out, item: Json | None, path: str, _wrong: str | None = None, /) -> None:
+    def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:
         if item is not None:
-            self._fields = rest(item, "type", "role", "content")
+            self._fields = fields_beside(item, "type", "role", "content")
         found = [] if item is None else list(_parts_of(item, path))
-        waiting = deque(self._parts[at] for at in sorted(self._parts))
-        for part, kind, content in found:
-            if waiting and waiting[0].kind == kind:
-                known = waiting.popleft()
+        open_parts = deque(self._parts[at] for at in sorted(self._parts))
+        for fields, kind, content in found:
+            if open_parts and open_parts[0].kind == kind:
+                part = open_parts.popleft()
             else:
-                known = self._start(out, max(self._parts, default=-1) + 1, part, path)
+                part = self._start(out, max(self._parts, default=-1) + 1, fields, path)
             if kind is None:
-                content["value"] = {**part, **self._fields}
-            self._finish_part(out, known, {**self._fields, **content})
-        for known in waiting:
-            kind = known.kind
-            self._finish_part(out, known, None if kind is None else {**self._fields, "type": kind})
-        self.done = True
-
-    def _finish_part(self, out: Out, part: _Part, content: Content | None) -> None:
-        if content is not None and part.kind is not None:
-            if part.logprobs and "logprobs" not in content:
-                content["logprobs"] = part.logprobs
-            if part.citations and "citations" not in content:
-                self._tell_citations(out, part)
-        out.append(events.BlockFinish(part.block, content))
+                content["value"] = {**fields, **self._fields}
+            part.finish(out, {**self._fields, **content})
+        for part in open_parts:
+            part.finish(out, None if part.kind is None else {**self._fields, "type": part.kind})
 
     READS = {
-        "response.content_part.added": part_added,
-        "response.content_part.done": part_done,
-        "response.output_text.delta": text,
-        "response.output_text.done": text_done,
-        "response.output_text.annotation.added": annotation,
-        "response.output_text_annotation.added": annotation,
-        "response.refusal.delta": refusal,
-        "response.refusal.done": refusal_done,
+        "response.content_part.added": add_part,
+        "response.content_part.done": end_part,
+        "response.output_text.delta": add_text,
+        "response.output_text.done": end_text,
+        "response.output_text.annotation.added": add_annotation,
+        "response.output_text_annotation.added": add_annotation,
+        "response.refusal.delta": add_refusal,
+        "response.refusal.done": end_refusal,
     }
 
 
 class _Part:
-    """A part of a message that has begun. Of a kind that isn't known (`None`), it is kept whole."""
+    """The block of a part. `kind` is `text` or `refusal`, or `None` for an unknown one, which is kept whole."""
 
-    __slots__ = ("block", "citations", "growing", "kind", "logprobs", "told")
+    __slots__ = ("block", "citations", "emitted", "growing", "kind", "logprobs")
 
-    def __init__(self, block: int, kind: str | None) -> None:
+    def __init__(self, block: int, kind: str | None, at: int) -> None:
         takes = "response.refusal.delta" if kind == "refusal" else "response.output_text.delta"
         self.block = block
         self.kind = kind
         self.growing = Growing(takes, "content_index", block, text_delta)
-        self.citations: dict[int, Content] = {}  # the first `told` have been told
-        self.told = 0
+        self.growing.at = at
+        self.citations: dict[int, Content] = {}
+        self.emitted = 0  # how many of them
         self.logprobs: list[Any] = []
 
+    def add(self, out: Out, piece: str) -> None:
+        if piece:
+            self.growing.length += len(piece)
+            out.append(text_delta(self.block, piece))
 
-def _part_content(kind: str | None, part: Json, path: str) -> Content:
-    """A message's part in the protocol's words, but for its text."""
+    def add_whole(self, out: Out, whole: str) -> None:
+        """Take the whole text where it differs in length from its deltas, because some were lost."""
+        if self.growing.length == 0:
+            self.add(out, whole)
+        elif whole and len(whole) != self.growing.length:
+            self.growing.length = len(whole)
+            out.append(events.BlockDelta(self.block, {self.kind or "text": whole}))
+
+    def cite(self, out: Out, at: object, citation: Content) -> None:
+        self.citations[at if type(at) is int else len(self.citations)] = citation
+        if due(len(self.citations), self.emitted):
+            self.flush(out)
+
+    def flush(self, out: Out) -> None:
+        """Emit the citations so far."""
+        if len(self.citations) > self.emitted:
+            self.emitted = len(self.citations)
+            out.append(events.BlockDelta(self.block, {"citations": list(self.citations.values())}))
+
+    def finish(self, out: Out, content: Content | None) -> None:
+        if content is not None and self.kind is not None:
+            if self.logprobs and "logprobs" not in content:
+                content["logprobs"] = self.logprobs
+            if self.citations and "citations" not in content:
+                self.flush(out)
+        out.append(events.BlockFinish(self.block, content))
+
+
+def _parts_of(item: Json, path: str) -> Iterator[tuple[Json, str | None, Content]]:
+    """The parts of a whole message: the fields of each, its kind, and its block's content."""
+    found: Any = item.get("content")
+    if isinstance(found, str):
+        found = [{"type": "output_text", "text": found}]
+    for n, entry in enumerate(READ.items(found, f"{path}.content")):
+        at = f"{path}.content[{n}]"
+        part = READ.mapping(entry, at)
+        kind = _KINDS.get(str(part.get("type")))
+        content = _content_of(kind, part, at)
+        text = READ.text_of(part, kind, at) if kind else ""
+        yield part, kind, content | ({kind: text} if kind and text else {})
+
+
+def _content_of(kind: str | None, part: Json, path: str) -> Content:
+    """The content of a part's block, except for the text."""
     if kind is None:
         return {"type": "non_standard"}
-    content = rest(part, "type", _TEXT_OF[kind], "annotations", "logprobs")
+    content = fields_beside(part, "type", kind, "annotations", "logprobs")
     content["type"] = kind
     citations = [
         _citation(READ.mapping(entry, f"{path}.annotations[{n}]"))
@@ -202,26 +216,12 @@ def _part_content(kind: str | None, part: Json, path: str) -> Content:
     )
 
 
-def _parts_of(item: Json, path: str) -> Iterator[tuple[Json, str | None, Content]]:
-    """The parts of a message that is whole, in their own words and in ours."""
-    found: Any = item.get("content")
-    if isinstance(found, str):
-        found = [{"type": "output_text", "text": found}]
-    for n, entry in enumerate(READ.items(found, f"{path}.content")):
-        at = f"{path}.content[{n}]"
-        part = READ.mapping(entry, at)
-        kind = _PARTS.get(str(part.get("type")))
-        content = _part_content(kind, part, at)
-        text = READ.text_of(part, _TEXT_OF[kind], at) if kind else ""
-        yield part, kind, content | ({kind: text} if kind and text else {})
-
-
 def _citation(annotation: Json) -> Content:
-    """An annotation in our words; a file is called by its name."""
+    """An annotation as a citation. A file is cited by its name."""
     found = {name: annotation.get(name) for name in ("url", "start_index", "end_index")}
     found["title"] = annotation.get("title") or annotation.get("filename")
     return {name: value for name, value in found.items() if value is not None} | {"raw": annotation}
 
 
-_PARTS: Mapping[str, str] = {"output_text": "text", "text": "text", "refusal": "refusal"}
-_TEXT_OF: Mapping[str, str] = {"text": "text", "refusal": "refusal"}
+# A part has its text in the field of this name.
+_KINDS: Mapping[str, str] = {"output_text": "text", "text": "text", "refusal": "refusal"}

@@ -1,7 +1,4 @@
-"""A reasoning of the output."""
-
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+"""A reasoning of a response."""
 
 from __future__ import annotations
 
@@ -10,113 +7,113 @@ from collections.abc import Iterator
 from rxdelta.core import events, reasoning_delta
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.openai_responses.items import Growing, Item
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_at, rest
+from rxdelta.formats.openai_responses.notes import PARAGRAPH, PART_LENGTHS, REASONING_TEXT, fields_beside
+from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of
 
 __all__ = ["Reasoning"]
 
+_SUMMARY, _CONTENT = "summary_index", "content_index"
+"""The indexes of its two texts."""
+
 
 class Reasoning(Item):
-    """A reasoning: of its summary and its raw text the one that comes, or comes first."""
+    """A block with the summary or with the raw chain of thought: of the two the one that comes first."""
 
     def begin(self, out: Out, item: Json, path: str, /) -> None:
-        fields = rest(item, "type", "summary", "content", "status", "encrypted_content")
+        fields = fields_beside(item, "type", "summary", "content", "status", "encrypted_content")
         fields |= _signature(item, path)
-        self.block = self.response.start(out, {**fields, "type": "reasoning", "reasoning": ""})
-        self._writes: Growing | None = None
+        self.block = self.response.start_block(out, {**fields, "type": "reasoning", "reasoning": ""})
+        self._growing: Growing | None = None
 
-    def _piece(self, out: Out, chunk: Json, kind: str, piece: str) -> bool:
-        """More of a part. Only of a summary are parts set apart; a chain of thought is one text."""
-        part = "summary_index" if kind == "summary" else "content_index"
-        found = chunk.get(part)
+    def _add(self, out: Out, chunk: Json, index: str, piece: str) -> bool:
+        """Add a piece. Parts of a summary become paragraphs, those of a chain of thought one text."""
+        found = chunk.get(index)
         if found is not None:
-            found = READ.index(found, part)
+            found = READ.index(found, index)
         if not piece:
             return True
-        growing = self._writes
+        growing = self._growing
         if growing is None:
-            takes = f"response.reasoning{'_summary' if kind == 'summary' else ''}_text.delta"
-            growing = self._writes = Growing(takes, part, self.block, reasoning_delta)
+            takes = f"response.reasoning{'_summary' if index == _SUMMARY else ''}_text.delta"
+            growing = self._growing = Growing(takes, index, self.block, reasoning_delta)
             growing.at = 0 if found is None else found
-        elif growing.part != part:
+        elif growing.index != index:
             return False
         if found is not None and found != growing.at:
             growing.at, growing.length = found, 0
-            if kind == "summary":
-                out.append(reasoning_delta(self.block, _BETWEEN))
+            if index == _SUMMARY:
+                out.append(reasoning_delta(self.block, PARAGRAPH))
         growing.length += len(piece)
         out.append(reasoning_delta(self.block, piece))
         self.grows(growing)
         return True
 
-    def _whole(self, out: Out, chunk: Json, kind: str, whole: str) -> bool:
-        """The end of a part. Its text counts only if no piece of it has come."""
-        growing = self._writes
-        part = "summary_index" if kind == "summary" else "content_index"
-        at = chunk.get(part)
+    def _add_whole(self, out: Out, chunk: Json, index: str, whole: str) -> bool:
+        """Read the end of a part. Its text counts only if it had no deltas."""
+        growing = self._growing
         if growing is None:
-            return self._piece(out, chunk, kind, whole)
-        if growing.part != part:
+            return self._add(out, chunk, index, whole)
+        if growing.index != index:
             return not whole
+        at = chunk.get(index)
         begun = at is None or (type(at) is int and at <= growing.at)
-        return begun or self._piece(out, chunk, kind, whole)
+        return begun or self._add(out, chunk, index, whole)
 
-    def summary_text(self, out: Out, chunk: Json) -> bool:
-        return self._piece(out, chunk, "summary", READ.text_of(chunk, "delta", ""))
+    def add_summary(self, out: Out, chunk: Json) -> bool:
+        return self._add(out, chunk, _SUMMARY, READ.text_of(chunk, "delta", ""))
 
-    def summary_done(self, out: Out, chunk: Json) -> bool:
-        return self._whole(out, chunk, "summary", READ.text_of(chunk, "text", ""))
+    def end_summary(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, _SUMMARY, READ.text_of(chunk, "text", ""))
 
-    def summary_part(self, out: Out, chunk: Json) -> bool:
-        return self._whole(out, chunk, "summary", READ.text_of(object_at(chunk, "part"), "text", "part"))
+    def add_summary_part(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, _SUMMARY, READ.text_of(object_of(chunk, "part"), "text", "part"))
 
-    def content_text(self, out: Out, chunk: Json) -> bool:
-        return self._piece(out, chunk, "content", READ.text_of(chunk, "delta", ""))
+    def add_content(self, out: Out, chunk: Json) -> bool:
+        return self._add(out, chunk, _CONTENT, READ.text_of(chunk, "delta", ""))
 
-    def content_done(self, out: Out, chunk: Json) -> bool:
-        return self._whole(out, chunk, "content", READ.text_of(chunk, "text", ""))
+    def end_content(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, _CONTENT, READ.text_of(chunk, "text", ""))
 
-    def content_part(self, out: Out, chunk: Json) -> bool:
-        return self._whole(out, chunk, "content", READ.text_of(object_at(chunk, "part"), "text", "part"))
+    def add_content_part(self, out: Out, chunk: Json) -> bool:
+        return self._add_whole(out, chunk, _CONTENT, READ.text_of(object_of(chunk, "part"), "text", "part"))
 
-    def finish(self, out: Out, item: Json | None, path: str, _wrong: str | None = None, /) -> None:
+    def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:
         content: Content = {"type": "reasoning"}
-        writes = self._writes
+        raw = self._growing is not None and self._growing.index == _CONTENT
         if item is not None:
             summary = list(_texts(item, "summary", path))
             thought = list(_texts(item, "content", path))
-            content |= rest(item, "type", "summary", "content", "encrypted_content") | _signature(item, path)
+            content |= fields_beside(item, "type", "summary", "content", "encrypted_content")
+            content |= _signature(item, path)
             if any(summary) and any(thought):
                 content["content"] = item["content"]
-            parts, between = (summary, _BETWEEN) if any(summary) else (thought, "")
+            parts, between = (summary, PARAGRAPH) if any(summary) else (thought, "")
             text = between.join(part for part in parts if part)
             if text:
                 content["reasoning"] = text
+                raw = parts is thought
             if len(parts) > 1:
-                content["part_lengths"] = [len(part) for part in parts if part]
-            raw = bool(text) and parts is thought
-        else:
-            raw = False
-        if raw or (writes is not None and writes.part == "content_index" and "reasoning" not in content):
-            content[PROVIDER_TYPE] = "reasoning_text"
+                content[PART_LENGTHS] = [len(part) for part in parts if part]
+        if raw:
+            content[PROVIDER_TYPE] = REASONING_TEXT
         out.append(events.BlockFinish(self.block, content))
-        self.done = True
 
     READS = {
-        "response.reasoning_summary_part.added": summary_part,
-        "response.reasoning_summary_part.done": summary_part,
-        "response.reasoning_summary_text.delta": summary_text,
-        "response.reasoning_summary_text.done": summary_done,
-        "response.reasoning_part.added": content_part,
-        "response.reasoning_part.done": content_part,
-        "response.content_part.added": content_part,
-        "response.content_part.done": content_part,
-        "response.reasoning_text.delta": content_text,
-        "response.reasoning_text.done": content_done,
+        "response.reasoning_summary_part.added": add_summary_part,
+        "response.reasoning_summary_part.done": add_summary_part,
+        "response.reasoning_summary_text.delta": add_summary,
+        "response.reasoning_summary_text.done": end_summary,
+        "response.reasoning_part.added": add_content_part,
+        "response.reasoning_part.done": add_content_part,
+        "response.content_part.added": add_content_part,
+        "response.content_part.done": add_content_part,
+        "response.reasoning_text.delta": add_content,
+        "response.reasoning_text.done": end_content,
     }
 
 
 def _signature(item: Json, path: str) -> Content:
-    """The encrypted content, which stands for the whole reasoning when it is sent back."""
+    """The encrypted content, which represents the whole reasoning when it is sent back."""
     encrypted = READ.text_of(item, "encrypted_content", path)
     return {"signature": encrypted} if encrypted else {}
 
@@ -129,6 +126,3 @@ def _texts(item: Json, field: str, path: str) -> Iterator[str]:
     for n, part in enumerate(READ.items(found, f"{path}.{field}")):
         at = f"{path}.{field}[{n}]"
         yield READ.text_of(READ.mapping(part, at), "text", at)
-
-
-_BETWEEN = "\n\n"
