@@ -283,6 +283,16 @@ def test_what_a_malformed_chunk_held_before_its_fault_comes_with_the_next() -> N
     assert fold(found).text == "a"
 
 
+def test_a_delta_after_a_malformed_end_grows_no_block_that_has_finished() -> None:
+    malformed_end = completed(message(part("a")), message(part(3)))  # type: ignore[arg-type]
+    decoder, found = OpenAIResponsesDecoder(), list[Event]()
+    for chunk in (created(), added(message()), text("a"), malformed_end, text("b"), text("c")):
+        with suppress(MalformedChunkError):
+            found += decoder.decode(chunk)
+    assert violations(found) == ["missing_message_finish"]
+    assert [one.payload["delta"] for one in found if isinstance(one, ProviderEvent)] == ["b", "c"]
+
+
 def test_a_value_that_is_nested_too_deep_costs_nothing_else() -> None:
     deep: Any = 1
     for _ in range(5000):
