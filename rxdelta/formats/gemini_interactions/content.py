@@ -1,154 +1,176 @@
 """The texts, media and thoughts of an interaction."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON: each value is checked where it is read.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from rxdelta.core import reasoning_delta, text_delta
+from rxdelta.formats.base64_pieces import Base64Pieces
+from rxdelta.formats.block_writer import GrowingList
+from rxdelta.formats.decoding import kept, others, word
+from rxdelta.formats.gemini_interactions.interaction import Interaction
+from rxdelta.formats.gemini_interactions.reading import READ, Json
+from rxdelta.formats.gemini_interactions.step import Step
+from rxdelta.formats.gemini_interactions.tables import MEDIA
 
-from rxdelta.core import events, reasoning_delta, text_delta
-from rxdelta.formats.decoding import due, kept, others, word
-from rxdelta.formats.gemini_interactions.steps import READ, Json, Out, Step
-
-if TYPE_CHECKING:
-    from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder
-
-__all__ = [
-    "add_annotations",
-    "add_media",
-    "add_signature",
-    "add_text",
-    "add_thought",
-    "start_content",
-    "start_output",
-    "start_thought",
-]
+__all__ = ["Content", "Output", "Thought"]
 
 
-def start_thought(decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str) -> None:
-    signature = READ.text_of(fields, "signature", path)
-    content = others(fields, _THOUGHT) | ({"signature": signature} if signature else {})
-    decoder.start_block(out, step, "reasoning", {**content, "type": "reasoning", "reasoning": ""})
-    text = fields.get("text", fields.get("thought"))
-    if isinstance(text, str) and text:
-        out.append(reasoning_delta(step.block, text))
-    summary = fields.get("summary")
-    for place, found in enumerate(
-        [summary] if isinstance(summary, str) else READ.items(summary, f"{path}.summary")
-    ):
-        _think(decoder, out, step, found, f"{path}.summary[{place}]")
+class Content(Step):
+    """A content that is not in a step, as events once had it."""
 
+    def __init__(self, interaction: Interaction, index: int, kind: str, fields: Json) -> None:
+        super().__init__(interaction, index, kind, fields)
+        self._citations = GrowingList()
+        self._audio = Base64Pieces()
+        self._mime_type: str | None = None  # of the open audio
 
-def _think(decoder: GeminiInteractionsDecoder, out: Out, step: Step, found: object, path: str) -> None:
-    """A piece of a thought's summary. An image in it is a block of its own, and so is the thought behind it."""
-    content = {"type": "text", "text": found} if isinstance(found, str) else READ.mapping(found, path)
-    if content.get("type", "text") != "text":
-        _show(decoder, out, step, {"thought": True, **content}, path)
-        return
-    text = READ.text_of(content, "text", path)
-    if text and step.writes != "reasoning":
-        decoder.start_block(out, step, "reasoning", {"type": "reasoning", "reasoning": ""})
-    if text:
-        out.append(reasoning_delta(step.block, text))
+    def begin(self, fields: Json, path: str, /) -> None:
+        if fields.keys() > {"type"}:
+            self._show(fields, path)
 
+    def _show(self, found: Json, path: str, *, new: bool = False) -> None:
+        """Add a text, a medium or another content. A text and audio continue, unless a new content begins."""
+        kind = word(found.get("type")) or ""
+        if kind == "text":
+            self._add_text(found, path, new=new)
+        elif kind in MEDIA:
+            self._add_medium(MEDIA[kind], found, path, new=new)
+        else:
+            self.end_block()
+            self.blocks.pass_on(found)
 
-def start_output(decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str) -> None:
-    for place, found in enumerate(READ.items(fields.get("content"), f"{path}.content")):
-        at = f"{path}.content[{place}]"
-        _show(decoder, out, step, READ.mapping(found, at), at, new=True)
-    said = others(fields, _OUTPUT)
-    if said:  # such as the error that ended it
-        decoder.whole(out, step, {"type": "non_standard", "value": {"type": step.kind, **said}})
-
-
-def start_content(decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str) -> None:
-    """A content that is not in a step, as once was usual."""
-    if fields.keys() > {"type"}:
-        _show(decoder, out, step, fields, path)
-
-
-def _show(
-    decoder: GeminiInteractionsDecoder, out: Out, step: Step, found: Json, path: str, *, new: bool = False
-) -> bool:
-    """A text, an image and the like. A text goes on, unless another item of a list begins."""
-    kind = word(found.get("type"))
-    if kind == "text":
+    def _add_text(self, found: Json, path: str, *, new: bool) -> None:
         text = READ.text_of(found, "text", path)
-        if step.writes != "text" or new:
+        if self.writes != "text" or new:
             if not text and not found.get("annotations"):
-                return True
-            decoder.start_block(out, step, "text", {"type": "text", "text": ""})
+                return
+            self.start_block("text", {"type": "text", "text": ""})
         if text:
-            out.append(text_delta(step.block, text))
-        _annotate(decoder, out, step, found)
+            self.blocks.out.append(text_delta(self.block, text))
+        self.add_annotations(found)
+
+    def _add_medium(self, block_type: str, found: Json, path: str, *, new: bool) -> None:
+        data, url = READ.text_of(found, "data", path), READ.text_of(found, "uri", path)
+        mime_type = READ.text_of(found, "mime_type", path)
+        known = {"mime_type": mime_type or None, "url": url or None, **others(found, _MEDIUM)}
+        content = {**known, "type": block_type}
+        if block_type != "audio":
+            self.end_block()
+            self.blocks.whole(content, data)
+            return
+        if self.writes != "audio" or new or (mime_type and mime_type != self._mime_type):
+            self.start_block("audio", content)
+            self._mime_type = mime_type
+        self.blocks.add_data(self.block, self._audio.add(data))
+
+    def add_text(self, delta: Json) -> bool:
+        self._show({"type": "text", **delta}, "delta")
         return True
-    if kind not in MEDIA:
-        decoder.whole(out, step, {"type": "non_standard", "value": kept(found)})
+
+    def add_medium(self, delta: Json) -> bool:
+        self._show(delta, "delta")
         return True
-    data, url = READ.text_of(found, "data", path), READ.text_of(found, "uri", path)
-    mime_type = READ.text_of(found, "mime_type", path)
-    known = {"mime_type": mime_type or None, "url": url or None, **others(found, _MEDIUM)}
-    content = {**known, "type": MEDIA[kind]}
-    if kind != "audio":
-        decoder.whole(out, step, content, data)
-    else:  # comes in pieces
-        if step.writes != "audio" or new or (mime_type and mime_type != step.mime_type):
-            decoder.start_block(out, step, "audio", content)
-            step.mime_type = mime_type
-        piece = step.audio.add(data)
-        if piece:
-            out.append(events.DataDelta(step.block, piece))
-    return True
 
-
-def _annotate(decoder: GeminiInteractionsDecoder, out: Out, step: Step, found: Json) -> bool:
-    annotations = READ.items(found.get("annotations"), "delta.annotations")
-    for place, entry in enumerate(annotations):
-        annotation = READ.mapping(entry, f"delta.annotations[{place}]")
-        if step.writes != "text":
-            decoder.start_block(out, step, "text", {"type": "text", "text": ""})
-        step.citations.append(_citation(annotation))
-        step.size = len(step.citations)
-    if due(step.size, step.told):
-        told = step.size
-        out.append(events.BlockDelta(step.block, {"citations": step.citations}))
-        step.told = told
-    return True
-
-
-def add_text(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    if step.kind == "thought":  # before there were summaries
-        _think(decoder, out, step, {"text": delta.get("text")}, "delta")
+    def add_annotations(self, found: Json) -> bool:
+        for place, entry in enumerate(READ.items(found.get("annotations"), "delta.annotations")):
+            annotation = READ.mapping(entry, f"delta.annotations[{place}]")
+            if self.writes != "text":
+                self.start_block("text", {"type": "text", "text": ""})
+            self._citations.add(_citation(annotation))
+        self._emit_citations(at_end=False)
         return True
-    return step.kind in HAS_CONTENT and _show(decoder, out, step, {"type": "text", **delta}, "delta")
+
+    def _emit_citations(self, *, at_end: bool) -> None:
+        citations = self._citations.take(at_end=at_end)
+        if citations is not None:
+            self.blocks.change(self.block, {"citations": citations})
+
+    def flush(self) -> None:
+        self._emit_citations(at_end=True)
+
+    def finish_block(self, cut: str | None, /) -> None:
+        self.blocks.add_data(self.block, self._audio.rest())
+        super().finish_block(cut)
+        self._citations, self._mime_type = GrowingList(), None
+
+    READS = {
+        **Step.READS,
+        "text": add_text,
+        "text_annotation_delta": add_annotations,
+        "text_annotation": add_annotations,
+        "image": add_medium,
+        "audio": add_medium,
+        "video": add_medium,
+        "document": add_medium,
+    }
 
 
-def add_media(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    return step.kind in HAS_CONTENT and _show(decoder, out, step, delta, "delta")
+class Output(Content):
+    """A list of contents, each of which is a block."""
+
+    def begin(self, fields: Json, path: str, /) -> None:
+        for place, found in enumerate(READ.items(fields.get("content"), f"{path}.content")):
+            at = f"{path}.content[{place}]"
+            self._show(READ.mapping(found, at), at, new=True)
+        more = others(fields, _OUTPUT)
+        if more:  # such as the error that ended it
+            self.end_block()
+            self.blocks.pass_on({"type": self.kind, **more})
 
 
-def add_annotations(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    return step.kind in HAS_CONTENT and _annotate(decoder, out, step, delta)
+class Thought(Content):
+    """A summary and a signature. An image in the summary is a block of its own, and splits the reasoning in two."""
 
+    def begin(self, fields: Json, path: str, /) -> None:
+        signature = READ.text_of(fields, "signature", path)
+        self._start_reasoning(others(fields, _THOUGHT) | ({"signature": signature} if signature else {}))
+        text = fields.get("text", fields.get("thought"))
+        if isinstance(text, str):
+            self._reason(text)
+        summary = fields.get("summary")
+        parts = [summary] if isinstance(summary, str) else READ.items(summary, f"{path}.summary")
+        for place, found in enumerate(parts):
+            self._think(found, f"{path}.summary[{place}]")
 
-def add_thought(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    if step.kind == "thought":
+    def _start_reasoning(self, fields: Json) -> None:
+        self.start_block("reasoning", {**fields, "type": "reasoning", "reasoning": ""})
+
+    def _think(self, found: object, path: str) -> None:
+        content = {"type": "text", "text": found} if isinstance(found, str) else READ.mapping(found, path)
+        if content.get("type", "text") == "text":
+            self._reason(READ.text_of(content, "text", path))
+        else:
+            self._show({"thought": True, **content}, path)
+
+    def _reason(self, text: str) -> None:
+        if text and self.writes != "reasoning":
+            self._start_reasoning({})
+        if text:
+            self.blocks.out.append(reasoning_delta(self.block, text))
+
+    def add_thought(self, delta: Json) -> bool:
         found = delta.get("content", delta.get("text", delta.get("thought")))
         if found is not None:
-            _think(decoder, out, step, found, "delta.content")
-    return step.kind == "thought"
+            self._think(found, "delta.content")
+        return True
 
+    def add_text(self, delta: Json) -> bool:
+        self._reason(READ.text_of(delta, "text", "delta"))
+        return True
 
-def add_signature(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    signature = READ.text_of(delta, "signature", "delta")
-    if signature and step.writes is None:
-        if step.kind != "thought":
-            return False
-        decoder.start_block(out, step, "reasoning", {"type": "reasoning", "reasoning": ""})
-    if signature:
-        out.append(events.BlockDelta(step.block, {"signature": signature}))
-    return True
+    def sign(self, delta: Json) -> bool:
+        if self.writes is None and READ.text_of(delta, "signature", "delta"):
+            self._start_reasoning({})
+        return super().sign(delta)
+
+    READS = {
+        "text": add_text,  # before there were summaries
+        "thought": add_thought,
+        "thought_summary": add_thought,
+        "thought_signature": sign,
+    }
 
 
 def _citation(annotation: Json) -> Json:
@@ -158,16 +180,6 @@ def _citation(annotation: Json) -> Json:
     return kept({**{name: value for name, value in found.items() if value is not None}, "raw": annotation})
 
 
-MEDIA = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
-
-
-HAS_CONTENT = frozenset(["model_output", "text", *MEDIA])
-
-
 _THOUGHT = frozenset(["type", "signature", "summary", "text", "thought"])
-
-
 _OUTPUT = frozenset(["type", "content"])
-
-
 _MEDIUM = frozenset(["type", "data", "uri", "mime_type"])

@@ -5,13 +5,13 @@
     assistant = (thought | model_output | function_call | <a tool>_call | <a tool>_result)*
     result    = function_result             by call_id
 
-What a model shows in a row is one step, and so are a thought's words and images. Steps keep their order, and all
-go back, thoughts above all: their signatures tell the model what it was at. All calls have an id here, so one that
-was made up goes back with its result. This is for requests that hold the whole conversation (`store=False`); with
+Consecutive contents of a model are one step, and so are a thought's texts and images. All steps go back in their
+order, thoughts above all: their signatures restore the model's train of thought. Every call has an id here, so a
+made-up id goes back with its result. This is for requests with the whole conversation (`store=False`); with
 `previous_interaction_id` the provider has it already.
 
-A step or content of a kind that isn't known is left out: nothing tells which of the two it was. Reasoning of which
-its block says that another provider gave it is left out too.
+A step or content of an unknown type is left out, since a block does not show which of the two it was. Reasoning
+with another provider's notes is left out too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.gemini_interactions.tables import MEDIA, default_tool_name
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
 __all__ = ["request"]
@@ -40,7 +41,7 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         if turn.role == "system":
             system += [_instruction(part) for part in turn.parts]
         elif turn.role == "user":
-            steps.append({"type": "user_input", "content": [_asked(part) for part in turn.parts]})
+            steps.append({"type": "user_input", "content": [_input(part) for part in turn.parts]})
         elif turn.role == "assistant":
             steps += _Reply().steps(turn)
         steps += [_result(result, names) for result in turn.results]
@@ -48,7 +49,7 @@ def request(turns: Sequence[Turn | Native]) -> Json:
     return {"system_instruction": "\n\n".join(system), **written} if system else written
 
 
-# What a person says.
+# System and user.
 
 
 def _instruction(part: ContentPart) -> str:
@@ -57,7 +58,7 @@ def _instruction(part: ContentPart) -> str:
     return part.text or ""
 
 
-def _asked(part: ContentPart) -> Json:
+def _input(part: ContentPart) -> Json:
     if part.type == "text":
         return {"type": "text", "text": part.text or ""}
     if part.type == "unsupported":
@@ -70,19 +71,19 @@ def _asked(part: ContentPart) -> Json:
 
 
 def _medium(part: ContentPart) -> Json | None:
-    """A picture and the like: its data, or where it lies. `None` if the part has neither."""
+    """A medium: its data or its address. `None` if the part is none or has neither."""
     kind, is_url = part.type.removesuffix("_url"), part.type.endswith("_url")
-    if kind not in _MEDIA:
+    if kind not in _WIRE_TYPES:
         return None
     options: Json = thaw(part.options)
     mime_type, address = options.get("mime_type"), options.get("url") or (part.text if is_url else None)
-    written: Json = {"type": "document" if kind == "file" else kind}
+    written: Json = {"type": _WIRE_TYPES[kind]}
     if part.text and not is_url:
-        written |= {"data": part.text, "mime_type": mime_type or _MEDIA[kind]}
+        written |= {"data": part.text, "mime_type": mime_type or _MIME_TYPES[kind]}
     elif address:
         head, comma, data = str(address).partition(";base64,")
         if comma and head.startswith("data:"):
-            written |= {"data": data, "mime_type": head[5:] or _MEDIA[kind]}
+            written |= {"data": data, "mime_type": head[5:] or _MIME_TYPES[kind]}
         else:
             written |= {"uri": address, **({"mime_type": mime_type} if mime_type else {})}
     else:
@@ -90,62 +91,62 @@ def _medium(part: ContentPart) -> Json | None:
     return {**written, **{name: options[name] for name in _OF_A_MEDIUM if name in options}}
 
 
-# What a model said.
+# Assistant.
 
 
 class _Reply:
-    """The steps of one reply. The newest may go on: an output with more contents, a thought behind an image."""
+    """The steps of one reply. The newest may continue: an output with more contents, a thought after an image."""
 
     def __init__(self) -> None:
         self._steps: list[Json] = []
         self._calls: set[str | None] = set()  # of the provider's own tools
-        self._drew = False  # a thought, with its newest content
+        self._ends_with_image = False  # the newest step is a thought, and its last content an image
 
     def steps(self, turn: Turn) -> list[Json]:
         for block in turn.blocks:
             if isinstance(block, ToolCall):
-                self._call(block)
+                self._add_call(block)
             elif block.type == "reasoning":
-                self._think(block)
+                self._add_reasoning(block)
             elif block.type == "server_tool_result":
-                self._give_back(block)
+                self._add_result(block)
             elif block.type in ("text", "refusal"):
                 if block.text:
-                    self._show(_text(block))
+                    self._add_content(_text(block))
             elif block.type != "unsupported":
-                self._show_medium(block)
+                self._add_medium(block)
             elif block.options.get("type") == "model_output":  # the error that ended one
                 self._steps.append(thaw(block.options))
         return self._steps
 
-    def _show(self, content: Json) -> None:
+    def _add_content(self, content: Json) -> None:
         if not self._steps or self._steps[-1].keys() != {"type", "content"}:
             self._steps.append({"type": "model_output", "content": []})
         self._steps[-1]["content"].append(content)
 
-    def _show_medium(self, block: ContentPart) -> None:
+    def _add_medium(self, block: ContentPart) -> None:
         content = _medium(block)
         if content is None:
             return
         if block.options.get("thought") is not True:
-            self._show(content)
+            self._add_content(content)
         elif self._steps and self._steps[-1]["type"] == "thought":
             self._steps[-1].setdefault("summary", []).append(content)
-            self._drew = True
+            self._ends_with_image = True
 
-    def _think(self, block: ContentPart) -> None:
-        if _ANOTHERS & block.options.keys():
+    def _add_reasoning(self, block: ContentPart) -> None:
+        if _OTHER_PROVIDERS & block.options.keys():
             return
-        if not (self._drew and self._steps[-1]["type"] == "thought"):
+        if not (self._ends_with_image and self._steps[-1]["type"] == "thought"):
             self._steps.append({"type": "thought"})
-        self._drew = False
+        self._ends_with_image = False
         step = self._steps[-1]
         if block.text:
             step.setdefault("summary", []).append({"type": "text", "text": block.text})
         if "signature" in block.options:
             step["signature"] = block.options["signature"]
 
-    def _call(self, call: ToolCall) -> None:
+    def _add_call(self, call: ToolCall) -> None:
         metadata: Json = thaw(call.metadata)
         signed = {"signature": metadata["signature"]} if "signature" in metadata else {}
         step: Json = {"type": "function_call", "id": call.call_id or "call", "name": call.name or "invalid"}
@@ -156,16 +157,16 @@ class _Reply:
         if not isinstance(kind, str) or not kind.endswith("_call") or ITEM_ID in metadata:
             return
         step["type"] = kind
-        if call.name == kind.removesuffix("_call"):
-            del step["name"]  # which was not said
+        if call.name == default_tool_name(kind):
+            del step["name"]  # the step had none
         arguments = arguments_of(call)
         if arguments or kind != "processing_call":
             step["arguments"] = arguments
-        self._steps.append(step | {name: value for name, value in metadata.items() if name not in _OURS})
+        self._steps.append(step | {name: value for name, value in metadata.items() if name not in _READ})
         self._calls.add(call.call_id)
 
-    def _give_back(self, block: ContentPart) -> None:
-        """What the provider's own tool gave back. Without its call it would be refused."""
+    def _add_result(self, block: ContentPart) -> None:
+        """Add the result of one of the provider's own tools. The API refuses it without its call."""
         options: Json = thaw(block.options)
         call_id, status = options.get("tool_call_id"), options.get("status")
         if not isinstance(call_id, str) or call_id not in self._calls:
@@ -175,7 +176,7 @@ class _Reply:
             step["result"] = options["output"]
         if status in ("error", "success"):
             step["is_error"] = status == "error"
-        self._steps.append(step | {name: value for name, value in options.items() if name not in _OURS})
+        self._steps.append(step | {name: value for name, value in options.items() if name not in _READ})
 
 
 def _text(block: ContentPart) -> Json:
@@ -202,26 +203,27 @@ def _result(result: ToolResult, names: Mapping[str | None, str | None]) -> Json:
 
 
 def _is_content(found: Any) -> bool:
-    """Whether a tool gave texts, images and so on in the provider's words."""
-    kinds = ("text", "document", "image", "audio", "video")
+    """Whether a tool returned texts, images and so on in the provider's form."""
     return isinstance(found, list) and all(
-        isinstance(one, dict) and one.get("type") in kinds  # pyright: ignore[reportUnknownMemberType]
+        isinstance(one, dict) and one.get("type") in ("text", *MEDIA)  # pyright: ignore[reportUnknownMemberType]
         for one in found  # pyright: ignore[reportUnknownVariableType]
     )
 
 
-_MEDIA: Mapping[str, str] = {
+_WIRE_TYPES = {block_type: kind for kind, block_type in MEDIA.items()}
+
+_MIME_TYPES: Mapping[str, str] = {
     "image": "image/png",
     "audio": "audio/wav",
     "video": "video/mp4",
     "file": "application/pdf",
 }
-"""The media, and what each is taken for where nobody says."""
+"""What a medium without a type is taken for."""
 
 _OF_A_MEDIUM = ("resolution", "processing", "channels", "sample_rate", "name")
 _ANNOTATIONS = ("url_citation", "file_citation", "place_citation")
-_OURS = frozenset([
+_READ = frozenset([
     PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "tool_call_id", "output", "status",
 ])  # fmt: skip
-_ANOTHERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])
-"""What tells that a reasoning is another provider's."""
+_OTHER_PROVIDERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])
+"""Notes that only other providers' reasoning has."""

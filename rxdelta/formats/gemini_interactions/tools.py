@@ -1,107 +1,153 @@
 """The tool calls of an interaction, and the results of the provider's own tools."""
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON: each value is checked where it is read.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rxdelta.core import events, freeze, real_id, tool_call_delta
-from rxdelta.formats.decoding import due, kept, others, word
-from rxdelta.formats.gemini_interactions.steps import READ, Json, Out, Step
+from rxdelta.core import freeze, real_id
+from rxdelta.formats.block_writer import GrowingList
+from rxdelta.formats.decoding import others, word
+from rxdelta.formats.gemini_interactions.interaction import Interaction
+from rxdelta.formats.gemini_interactions.reading import READ, Json
+from rxdelta.formats.gemini_interactions.step import Step
+from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID, call_identity
 
-if TYPE_CHECKING:
-    from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder
-
-__all__ = ["add_arguments", "grow_tool", "ignore", "start_call", "start_result", "start_server_call"]
+__all__ = ["Call", "Result", "ServerCall"]
 
 
-def start_call(decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str) -> None:
-    name = READ.text_of(fields, "name", path)
-    args = _arguments(fields.get("arguments"), f"{path}.arguments")
-    content = {
-        **_common(decoder, fields, path),
-        "type": "tool_call_chunk",
-        "name": name or None,
-        "args": args,
-    }
-    decoder.start_block(out, step, "call", content)
-    step.fed = bool(args)
+class _Tool(Step):
+    """A step whose deltas have fields of the step, under its own type or another one of tools."""
+
+    def read(self, kind: str, delta: Json) -> bool:
+        if kind == self.kind or kind.endswith(("_call", "_result")):
+            return self.add_fields(delta)
+        return super().read(kind, delta)
+
+    def add_fields(self, delta: Json) -> bool:
+        if self.writes is None:
+            return False
+        fields = others(delta, _TOOL_DELTA)
+        if word(delta.get("name")):
+            fields["name"] = delta["name"]
+        self.add_known(delta, fields)
+        return True
+
+    def add_known(self, delta: Json, fields: dict[str, Any]) -> None:
+        """Add the fields that this kind of step reads. `fields` are the others, which change the block too."""
+        raise NotImplementedError
 
 
-def start_server_call(
-    decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str
-) -> None:
-    name = READ.text_of(fields, "name", path) or step.kind.removesuffix("_call")
-    args = _arguments(fields.get("arguments"), f"{path}.arguments")
-    known = {"name": name, "args": args, PROVIDER_TYPE: step.kind}
-    content = {**_common(decoder, fields, path), "type": "server_tool_call_chunk", **known}
-    decoder.start_block(out, step, "server_call", content)
+class _AnyCall(_Tool):
+    """A call, whose arguments are JSON text or an object. It writes `call`, and `arguments` once there are some."""
 
+    def start(self, fields: Json, path: str, content: Json) -> None:
+        args = _arguments(fields.get("arguments"), f"{path}.arguments")
+        call_id = real_id(READ.text_of(fields, "id", path))
+        identity = call_identity(call_id, f"{self.interaction.id or 'call'}-{self.blocks.count}")
+        self.start_block("call", {**others(fields, _CALL), **identity, **content, "args": args})
+        if args:
+            self.writes = "arguments"
 
-def _common(decoder: GeminiInteractionsDecoder, fields: Json, path: str) -> dict[str, Any]:
-    call_id = real_id(READ.text_of(fields, "id", path))
-    known = call_identity(call_id, decoder.made_up_id())
-    return {**others(fields, _CALL), **known}
-
-
-def start_result(decoder: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, path: str) -> None:
-    call_id = real_id(READ.text_of(fields, "call_id", path)) or real_id(READ.text_of(fields, "id", path))
-    output = freeze(fields.get("result"), lenient=True)
-    known = {"tool_call_id": call_id, PROVIDER_TYPE: step.kind, "status": _status(fields), "output": output}
-    decoder.start_block(
-        out, step, "result", {**others(fields, _RESULT), "type": "server_tool_result", **known}
-    )
-    step.output = [] if output is None else [output]
-
-
-def ignore(_: GeminiInteractionsDecoder, out: Out, step: Step, fields: Json, _path: str) -> None:
-    """What the client put in is no part of the reply, and passes."""
-    out.append(events.ProviderEvent("google", step.kind, kept(fields)))
-
-
-def add_arguments(decoder: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    return step.writes in ("call", "server_call") and grow_tool(decoder, out, step, delta)
-
-
-def grow_tool(_: GeminiInteractionsDecoder, out: Out, step: Step, delta: Json) -> bool:
-    """More fields of a call, of a tool's call or of its result."""
-    if step.writes not in ("call", "server_call", "result"):
-        return False
-    fields = others(delta, _TOOL_DELTA)
-    args: str | Json = ""
-    if word(delta.get("name")):
-        fields["name"] = delta["name"]
-    if step.writes == "result":
-        call_id = real_id(word(delta.get("call_id")) or "")
-        fields |= {"tool_call_id": call_id} if call_id else {}
-        fields |= {"status": _status(delta)} if delta.get("is_error") is not None else {}
-        if delta.get("result") is not None:
-            _add_output(out, step, freeze(delta["result"], lenient=True))
-    else:
-        call_id = real_id(word(delta.get("id")) or "")
-        fields |= {"id": call_id, SYNTHETIC_ID: False} if call_id and step.id is None else {}
+    def add_known(self, delta: Json, fields: dict[str, Any]) -> None:
+        call_id = real_id(word(delta.get("id")))
+        if call_id and self.id is None:
+            fields |= {"id": call_id, SYNTHETIC_ID: False}
         args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
-        fields |= {} if isinstance(args, str) else {"args": args}
-        step.fed |= bool(args)
-    if fields:
-        out.append(events.BlockDelta(step.block, fields))
-    if isinstance(args, str) and args:
-        out.append(tool_call_delta(step.block, args))
-    return True
+        if args:
+            self.writes = "arguments"
+        if not isinstance(args, str):
+            fields["args"] = args
+        if fields:
+            self.blocks.change(self.block, fields)
+        if isinstance(args, str):
+            self.blocks.add_arguments(self.block, args)
+
+    READS = {**Step.READS, "arguments_delta": _Tool.add_fields}
 
 
-def _add_output(out: Out, step: Step, result: Any) -> None:
-    """A text goes on, and so does a list; anything else is replaced."""
-    if isinstance(result, (str, list)) and step.output and isinstance(step.output[0], type(result)):
-        step.output.append(result)
-    else:
-        step.output, step.size, step.told = [result], 0, 0
-    step.size += len(result) if isinstance(result, (str, list)) else 1
-    if due(step.size, step.told):
-        step.tell(out)
+class Call(_AnyCall):
+    """A call for the client."""
+
+    def begin(self, fields: Json, path: str, /) -> None:
+        name = READ.text_of(fields, "name", path) or None
+        self.start(fields, path, {"type": "tool_call_chunk", "name": name})
+        self.interaction.calls_client = True
+
+    def is_doubtful(self) -> bool:
+        """A call without arguments needs none, or was cut off before they came."""
+        return self.writes == "call"
+
+    def finish_block(self, cut: str | None, /) -> None:
+        wrong = None if cut is None else {"type": "invalid_tool_call", "error": cut}
+        self.blocks.finish(self.block, wrong)
+
+
+class ServerCall(_AnyCall):
+    """A call of one of the provider's own tools."""
+
+    def begin(self, fields: Json, path: str, /) -> None:
+        name = READ.text_of(fields, "name", path) or default_tool_name(self.kind)
+        self.start(fields, path, {"type": "server_tool_call_chunk", "name": name, PROVIDER_TYPE: self.kind})
+
+
+class Result(_Tool):
+    """The result of one of the provider's own tools. Deltas exist for the step but not for the block."""
+
+    def __init__(self, interaction: Interaction, index: int, kind: str, fields: Json) -> None:
+        super().__init__(interaction, index, kind, fields)
+        self._output = GrowingList()
+        self._type: type | None = None  # of its pieces
+
+    def begin(self, fields: Json, path: str, /) -> None:
+        call_id = real_id(READ.text_of(fields, "call_id", path)) or real_id(READ.text_of(fields, "id", path))
+        output = freeze(fields.get("result"), lenient=True)
+        known = {
+            "tool_call_id": call_id,
+            PROVIDER_TYPE: self.kind,
+            "status": _status(fields),
+            "output": output,
+        }
+        self.start_block("result", {**others(fields, _RESULT), "type": "server_tool_result", **known})
+        if output is not None:
+            self._output.add(output, 0)
+            self._type = type(output)
+
+    def add_known(self, delta: Json, fields: dict[str, Any]) -> None:
+        call_id = real_id(word(delta.get("call_id")))
+        if call_id:
+            fields["tool_call_id"] = call_id
+        if delta.get("is_error") is not None:
+            fields["status"] = _status(delta)
+        if delta.get("result") is not None:
+            self._add_output(freeze(delta["result"], lenient=True))
+        if fields:
+            self.blocks.change(self.block, fields)
+
+    def _add_output(self, result: Any) -> None:
+        """Add a piece of a text or a list. Any other value replaces the one before."""
+        continues = isinstance(result, (str, list))
+        if not continues or type(result) is not self._type:
+            self._output, self._type = GrowingList(), type(result)
+        self._output.add(result, len(result) if continues else 1)
+        self._emit_output(at_end=False)
+
+    def _emit_output(self, *, at_end: bool) -> None:
+        output = self._output.take(at_end=at_end)
+        if output is not None:
+            self.blocks.change(self.block, {"output": _joined(output)})
+
+    def flush(self) -> None:
+        self._emit_output(at_end=True)
+
+
+def _joined(pieces: list[Any]) -> Any:
+    if isinstance(pieces[0], str):
+        return "".join(pieces)
+    return [item for piece in pieces for item in piece] if isinstance(pieces[0], list) else pieces[0]
 
 
 def _status(fields: Json) -> str | None:
@@ -110,7 +156,7 @@ def _status(fields: Json) -> str | None:
 
 
 def _arguments(value: object, path: str) -> str | Json:
-    """A call's arguments: a piece of their text, or the object."""
+    """The arguments of a call: a piece of their text, or the object if it is not empty."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -120,11 +166,7 @@ def _arguments(value: object, path: str) -> str | Json:
 
 
 _CALL = frozenset(["type", "id", "name", "arguments"])
-
-
 _RESULT = frozenset(["type", "id", "call_id", "result", "is_error"])
-
-
 _TOOL_DELTA = frozenset(
     ["type", "id", "call_id", "name", "arguments", "partial_arguments", "result", "is_error"]
 )

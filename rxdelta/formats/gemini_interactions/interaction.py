@@ -1,0 +1,108 @@
+"""The message of an interaction."""
+
+# Chunks are untyped JSON: each value is checked where it is read.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rxdelta.core import Event, TokenUsage, events, real_id
+from rxdelta.formats.block_writer import BlockWriter
+from rxdelta.formats.decoding import others, remember, usage_of, word
+from rxdelta.formats.gemini_interactions.reading import READ, Json
+
+__all__ = ["ENDED", "Interaction"]
+
+
+class Interaction:
+    """What is known of an interaction as a whole, and the start and finish of its message."""
+
+    def __init__(self, out: list[Event]) -> None:
+        self.blocks = BlockWriter(out, 0)
+        self.id: str | None = None
+        self.model: str | None = None
+        self.status: str | None = None
+        self.metadata: dict[str, Any] = {}
+        self.calls_client = False
+        self.started = False
+        self._out = out
+        self._emitted: tuple[str | None, str | None] = (None, None)  # the id and model
+        self._usage = _RunningUsage()
+
+    def read(self, fields: Json, path: str) -> None:
+        self.id = self.id or real_id(READ.text_of(fields, "id", path))
+        self.model = self.model or word(fields.get("model"))
+        self.status = READ.text_of(fields, "status", path) or self.status
+        self.read_usage(fields.get("usage"), f"{path}.usage" if path else "usage")
+        remember(self.metadata, others(fields, _INTERACTION))
+
+    def read_usage(self, found: object, path: str) -> None:
+        self._usage.read(found, path)
+
+    def read_metadata(self, chunk: Json) -> None:
+        """Read the usage that any chunk may have."""
+        metadata = chunk.get("metadata")
+        if isinstance(metadata, Mapping):
+            for name in ("usage", "total_usage"):
+                self.read_usage(metadata.get(name), f"metadata.{name}")
+
+    def begin(self) -> None:
+        if not self.started:
+            self.started = True
+            self._emitted = self.id, self.model
+            self._out.append(events.MessageStart(self.id, self.model, self._usage.news(), self.metadata))
+
+    def show_usage(self) -> None:
+        """Emit the usage if it has changed."""
+        usage = self._usage.news()
+        if usage is not None:
+            self._out.append(events.UsageUpdate(usage))
+
+    def finish(self) -> None:
+        reason = _REASONS.get(self.status or "", "stop")
+        if reason == "stop" and self.calls_client:
+            reason = "tool_use"
+        emitted_id, emitted_model = self._emitted
+        late = {} if self.id == emitted_id else {"id": self.id}
+        late |= {} if self.model == emitted_model else {"model": self.model}
+        metadata = {**late, **self.metadata}
+        self._out.append(events.MessageFinish(reason, self.status, self._usage.latest, metadata))
+
+
+class _RunningUsage:
+    """The usage, of which chunks have totals so far, in parts."""
+
+    def __init__(self) -> None:
+        self.latest: TokenUsage | None = None
+        self._figures: dict[str, Any] = {}
+        self._emitted: TokenUsage | None = None
+
+    def read(self, found: object, path: str) -> None:
+        before = dict(self._figures)
+        remember(self._figures, READ.mapping(found, path))
+        if self._figures != before:
+            known = self._figures
+            self.latest = usage_of(known, known.get("total_input_tokens"), known.get("total_output_tokens"))
+
+    def news(self) -> TokenUsage | None:
+        """The latest usage, unless this has returned it before."""
+        if self.latest is self._emitted:
+            return None
+        self._emitted = self.latest
+        return self.latest
+
+
+_REASONS = {
+    "completed": "stop",
+    "requires_action": "tool_use",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "requires_continuation": "stop",
+    "cancelled": "stop",
+}
+ENDED = frozenset([*_REASONS, "failed"])
+"""The statuses of an interaction that is over."""
+
+_INTERACTION = frozenset(["id", "model", "status", "usage", "steps", "outputs", "object", "input"])
