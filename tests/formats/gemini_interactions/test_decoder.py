@@ -1,4 +1,4 @@
-"""Google's Interactions API: what each step becomes, and that nothing else ever comes out."""
+"""Google's Interactions API: the beginning and end of a message, other shapes, and malformed chunks."""
 
 from __future__ import annotations
 
@@ -9,357 +9,32 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.gemini_interactions import (
+    CREATED,
+    Chunk,
+    completed,
+    decoded,
+    delta,
+    folded,
+    message,
+    parts_of,
+    start,
+    step,
+    stop,
+    text,
+)
 from support.shared import recordings
 
 import rxdelta as rd
-from rxdelta.core import Event, Fold, ProtocolChecker, events
+from rxdelta.core import events
 from rxdelta.core.events import (
     BlockDelta,
-    BlockFinish,
-    BlockStart,
     MessageFinish,
-    MessageStart,
     ProviderEvent,
     StreamError,
-    TextDelta,
     UsageUpdate,
 )
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
-
-Chunk = dict[str, Any]
-
-CREATED = {
-    "event_type": "interaction.created",
-    "interaction": {"id": "v1_1", "model": "gemini-x", "status": "in_progress", "object": "interaction"},
-}
-
-
-def completed(status: str = "completed", **fields: Any) -> Chunk:
-    interaction = {"id": "v1_1", "status": status, "object": "interaction", **fields}
-    return {"event_type": "interaction.completed", "interaction": interaction}
-
-
-def start(index: Any, type: str, **fields: Any) -> Chunk:
-    return {"event_type": "step.start", "index": index, "step": {"type": type, **fields}}
-
-
-def delta(index: Any, type: str, **fields: Any) -> Chunk:
-    return {"event_type": "step.delta", "index": index, "delta": {"type": type, **fields}}
-
-
-def text(index: int, piece: str) -> Chunk:
-    return delta(index, "text", text=piece)
-
-
-def stop(index: int) -> Chunk:
-    return {"event_type": "step.stop", "index": index}
-
-
-def step(index: int, type: str, *deltas: Chunk, **fields: Any) -> list[Chunk]:
-    return [start(index, type, **fields), *({**each, "index": index} for each in deltas), stop(index)]
-
-
-def decoded(*chunks: Any) -> list[Event]:
-    """All events of a stream, checked against the protocol."""
-    decoder = GeminiInteractionsDecoder()
-    found = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
-    lifecycle = ProtocolChecker()
-    for event in found:
-        assert lifecycle.check(event) is None or isinstance(event, StreamError), event
-    return found
-
-
-def folded(*chunks: Any) -> rd.Snapshot:
-    fold = Fold()
-    for event in decoded(*chunks):
-        if isinstance(event, StreamError):
-            break
-        fold.step(event)
-    return fold.snapshot
-
-
-def message(*chunks: Any) -> rd.Message:
-    return folded(*chunks).to_message()
-
-
-def parts_of(found: rd.Message) -> list[rd.ContentPart]:
-    return [block for block in found.blocks if isinstance(block, rd.ContentPart)]
-
-
-# Texts and thoughts
-
-
-def test_a_text_from_start_to_finish() -> None:
-    found = decoded(CREATED, *step(0, "model_output", text(0, "Hel"), text(0, "lo")), completed())
-    assert found == [
-        MessageStart("v1_1", "gemini-x"),
-        BlockStart(0, {"type": "text", "text": ""}),
-        TextDelta(0, "Hel"),
-        TextDelta(0, "lo"),
-        BlockFinish(0),
-        MessageFinish("stop", "completed"),
-    ]
-
-
-def test_a_start_may_hold_the_beginning() -> None:
-    content, summary = [{"type": "text", "text": "Hel"}], [{"type": "text", "text": "H"}]
-    thought = step(0, "thought", delta(0, "thought_signature", signature="s"), summary=summary, signature="")
-    found = message(CREATED, *thought, *step(1, "model_output", text(1, "lo"), content=content), completed())
-    assert [(part.type, part.text, part.options) for part in parts_of(found)] == [
-        ("reasoning", "H", {"signature": "s"}),
-        ("text", "Hello", {}),
-    ]
-
-
-def test_a_thought_may_be_a_signature_and_nothing_else() -> None:
-    found = message(CREATED, *step(0, "thought", delta(0, "thought_signature", signature="s")), completed())
-    assert [(part.type, part.text, part.options) for part in parts_of(found)] == [
-        ("reasoning", "", {"signature": "s"})
-    ]
-
-
-def test_a_summary_is_nested_and_an_empty_signature_takes_none_back() -> None:
-    summary = [delta(0, "thought_summary", content={"type": "text", "text": piece}) for piece in ("a", "b")]
-    signature = [delta(0, "thought_signature", signature=one) for one in ("", "s", "")]
-    found = message(CREATED, *step(0, "thought", *summary, *signature), completed())
-    assert [(part.text, part.options) for part in parts_of(found)] == [("ab", {"signature": "s"})]
-
-
-def test_an_image_in_a_thought_is_a_block_of_its_own() -> None:
-    image = delta(0, "thought_summary", content={"type": "image", "mime_type": "image/png", "data": "aaaa"})
-    said = [delta(0, "thought_summary", content={"type": "text", "text": piece}) for piece in ("a", "b")]
-    found = message(CREATED, *step(0, "thought", said[0], image, said[1]), completed())
-    assert [(part.type, part.text) for part in parts_of(found)] == [
-        ("reasoning", "a"),
-        ("image", "aaaa"),
-        ("reasoning", "b"),
-    ]
-    assert parts_of(found)[1].options["thought"] is True
-
-
-@pytest.mark.parametrize("type", ["hologram", None, 1, [], {}])
-def test_a_content_of_no_known_type_is_kept_whole(type: Any) -> None:
-    strange = {"type": type, "data": "QUJD"}
-    chunks = [CREATED, *step(0, "model_output", content=[strange]), completed()]
-    (part,) = parts_of(message(*chunks))
-    assert (part.type, rd.thaw(part.options)["data"]) == ("unsupported", "QUJD")
-
-
-def test_annotations_are_the_texts_citations() -> None:
-    annotation = {
-        "type": "url_citation",
-        "url": "https://e.org",
-        "title": "E",
-        "start_index": 0,
-        "end_index": 2,
-    }
-    place = {"type": "file_citation", "document_uri": "gs://x", "file_name": "x"}
-    deltas = [text(0, "Hi"), delta(0, "text_annotation_delta", annotations=[annotation, place])]
-    (part,) = parts_of(message(CREATED, *step(0, "model_output", *deltas), completed()))
-    first, second = part.citations
-    assert (first.url, first.title, first.start_index, first.end_index, first.raw) == (
-        "https://e.org",
-        "E",
-        0,
-        2,
-        annotation,
-    )
-    assert (second.url, second.title) == ("gs://x", "x")
-
-
-def test_media_are_blocks_and_audio_goes_on() -> None:
-    deltas = [
-        text(0, "a"),
-        delta(0, "image", mime_type="image/png", data="aaaa"),
-        delta(0, "audio", mime_type="audio/l16", data="bbbb", sample_rate=24000),
-        delta(0, "audio", mime_type="audio/l16", data="cccc"),
-        delta(0, "video", uri="gs://v", mime_type="video/mp4"),
-        delta(0, "document", data="dddd"),
-        text(0, "b"),
-    ]
-    found = message(CREATED, *step(0, "model_output", *deltas), completed())
-    assert [(part.type, part.text) for part in parts_of(found)] == [
-        ("text", "a"), ("image", "aaaa"), ("audio", "bbbbcccc"), ("video", None), ("file", "dddd"), ("text", "b"),
-    ]  # fmt: skip
-    assert parts_of(found)[2].options == {"mime_type": "audio/l16", "sample_rate": 24000}
-    assert parts_of(found)[3].options == {"mime_type": "video/mp4", "url": "gs://v"}
-
-
-def test_audio_in_pieces_is_one_base64_text() -> None:
-    pieces = [delta(0, "audio", mime_type="audio/l16", data=piece) for piece in ("aA==", "aWo=", "aw==")]
-    (part,) = parts_of(message(CREATED, *step(0, "model_output", *pieces), completed()))
-    assert part.text == "aGlqaw=="
-
-
-# Calls
-
-
-def test_arguments_are_text_although_the_start_has_an_object() -> None:
-    pieces = [delta(0, "arguments_delta", arguments=piece) for piece in ('{"a": ', "1}")]
-    chunks = [
-        CREATED,
-        *step(0, "function_call", *pieces, id="c1", name="f", arguments={}, signature=""),
-        completed("requires_action"),
-    ]
-    (call,) = message(*chunks).tool_calls
-    assert (call.call_id, call.name, call.arguments, call.metadata) == ("c1", "f", {"a": 1}, {})
-    assert message(*chunks).finish_reason == "tool_use"
-
-
-def test_a_call_with_arguments_is_finished_at_its_stop() -> None:
-    decoder = GeminiInteractionsDecoder()
-    for chunk in [
-        CREATED,
-        start(0, "function_call", id="c1", name="f", arguments={}),
-        delta(0, "arguments_delta", arguments="{}"),
-    ]:
-        decoder.decode(chunk)
-    assert decoder.decode(stop(0)) == [BlockFinish(0)]
-
-
-def test_arguments_may_come_whole() -> None:
-    (call,) = message(
-        CREATED, *step(0, "function_call", id="c1", name="f", arguments={"a": 1}), completed()
-    ).tool_calls
-    assert call.arguments == {"a": 1}
-    whole = delta(0, "function_call", arguments={"a": 2}, signature="s")
-    (call,) = message(
-        CREATED, *step(0, "function_call", whole, id="c1", name="f", arguments={}), completed()
-    ).tool_calls
-    assert (call.arguments, call.metadata) == ({"a": 2}, {"signature": "s"})
-
-
-def test_a_call_without_an_id_gets_one() -> None:
-    (call,) = message(CREATED, *step(0, "function_call", name="f"), completed()).tool_calls
-    assert (call.call_id, call.metadata["synthetic_id"]) == ("v1_1-0", True)
-
-
-def test_arguments_may_bring_the_id_and_signature_of_their_call() -> None:
-    piece = delta(0, "arguments_delta", id="c1", signature="s", arguments='{"a": 1}')
-    (call,) = message(CREATED, *step(0, "function_call", piece, name="f"), completed()).tool_calls
-    assert (call.call_id, call.arguments, call.metadata["signature"]) == ("c1", {"a": 1}, "s")
-
-
-def test_a_call_without_arguments_waits_for_what_follows() -> None:
-    chunks = [CREATED, *step(0, "function_call", id="c1", name="f", arguments={})]
-    assert folded(*chunks).tool_calls[0].status == "incomplete"
-    (call,) = message(*chunks, *step(1, "model_output"), completed()).tool_calls
-    assert (call.status, call.arguments) == ("complete", {})
-    assert message(*chunks, completed("requires_action")).tool_calls[0].status == "complete"
-    late = delta(0, "arguments_delta", arguments='{"a": 1}')
-    assert message(*chunks, late, completed()).tool_calls[0].arguments == {"a": 1}
-
-
-@pytest.mark.parametrize("status", ["incomplete", "budget_exceeded", "cancelled"])
-@pytest.mark.parametrize("arguments", ["", '{"a": '])
-def test_a_call_that_was_cut_off_is_never_one_to_run(status: str, arguments: str) -> None:
-    pieces = [delta(0, "arguments_delta", arguments=arguments)]
-    found = message(
-        CREATED, *step(0, "function_call", *pieces, id="c1", name="f", arguments={}), completed(status)
-    )
-    assert found.tool_calls == ()
-    assert len(found.invalid_tool_calls) == 1
-
-
-# The provider's own tools
-
-
-def test_a_server_tool_and_its_result_also_after_the_output() -> None:
-    found = message(
-        CREATED,
-        *step(0, "model_output", text(0, "Found it.")),
-        *step(
-            1,
-            "google_search_call",
-            delta(1, "google_search_call", arguments={"queries": ["q"]}, signature="s"),
-            id="g1",
-            search_type="web_search",
-        ),
-        *step(
-            2,
-            "google_search_result",
-            delta(2, "google_search_result", result=[{"search_suggestions": "x"}], is_error=False),
-            delta(2, "google_search_result", result=[{"search_suggestions": "y"}]),
-            call_id="g1",
-        ),
-        completed(),
-    )
-    _, call, result = found.blocks
-    assert isinstance(call, rd.ToolCall)
-    assert (call.type, call.call_id, call.name, call.arguments) == (
-        "server_tool_call",
-        "g1",
-        "google_search",
-        {"queries": ["q"]},
-    )
-    assert call.metadata == {
-        "provider_type": "google_search_call",
-        "signature": "s",
-        "search_type": "web_search",
-    }
-    assert isinstance(result, rd.ContentPart)
-    assert result.options == {
-        "tool_call_id": "g1",
-        "provider_type": "google_search_result",
-        "output": [{"search_suggestions": "x"}, {"search_suggestions": "y"}],
-        "status": "success",
-    }
-    assert found.finish_reason == "stop"
-
-
-def test_the_result_of_code_is_a_text_that_goes_on() -> None:
-    result = [delta(0, "code_execution_result", result=piece) for piece in ("a", "b", "c")]
-    (part,) = parts_of(
-        message(CREATED, *step(0, "code_execution_result", *result, call_id="x", is_error=True), completed())
-    )
-    assert (part.options["output"], part.options["status"]) == ("abc", "error")
-
-
-def test_a_result_may_say_only_later_which_call_it_is_of() -> None:
-    piece = delta(0, "google_search_result", call_id="s1", result=[{"title": "Tides"}])
-    (part,) = parts_of(message(CREATED, *step(0, "google_search_result", piece), completed()))
-    assert part.options["tool_call_id"] == "s1"
-
-
-def test_a_result_comes_whole_in_its_start() -> None:
-    (part,) = parts_of(
-        message(CREATED, *step(0, "url_context_result", call_id="x", result=[1], signature="s"), completed())
-    )
-    assert part.options == {
-        "tool_call_id": "x",
-        "provider_type": "url_context_result",
-        "output": [1],
-        "signature": "s",
-    }
-
-
-def test_a_tool_of_an_mcp_server_has_a_name() -> None:
-    fields = {"id": "m1", "name": "roll", "server_name": "dice", "arguments": {"n": 1}}
-    (call,) = (
-        block for block in message(CREATED, *step(0, "mcp_server_tool_call", **fields), completed()).blocks
-    )
-    assert isinstance(call, rd.ToolCall)
-    assert (call.type, call.name, call.arguments) == ("server_tool_call", "roll", {"n": 1})
-    assert call.metadata == {"provider_type": "mcp_server_tool_call", "server_name": "dice"}
-
-
-def test_steps_that_the_client_put_in_are_no_part_of_the_reply() -> None:
-    put_in = step(0, "user_input", content=[{"type": "text", "text": "Hi"}])
-    found = decoded(CREATED, *put_in, *step(1, "function_result", call_id="c", result="x"), completed())
-    assert [event.name for event in found if isinstance(event, ProviderEvent)] == [
-        "user_input",
-        "function_result",
-    ]
-    assert message(CREATED, *put_in, completed()).blocks == ()
-
-
-def test_an_unknown_step_is_kept_whole_and_its_deltas_pass() -> None:
-    change = delta(0, "hologram_delta", depth=3)
-    found = decoded(CREATED, *step(0, "hologram", change, depth=2), completed())
-    assert ProviderEvent("google", "hologram_delta", change) in found
-    (part,) = parts_of(message(CREATED, *step(0, "hologram", change, depth=2), completed()))
-    assert part.options["depth"] == 2
-
 
 # The end
 
