@@ -19,8 +19,10 @@ from support.gemini_interactions import (
 
 import rxdelta as rd
 from rxdelta.core.events import (
+    BlockDelta,
     BlockFinish,
     ProviderEvent,
+    ToolCallDelta,
 )
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder
 
@@ -187,3 +189,14 @@ def test_an_unknown_step_is_kept_whole_and_its_deltas_pass() -> None:
     assert ProviderEvent("google", "hologram_delta", change) in found
     (part,) = parts_of(message(CREATED, *step(0, "hologram", change, depth=2), completed()))
     assert part.options["depth"] == 2
+
+
+def test_a_piece_of_arguments_is_one_event_and_may_bring_more() -> None:
+    decoder = GeminiInteractionsDecoder()
+    piece = delta(0, "arguments_delta", arguments="1")
+    for chunk in (CREATED, start(0, "function_call", id="c", name="f"), piece):
+        decoder.decode(chunk)
+    assert list(decoder.decode(piece)) == [ToolCallDelta(0, "1")]
+    signed = delta(0, "arguments_delta", arguments="2", signature="s")
+    assert list(decoder.decode(signed)) == [BlockDelta(0, {"signature": "s"}), ToolCallDelta(0, "2")]
+    assert [type(event) for event in decoder.decode(stop(0))] == [BlockFinish]
