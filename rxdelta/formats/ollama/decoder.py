@@ -7,17 +7,16 @@
     call     = id? function: name arguments      `arguments` is the object
     last     = a line with done: true done_reason? context? counts and durations
 
-Nothing says where a text begins or ends, so blocks are numbered as they appear; a text or a thinking is open
-until something else begins. Calls and images come whole, one block each. Only newer servers give calls an
-id; one that has none gets one made from the time of the message's first line.
+Lines do not mark where a text begins or ends, so blocks are numbered as they appear, and a text or thinking is open
+until another block begins. Calls and images come whole, one block each. Only newer servers give calls an id; any
+other call gets one made from the time in the message's first line.
 
-The usage is all that the last line has of counts and durations: a count that is missing was zero, or, for the
-prompt, was in the cache. `context`, which `/api/generate` wants back, is kept in the message's metadata. The
-progress of an image is passed on. An error is a line with a sentence in it. A reply that was not streamed is
-one last line with all of it.
+The usage is the counts and durations of the last line: a count that is missing was zero, or, for the prompt, was in
+the cache. `context`, which `/api/generate` wants back, is kept in the message's metadata. The progress of an image is
+passed on. An error is a line with a sentence in it. A reply that was not streamed is one last line.
 """
 
-# Chunks are JSON that nobody has typed; what is taken from one is checked by hand.
+# Chunks are untyped JSON: each value is checked where it is read.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
+from rxdelta.formats.block_writer import BlockWriter, take_all
 from rxdelta.formats.decoding import (
     NOTHING,
     Fields,
@@ -37,12 +37,11 @@ from rxdelta.formats.decoding import (
     usage_of,
     word,
 )
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
 
 __all__ = ["OllamaDecoder", "recognises"]
 
 Json: TypeAlias = Mapping[str, Any]
-Out: TypeAlias = list[Event]
 
 _FORMAT = "ollama"
 _PROVIDER = "ollama"
@@ -50,7 +49,7 @@ _READ = Fields(_FORMAT)
 
 
 class OllamaDecoder:
-    """Lines of one reply in, events out. A block's `index` is its place in the message.
+    """Lines of one reply in, events of the chat stream protocol out.
 
     Example:
         >>> decoder = OllamaDecoder()
@@ -62,14 +61,12 @@ class OllamaDecoder:
     """
 
     def __init__(self) -> None:
+        self._out: list[Event] = []
+        self._blocks = BlockWriter(self._out, 0)
         self._started = self._finished = self._over = False
-        self._foreign = False  # the line holds something that has no place here
         self._metadata: dict[str, Any] = {}
         self._logprobs: list[Any] = []
-        self._blocks = 0
-        self._writes: str | None = None  # the type of the block that prose goes to, which is the newest
-        self._made_of = ""  # what ids are made of
-        self._out: Out = []  # what a malformed line held before its fault comes out with the next
+        self._time = ""  # of the first line, for ids
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one line: a mapping, or a `ChatResponse` or `GenerateResponse` of the `ollama` package.
@@ -82,21 +79,24 @@ class OllamaDecoder:
             [StreamError(message='model runner has stopped', type=None, code=None, choice=0)]
         """
         event = None if self._out else self._plain(chunk)
-        return self._decode(as_mapping(chunk, _FORMAT)) if event is None else (event,)
+        if event is not None:
+            return (event,)
+        self._decode(as_mapping(chunk, _FORMAT))
+        return take_all(self._out)
 
     def close(self) -> Sequence[Event]:
-        """End of input. Nothing to finish: what has no last line was cut off."""
-        out, self._out = self._out, []
+        """End of input. There is nothing to finish: a message without its last line was cut off."""
         self._over = True
-        return out
+        return take_all(self._out)
 
     def _plain(self, chunk: Any) -> Event | None:
-        """The event of a line that is nothing but more of what is being written, as nearly all are."""
-        if type(chunk) is not dict or self._writes is None or self._finished or self._over:
+        """The event of a line that only continues a text or thinking, as nearly all lines do."""
+        writes = self._blocks.type
+        if type(chunk) is not dict or writes is None or self._finished or self._over:
             return None
         if chunk.get("done") is not False or not _PLAIN.issuperset(chunk):
             return None
-        writes_text, text, message = self._writes == "text", chunk.get("response"), chunk.get("message")
+        writes_text, text, message = writes == "text", chunk.get("response"), chunk.get("message")
         if type(message) is dict and text is None:
             field = "content" if writes_text else "thinking"
             for name, value in message.items():
@@ -107,118 +107,94 @@ class OllamaDecoder:
             return None
         if type(text) is not str or not text:
             return None
-        return (text_delta if writes_text else reasoning_delta)(self._blocks - 1, text)
+        return (text_delta if writes_text else reasoning_delta)(self._blocks.current, text)
 
-    def _decode(self, line: Json) -> Sequence[Event]:
+    def _decode(self, line: Json) -> None:
         if self._over:
-            return ()
-        out, error = self._out, line.get("error")
-        if self._finished:
-            error, self._foreign = None, True
-        elif not _OURS.isdisjoint(line):
-            self._read(out, line)
-            if line.get("done") is True and error is None:
-                self._finish(out, line)
+            return
+        error = None if self._finished else line.get("error")
+        if self._finished or _READ_NAMES.isdisjoint(line):
+            foreign = error is None
         else:
-            self._foreign = error is None
-        if self._foreign:
-            self._foreign = False
-            out.append(events.ProviderEvent(_PROVIDER, "progress" if "total" in line else "line", kept(line)))
+            foreign = self._read(line)
+            if line.get("done") is True and error is None:
+                self._finish(line)
+        if foreign:
+            name = "progress" if "total" in line else "line"
+            self._out.append(events.ProviderEvent(_PROVIDER, name, kept(line)))
         if error is not None:
-            self._break_off(out, line, error)
-        self._out = []
-        return out
+            self._break_off(line, error)
 
-    def _read(self, out: Out, line: Json) -> None:
+    def _read(self, line: Json) -> bool:
+        """Read the message in a line. True if the line also has progress, which is passed on."""
         if not self._started:
             self._started = True
             made_at = word(line.get("created_at")) or ""
-            self._made_of = "".join(filter(str.isalnum, made_at))
+            self._time = "".join(filter(str.isalnum, made_at))
             metadata = kept({"created_at": made_at}) if made_at else {}
-            out.append(events.MessageStart(None, word(line.get("model")), None, metadata))
-        message, path = line.get("message"), "message"
+            self._out.append(events.MessageStart(None, word(line.get("model")), None, metadata))
+        message = line.get("message")
         if message is not None:
-            self._read_message(out, _READ.mapping(message, path), path)
-        self._read_message(out, line, "")
+            self._read_message(_READ.mapping(message, "message"), "message")
+        self._read_message(line, "")
         if line.get("logprobs") is not None:
             self._logprobs.extend(_READ.items(freeze(line["logprobs"], lenient=True), "logprobs"))
-        self._foreign |= line.get("completed") is not None and not line.get("image")
         remember(self._metadata, {name: value for name, value in line.items() if not _has_a_place(name)})
+        return line.get("completed") is not None and not line.get("image")
 
-    def _read_message(self, out: Out, message: Json, path: str) -> None:
+    def _read_message(self, message: Json, path: str) -> None:
         at = f"{path}." if path else ""
-        self._write(out, "reasoning", _READ.text_of(message, "thinking", path))
-        self._write(out, "text", _READ.text_of(message, "content" if path else "response", path))
+        self._write("reasoning", _READ.text_of(message, "thinking", path))
+        self._write("text", _READ.text_of(message, "content" if path else "response", path))
         for place, image in enumerate(_READ.items(message.get("images"), f"{at}images")):
-            self._image(out, _READ.text(image, f"{at}images[{place}]"))
-        self._image(out, _READ.text_of(message, "image", path))
+            self._add_image(_READ.text(image, f"{at}images[{place}]"))
+        self._add_image(_READ.text_of(message, "image", path))
         for place, call in enumerate(_READ.items(message.get("tool_calls"), f"{at}tool_calls")):
-            self._call(out, call, f"{at}tool_calls[{place}]")
+            self._add_call(call, f"{at}tool_calls[{place}]")
         if path:
             remember(self._metadata, others(message, _OF_A_MESSAGE))
 
-    def _write(self, out: Out, kind: str, text: str) -> None:
-        if not text:
-            return
-        if self._writes != kind:
-            self._begin(out, {"type": kind, kind: ""})
-            self._writes = kind
-        out.append((text_delta if kind == "text" else reasoning_delta)(self._blocks - 1, text))
+    def _write(self, type: str, text: str) -> None:
+        if text:
+            self._blocks.write(type, text)
 
-    def _image(self, out: Out, data: str) -> None:
+    def _add_image(self, data: str) -> None:
         if data:
-            index = self._begin(out, {"type": "image"})
-            out.append(events.DataDelta(index, data))
-            out.append(events.BlockFinish(index))
+            self._blocks.whole({"type": "image"}, data)
 
-    def _call(self, out: Out, found: Any, path: str) -> None:
+    def _add_call(self, found: Any, path: str) -> None:
         call = _READ.mapping(found, path)
         function = _READ.mapping(call.get("function"), f"{path}.function")
         call_id, name = real_id(_READ.text_of(call, "id", path)), _READ.text_of(function, "name", path)
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, (str, Mapping)):
             raise _READ.fail(f"{path}.function.arguments", "an object", arguments)
-        fields = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
-        if word(call.get("type")) not in (None, "function"):
-            fields[PROVIDER_TYPE] = call["type"]
-        if call_id is None:
-            ours = "-".join(filter(None, ["call", self._made_of, str(self._blocks)]))
-            fields |= {"id": ours, SYNTHETIC_ID: True}
-        else:
-            fields["id"] = call_id
-        arguments = {} if arguments is None else freeze(arguments, lenient=True)
-        index = self._begin(
-            out, {**fields, "type": "tool_call_chunk", "name": name or None, "args": arguments}
+        made_up = "-".join(filter(None, ["call", self._time, str(self._blocks.count)]))
+        content = (
+            others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION) | call_identity(call_id, made_up)
         )
-        out.append(events.BlockFinish(index))
+        if word(call.get("type")) not in (None, "function"):
+            content[PROVIDER_TYPE] = call["type"]
+        arguments = {} if arguments is None else freeze(arguments, lenient=True)
+        self._blocks.whole({**content, "type": "tool_call_chunk", "name": name or None, "args": arguments})
 
-    def _begin(self, out: Out, content: Json) -> int:
-        """A new block, which ends the prose before it."""
-        self._end_prose(out)
-        out.append(events.BlockStart(self._blocks, content))
-        self._blocks += 1
-        return self._blocks - 1
-
-    def _end_prose(self, out: Out) -> None:
-        if self._writes is not None:
-            self._writes = None
-            out.append(events.BlockFinish(self._blocks - 1))
-
-    def _finish(self, out: Out, line: Json) -> None:
-        self._end_prose(out)
+    def _finish(self, line: Json) -> None:
+        self._blocks.end_current()
         self._finished = True
-        said = _READ.text_of(line, "done_reason", "") or None
-        usage = _usage(line)
+        reason = _READ.text_of(line, "done_reason", "") or None
         remember(self._metadata, {"logprobs": self._logprobs})
-        out.append(events.MessageFinish(_REASONS.get(said or "", "stop"), said, usage, self._metadata))
+        finish = events.MessageFinish(
+            _REASONS.get(reason or "", "stop"), reason, _usage(line), self._metadata
+        )
+        self._out.append(finish)
 
-    def _break_off(self, out: Out, line: Json, error: Any) -> None:
-        said = error.get("message") if isinstance(error, Mapping) else error
-        more = {name: value for name, value in line.items() if not _has_a_place(name) and name not in _ERROR}
-        if word(said) is None or isinstance(error, Mapping) or more:  # such as where to sign in
-            out.append(events.ProviderEvent(_PROVIDER, "error", kept(line)))
+    def _break_off(self, line: Json, error: Any) -> None:
+        message = word(error.get("message") if isinstance(error, Mapping) else error)
+        more = any(not _has_a_place(name) and name not in _ERROR for name in line)
+        if message is None or isinstance(error, Mapping) or more:  # such as where to sign in
+            self._out.append(events.ProviderEvent(_PROVIDER, "error", kept(line)))
         code = line.get("status_code", line.get("status"))
-        out.append(events.StreamError(word(said) or "unknown error", None, error_code(code)))
+        self._out.append(events.StreamError(message or "unknown error", None, error_code(code)))
         self._over = True
 
 
@@ -259,9 +235,8 @@ _REASONS: Mapping[str, str] = {
     "tool_calls": "tool_use",
 }
 
-# What is read.
-_OURS = frozenset(["done", "message", "response", "thinking", "tool_calls", "image"])
-_LINE = _OURS | {
+_READ_NAMES = frozenset(["done", "message", "response", "thinking", "tool_calls", "image"])
+_LINE = _READ_NAMES | {
     "model",
     "created_at",
     "done_reason",
@@ -277,5 +252,5 @@ _OF_A_CALL = frozenset(["id", "type", "function"])
 _OF_A_FUNCTION = frozenset(["name", "arguments", "index"])
 _ERROR = frozenset(["status_code", "status"])
 
-# A line of no more than these is a piece of text. What is the same in all is read from the others.
+# A line of no more than these only continues a block. Fields that are the same in all lines are read from others.
 _PLAIN = frozenset(["model", "created_at", "message", "response", "done", "remote_model", "remote_host"])

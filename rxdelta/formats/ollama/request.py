@@ -5,12 +5,12 @@
     assistant = thinking? content images? tool_calls?
     tool      = content tool_name? tool_call_id?
 
-A message has one text, one thinking and lists of images and calls, so their order among one another isn't kept; the
-server doesn't tell it either. A call's arguments are the object. An id that was made up here, because older servers
-give none, stays here: results are in the order of their calls and name the tool. Nothing is fetched from an address.
+A message has one text, one thinking and lists of images and calls, so their order is lost, as it is in what the
+server sends. A call's arguments are the object. An id that the decoder made up, because older servers give none, is
+left out: results are in the order of their calls and name the tool. Nothing is fetched from an address.
 
-Ollama's Python package sends the content of a file in place of an image whose text is the file's name, as
-`//etc/passwd` is, though it is base64. So an image ends with a line end, which base64 allows and no such name has.
+Ollama's Python package takes an image for the name of a file, and sends that file's content, if there is one of this
+name: `//etc/passwd` is valid base64. So an image ends with a line end, which base64 allows and no such name has.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             messages.append(thaw(turn))
             continue
         if turn.role == "assistant":
-            messages.append(_said(turn))
+            messages.append(_reply(turn))
         elif turn.role != "tool":
-            messages.append(_asked(turn))
+            messages.append(_input(turn))
         calls = {call.call_id: call for call in turn.calls}
         messages += [_result(result, calls.get(result.call_id)) for result in turn.results]
     return {"messages": messages}
 
 
-def _asked(turn: Turn) -> Json:
+def _input(turn: Turn) -> Json:
     images: list[str] = []
     for part in turn.parts:
         medium = medium_of(part)
@@ -59,7 +59,7 @@ def _image(data: str) -> str:
     return f"{data}\n"
 
 
-def _said(turn: Turn) -> Json:
+def _reply(turn: Turn) -> Json:
     texts = [part.text or "" for part in turn.parts if part.type in ("text", "refusal")]
     found: Json = {
         "thinking": "".join(part.text or "" for part in turn.parts if part.type == "reasoning"),
