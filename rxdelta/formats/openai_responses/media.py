@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rxdelta.core import events
-from rxdelta.formats.decoding import due, word
+from rxdelta.formats.block_writer import GrowingList
+from rxdelta.formats.decoding import word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.openai_responses.items import Item
 from rxdelta.formats.openai_responses.notes import fields_beside
@@ -38,8 +39,7 @@ class Audio:
     def __init__(self, block: int) -> None:
         self._block = block
         self._open = True
-        self._transcript: list[str] = []
-        self._length = self._emitted = 0
+        self._transcript = GrowingList()
 
     def read(self, out: Out, chunk: Json) -> None:
         piece = READ.text_of(chunk, "delta", "")
@@ -48,17 +48,16 @@ class Audio:
         if "transcript" not in chunk["type"]:
             out.append(events.DataDelta(self._block, piece))
             return
-        self._transcript.append(piece)
-        self._length += len(piece)
-        if due(self._length, self._emitted):
-            self.flush(out)
+        self._transcript.add(piece, len(piece))
+        self._emit_transcript(out, at_end=False)
 
     def flush(self, out: Out) -> None:
-        """Emit the transcript so far."""
-        if self._length > self._emitted:
-            self._emitted = self._length
-            self._transcript = ["".join(self._transcript)]
-            out.append(events.BlockDelta(self._block, {"transcript": self._transcript[0]}))
+        self._emit_transcript(out, at_end=True)
+
+    def _emit_transcript(self, out: Out, *, at_end: bool) -> None:
+        pieces = self._transcript.take(at_end=at_end)
+        if pieces is not None:
+            out.append(events.BlockDelta(self._block, {"transcript": "".join(pieces)}))
 
     def finish(self, out: Out) -> None:
         if self._open:
