@@ -5,8 +5,8 @@
     assistant = thinking? content images? tool_calls?
     tool      = content tool_name? tool_call_id?
 
-A message has one text, one thinking and lists of images and calls, so their order is lost, as it is in what the
-server sends. A call's arguments are the object. An id that the decoder made up, because older servers give none, is
+A message has one text, one thinking and lists of images and calls, so their order is lost. The server sends none
+either. A call's arguments are the object. An id that the decoder made up, because older servers give none, is
 left out: results are in the order of their calls and name the tool. Nothing is fetched from an address.
 
 Ollama's Python package takes an image for the name of a file, and sends that file's content, if there is one of this

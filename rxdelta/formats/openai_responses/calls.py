@@ -65,7 +65,7 @@ def _with_client_execution(_tools: Sequence[Any], item: Json) -> bool:
 
 
 def _of_a_requested_tool(tools: Sequence[Any], item: Json) -> bool:
-    """False only if the tools are known, this is none of them, and none could have been found later."""
+    """False if the tools are known without this one, and the request has no tool that finds others."""
     name = item.get("name")
     known = list(_tools_in(tools))
     if not known or name is None:

@@ -184,7 +184,7 @@ class _Reader:
         out.append(events.ProviderEvent("openai", name, chunk))
 
     def ignore(self, out: Out, chunk: Json) -> None:
-        """Read a sign of life."""
+        """Emit nothing for a sign of life."""
 
     # The beginning and the items.
 

@@ -16,7 +16,7 @@ __all__ = ["Growing", "Item", "Response", "message_fields"]
 
 
 class Growing:
-    """A text that arrives in deltas: which deltas belong to it, and where they go."""
+    """A text that grows: its block, and the chunks with its deltas."""
 
     __slots__ = ("at", "block", "delta", "index", "length", "takes")
 
@@ -30,7 +30,7 @@ class Growing:
 
 
 class Response:
-    """The message of a response: its beginning, the numbers of its blocks, and what one item says for another."""
+    """The message of a response: its beginning, the numbers of its blocks, and the state that its items share."""
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -117,7 +117,7 @@ class Item:
         return False
 
     def finish(self, out: Out, item: Json | None, path: str, wrong: str | None = None) -> None:
-        """Finish the blocks, with the whole item if it is known. `wrong` says why a call may be cut off."""
+        """Finish the blocks, with the whole item if it is known. `wrong` is why a call may be cut off."""
         self.finish_blocks(out, item, path, wrong)
         self.done = True
         self.response.growing.pop(self.place, None)
@@ -134,7 +134,7 @@ class Item:
 
 
 def message_fields(response: Json) -> Content:
-    """The fields of a response that tell something new about the message."""
+    """The fields of a response that describe the message and not the request."""
     return {
         name: value for name, value in response.items() if name not in _READ_OR_ASKED and value not in NOTHING
     }

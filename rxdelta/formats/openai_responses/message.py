@@ -137,7 +137,7 @@ class Message(Item):
 
 
 class _Part:
-    """The block of a part. `kind` is `text` or `refusal`, or `None` for an unknown one, which is kept whole."""
+    """The block of a part. `kind` is `text` or `refusal`; an unknown part has `None` and is kept whole."""
 
     __slots__ = ("block", "citations", "emitted", "growing", "kind", "logprobs")
 

@@ -83,5 +83,5 @@ _WRITTEN_OTHERWISE = frozenset([
     ITEM_STATUS, "logprobs",
     "type", "item_type", "role", "item_role", "id", "call_id", "item_call_id",
 ])  # fmt: skip
-"""Fields that the request writes itself. The last line's say which item it is, and whose: a browser may have
-changed the options that came through it."""
+"""Fields that the request writes itself. Those in the last line identify the item and its author: options may have
+come through a browser and must not change them."""

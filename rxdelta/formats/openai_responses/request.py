@@ -6,10 +6,10 @@
 
 Texts and refusals with one item id are one message. A call and results that came in the same item are one item again.
 
-Reasoning must stand directly before the item that it led to, so items keep their order. The API refuses reasoning
-without a following item, as a reply that was cut off may have it, so it is left out. The API also refuses an item by
-its id without its reasoning. So where reasoning is left out, all ids are, and with them the provider's own calls,
-which cannot be sent without.
+Reasoning must stand directly before the item that it led to, so items keep their order. The API refuses
+reasoning without a following item, so the reasoning at the end of a reply that was cut off is left out. The API also
+refuses an item with its id but without its reasoning. So a reply without its reasoning goes without ids, and without
+the provider's own calls, which need one.
 
 Blocks without an item id came from another provider: texts become plain messages and calls become functions, while
 reasoning and calls of that provider's own tools are left out. Audio and images of a model have no place, except for
