@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
+
+from rxdelta.formats.openai_responses.reading import Json
 
 __all__ = ["CALLS", "NAMED_CALLS", "CallType", "result_field"]
-
-Json: TypeAlias = Mapping[str, Any]
 
 
 class CallType(NamedTuple):

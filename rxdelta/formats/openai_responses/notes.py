@@ -4,16 +4,13 @@ A block has the item's id (`ITEM_ID`), its type (`PROVIDER_TYPE`) and all other 
 These keep their names, or get `item_` in front where the name means something else in a block.
 """
 
-# Items are untyped JSON.
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from rxdelta.formats.decoding import NOTHING
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.openai_responses.reading import Content, Json
 
 __all__ = [
     "ITEM_ERROR",
@@ -43,7 +40,7 @@ PARAGRAPH: Final = "\n\n"
 _PREFIX = "item_"
 
 
-def fields_beside(item: Mapping[str, Any], *read: str | None) -> dict[str, Any]:
+def fields_beside(item: Json, *read: str | None) -> Content:
     """The fields of an item beyond those that are read, by the names that they have in a block.
 
     Example:
@@ -57,7 +54,7 @@ def fields_beside(item: Mapping[str, Any], *read: str | None) -> dict[str, Any]:
     }
 
 
-def item_fields(options: Mapping[str, Any], *written: str) -> dict[str, Any]:
+def item_fields(options: Json, *written: str) -> Content:
     """The fields of an item that a block keeps, by their own names, beyond those that are written otherwise.
 
     Example:
