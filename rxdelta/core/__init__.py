@@ -23,6 +23,7 @@ from rxdelta.core._errors import (
     described,
     quote,
 )
+from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar, is_over
 from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
@@ -38,7 +39,6 @@ from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
-from rxdelta.core.events import Event, reasoning_delta, text_delta, tool_call_delta
 
 __all__ = [
     "DEFAULT_LIMITS",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
 from rxdelta.core._snapshot import Snapshot
 from rxdelta.core._to_events import to_events
-from rxdelta.core.events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -32,11 +32,7 @@ from rxdelta.core._errors import (
     ProviderError,
     RxDeltaError,
 )
-from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, add_attempt, make_delta
-from rxdelta.core._text import extend, text_length
-from rxdelta.core.events import (
+from rxdelta.core._events import (
     AttemptReset,
     BlockDelta,
     BlockFinish,
@@ -54,6 +50,10 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
+from rxdelta.core._frozen import FrozenDict
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, add_attempt, make_delta
+from rxdelta.core._text import extend, text_length
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rxdelta.core.events import (
+from rxdelta.core._events import (
     DataDelta,
     Event,
     ReasoningDelta,

@@ -12,10 +12,10 @@ import attrs
 
 from rxdelta.core._blocks import Block, ContentPart, ToolCall, change, change_part, place_for, raw_arguments
 from rxdelta.core._errors import MergeError
+from rxdelta.core._events import Event, StreamError
 from rxdelta.core._fold import apply_event
 from rxdelta.core._frozen import FrozenDict, is_list, is_mapping
 from rxdelta.core._snapshot import Head, Snapshot, add_usage, make_delta
-from rxdelta.core.events import Event, StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core._block_wire import block_from_wire
-from rxdelta.core._fold import grows_by
-from rxdelta.core._limits import ByChoice
-from rxdelta.core.events import (
+from rxdelta.core._events import (
     AttemptReset,
     BlockDelta,
     BlockFinish,
@@ -21,6 +19,8 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
+from rxdelta.core._fold import grows_by
+from rxdelta.core._limits import ByChoice
 
 __all__ = ["ProtocolChecker"]
 

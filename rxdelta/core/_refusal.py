@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rxdelta.core._errors import InvalidValueError, ProviderError
-from rxdelta.core.events import EVENT_TYPES, StreamError
+from rxdelta.core._events import EVENT_TYPES, StreamError
 
 __all__ = ["refusal"]
 

@@ -45,7 +45,7 @@ from rxdelta.core._values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core.events import Event
+    from rxdelta.core._events import Event
 
 __all__ = ["Message", "MessageDelta", "Snapshot"]
 

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core._block_wire import block_to_wire, text_has_a_place
 from rxdelta.core._blocks import Block, ToolCall, change_part
-from rxdelta.core._fold import grows_by
-from rxdelta.core._merge import absorb_content
-from rxdelta.core.events import (
+from rxdelta.core._events import (
     AttemptReset,
     BlockFinish,
     BlockStart,
@@ -19,6 +17,8 @@ from rxdelta.core.events import (
     MessageStart,
     ToolUpdate,
 )
+from rxdelta.core._fold import grows_by
+from rxdelta.core._merge import absorb_content
 
 if TYPE_CHECKING:
     from rxdelta.core._snapshot import Snapshot
