@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core._block_wire import block_to_wire, text_has_a_place
 from rxdelta.core._blocks import Block, ToolCall, change_part
+from rxdelta.core._event_fields import Index
 from rxdelta.core._events import (
     AttemptReset,
     BlockFinish,
     BlockStart,
     Event,
-    Index,
     MessageFinish,
     MessageInterrupted,
     MessageStart,

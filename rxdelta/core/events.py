@@ -5,6 +5,8 @@ and `from_dict` reads it, in today's spelling or an older one. `choice` distingu
 stream; the wire form omits it where it is 0.
 """
 
+from rxdelta.core._event_fields import Index
+from rxdelta.core._event_reading import from_dict
 from rxdelta.core._events import (
     EVENT_TYPES,
     AttemptReset,
@@ -13,7 +15,6 @@ from rxdelta.core._events import (
     BlockStart,
     DataDelta,
     Event,
-    Index,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
@@ -24,7 +25,6 @@ from rxdelta.core._events import (
     ToolCallDelta,
     ToolUpdate,
     UsageUpdate,
-    from_dict,
     reasoning_delta,
     text_delta,
     tool_call_delta,

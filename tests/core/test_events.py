@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from core.strategies import every_event, fold_leniently, json_values, word
@@ -63,6 +63,17 @@ def test_an_event_is_read_back_as_it_was_written(event: rd.Event) -> None:
 def test_the_wire_form(event: rd.Event, wire: dict[str, Any]) -> None:
     assert event.to_dict() == wire
     assert ev.from_dict(wire) == event
+
+
+@pytest.mark.parametrize("event_type", sorted(ev.EVENT_TYPES, key=repr))
+def test_an_event_is_of_the_door(event_type: type) -> None:
+    assert event_type.__module__ == "rxdelta.core.events"
+    assert pickle.loads(pickle.dumps(event_type)) is event_type
+    assert "event" in get_type_hints(event_type)
+
+
+def test_the_door_shows_what_it_lists_and_nothing_else() -> None:
+    assert sorted(name for name in dir(ev) if not name.startswith("__")) == sorted(ev.__all__)
 
 
 START = {"event": "content-block-start", "index": 0}

@@ -1,0 +1,182 @@
+"""Events read from their wire form, in today's spelling or an older one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._events import (
+    AttemptReset,
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    DataDelta,
+    Event,
+    MessageFinish,
+    MessageInterrupted,
+    MessageStart,
+    ProviderEvent,
+    ReasoningDelta,
+    StreamError,
+    TextDelta,
+    ToolCallDelta,
+    ToolUpdate,
+    UsageUpdate,
+)
+from rxdelta.core._frozen import is_mapping
+from rxdelta.core._usage_wire import usage_from_wire
+from rxdelta.core._values import ToolResult
+
+__all__ = ["from_dict"]
+
+
+def from_dict(data: Mapping[str, Any]) -> Event:
+    """Read an event from its wire form, in today's spelling or an older one.
+
+    Older spellings: `content_block` for `content` in any block event; a delta given as a block (`content` or
+    `content_block`) instead of `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for
+    `reason`. An event or delta of unknown type becomes a `ProviderEvent` that holds it whole.
+
+    Raises:
+        InvalidValueError: Not an object, or a field that cannot be what it was given.
+        LimitExceededError: An index beyond `Limits.index`.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.events.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "text-delta", "text": "Hi"}})
+        TextDelta(index=0, text='Hi', choice=0)
+    """
+    if not is_mapping(data):
+        raise InvalidValueError.of([("event", data, "must be a mapping")])
+    name = data.get("event")
+    read = _READERS.get(name) if isinstance(name, str) else None
+    return _unknown(data) if read is None else read(data)
+
+
+def _unknown(data: Mapping[str, Any]) -> ProviderEvent:
+    name = data.get("event")
+    return ProviderEvent("", name if isinstance(name, str) else "", data)
+
+
+def _block_content(data: Mapping[str, Any]) -> Any:
+    content = data.get("content")
+    return data.get("content_block") if content is None else content
+
+
+def _read_metadata(data: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    for name in ("responseMetadata", "metadata"):
+        if is_mapping(data.get(name)):
+            metadata.update(data[name])
+    return metadata
+
+
+def _read_message_start(data: Mapping[str, Any]) -> Event:
+    usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
+    return MessageStart(data.get("id"), None, usage, metadata, choice=data.get("choice", 0))
+
+
+def _read_block_start(data: Mapping[str, Any]) -> Event:
+    return BlockStart(data.get("index"), _block_content(data), choice=data.get("choice", 0))  # type: ignore[arg-type]
+
+
+def _read_block_finish(data: Mapping[str, Any]) -> Event:
+    return BlockFinish(data.get("index"), _block_content(data), choice=data.get("choice", 0))  # type: ignore[arg-type]
+
+
+def _read_block_delta(data: Mapping[str, Any]) -> Event:
+    delta = data.get("delta")
+    if not is_mapping(delta):
+        delta = _older_delta(data)
+    kind = delta.get("type")
+    made = _DELTAS.get(kind) if isinstance(kind, str) else None
+    if made is None:
+        return _unknown(data)
+    event, field = made
+    value = delta.get(field, "" if field != "fields" else None)
+    made_event: Event = event(data.get("index"), value, choice=data.get("choice", 0))
+    return made_event
+
+
+def _older_delta(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A delta written as a block: text, reasoning and data are pieces; a call's `args` under `content_block` too."""
+    block = _block_content(data)
+    if not is_mapping(block):
+        return {}
+    kind = block.get("type")
+    if kind in ("text", "reasoning"):
+        return {"type": f"{kind}-delta", kind: block.get(kind, "")}
+    if (
+        kind in ("tool_call_chunk", "server_tool_call_chunk")
+        and data.get("content") is None
+        and block.get("args")
+    ):
+        return {"type": "tool-call-delta", "args": block["args"]}
+    if isinstance(block.get("data"), str):
+        return {"type": "data-delta", "data": block["data"]}
+    return {"type": "block-delta", "fields": block}
+
+
+def _read_usage(data: Mapping[str, Any]) -> Event:
+    usage = usage_from_wire(data.get("usage"))
+    return _unknown(data) if usage is None else UsageUpdate(usage, choice=data.get("choice", 0))
+
+
+def _read_message_finish(data: Mapping[str, Any]) -> Event:
+    usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
+    return MessageFinish(data.get("reason"), None, usage, metadata, choice=data.get("choice", 0))
+
+
+def _read_error(data: Mapping[str, Any]) -> Event:
+    message, code = data.get("message"), data.get("code")
+    return StreamError(
+        message if isinstance(message, str) else "unknown error",
+        data.get("type"),
+        code if code is None or isinstance(code, str) else str(code),
+        choice=data.get("choice", 0),
+    )
+
+
+def _read_provider(data: Mapping[str, Any]) -> Event:
+    payload = data.get("payload")
+    return ProviderEvent(
+        str(data.get("provider") or ""),
+        str(data.get("name") or ""),
+        payload if payload is None or is_mapping(payload) else {"value": payload},
+    )
+
+
+def _read_tool_update(data: Mapping[str, Any]) -> Event:
+    result = data.get("result")
+    return ToolUpdate(
+        data.get("call_id"),  # type: ignore[arg-type]
+        data.get("execution_status"),
+        data.get("display_text"),
+        ToolResult.from_dict(result) if is_mapping(result) else result,
+    )
+
+
+_DELTAS: Mapping[str, tuple[Any, str]] = {
+    "text-delta": (TextDelta, "text"),
+    "reasoning-delta": (ReasoningDelta, "reasoning"),
+    "data-delta": (DataDelta, "data"),
+    "tool-call-delta": (ToolCallDelta, "args"),
+    "block-delta": (BlockDelta, "fields"),
+}
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
+    "message-start": _read_message_start,
+    "content-block-start": _read_block_start,
+    "content-block-delta": _read_block_delta,
+    "content-block-finish": _read_block_finish,
+    "usage": _read_usage,
+    "message-finish": _read_message_finish,
+    "error": _read_error,
+    "provider": _read_provider,
+    "tool-update": _read_tool_update,
+    "message-interrupted": lambda data: MessageInterrupted(data.get("reason")),
+    "attempt-reset": lambda data: AttemptReset(
+        data.get("attempt", 1), data.get("error"), usage_from_wire(data.get("usage"))
+    ),
+}
