@@ -29,7 +29,7 @@ from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_a
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
-from rxdelta.core._merge import merge_delta, merge_deltas
+from rxdelta.core._merge_blocks import merge_delta, merge_deltas
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact

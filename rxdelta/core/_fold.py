@@ -486,7 +486,7 @@ class Fold:
         return self.snapshot
 
     def _merge(self, delta: Snapshot) -> Snapshot:
-        from rxdelta.core._merge import merge_delta
+        from rxdelta.core._merge_blocks import merge_delta
 
         self._load(merge_delta(self.snapshot, delta))
         return self.snapshot

@@ -317,7 +317,7 @@ class Snapshot(_Reply):
 
     def merge(self, other: Snapshot | Event) -> Snapshot:
         """`merge_delta(self, other)`."""
-        from rxdelta.core._merge import merge_delta
+        from rxdelta.core._merge_blocks import merge_delta
 
         return merge_delta(self, other)
 
@@ -362,7 +362,7 @@ class Snapshot(_Reply):
         )
 
     def _absorbed(self) -> Snapshot:
-        from rxdelta.core._merge import absorb_content
+        from rxdelta.core._merge_blocks import absorb_content
 
         return absorb_content(self)
 
