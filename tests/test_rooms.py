@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1] / "rxdelta"
 
@@ -130,3 +135,40 @@ def test_no_room_but_the_formats_names_a_provider() -> None:
                 assert not {"openai", "anthropic", "openai-chat", "anthropic-messages"} & set(
                     map(str, texts)
                 ), path
+
+
+def run_time_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run, at module level or inside a function, so not those for the type checkers."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        for child in node.orelse:
+            yield from run_time_imports(child)
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield node
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from run_time_imports(child)
+
+
+def file_of(module: str) -> Path | None:
+    place = ROOT.parent.joinpath(*module.split("."))
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.exists()), None)
+
+
+def imported_files(path: Path) -> set[Path]:
+    """The files that a file imports by name. The packages that Python runs on the way there are not meant."""
+    found: set[Path | None] = set()
+    for node in run_time_imports(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {file_of(alias.name) for alias in node.names}
+        else:
+            module = node.module or ""
+            found |= {file_of(f"{module}.{alias.name}") or file_of(module) for alias in node.names}
+    return {file for file in found if file is not None}
+
+
+def test_no_circle_of_files() -> None:
+    imports_of = {path: imported_files(path) for path in sorted(ROOT.rglob("*.py"))}
+    try:
+        list(TopologicalSorter(imports_of).static_order())
+    except CycleError as error:
+        pytest.fail(" imports ".join(name_of(path) for path in reversed(error.args[1])))

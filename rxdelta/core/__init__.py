@@ -1,6 +1,7 @@
 """What a reply is and how it grows. Pure: no I/O, no clock, no reactivex."""
 
 from rxdelta.core import events
+from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id, with_news
 from rxdelta.core._errors import (
@@ -25,16 +26,16 @@ from rxdelta.core._errors import (
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar, is_over
-from rxdelta.core._fold import BlockFold, CallIndex, Fold, apply_event, begins_another, call_id_of
+from rxdelta.core._fold import BlockFold, CallIndex, Fold, begins_another, call_id_of
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
-from rxdelta.core._merge_blocks import merge_delta, merge_deltas
+from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import refusal
-from rxdelta.core._snapshot import Message, MessageDelta, Snapshot
+from rxdelta.core._snapshot import MessageDelta, Snapshot
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events

@@ -9,7 +9,7 @@ import attrs
 
 from rxdelta.core._blank import blank
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
 from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
@@ -20,6 +20,7 @@ from rxdelta.core._values import (
     check,
     clean,
     index_or_none,
+    items_of,
     one_of,
     text_or_none,
     whole_number,
@@ -93,11 +94,7 @@ def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] |
 
 
 def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
-    if value is None:
-        return ()
-    if not is_iterable(value):
-        raise InvalidValueError.of([("citations", value, "must be a list")])
-    return tuple(_citation(item) for item in value)
+    return tuple(_citation(item) for item in items_of("citations", value))
 
 
 def _citation(value: Citation | Mapping[str, Any]) -> Citation:
@@ -597,28 +594,6 @@ def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
     shown = look(reader)
     kept[:] = ((length, reader),)
     return shown
-
-
-def place_for(blocks: Sequence[Block], key: Key) -> int:
-    """Where a new block belongs: a numbered one before the first of its kind with a higher number, any other last."""
-    number, place = _number(key), len(blocks)
-    if number is not None:
-        for n in range(len(blocks) - 1, -1, -1):
-            known = _number(blocks[n].key)
-            if known is not None and known[0] == number[0]:
-                if known[1] <= number[1]:
-                    break
-                place = n
-    return place
-
-
-def _number(key: Key) -> tuple[str, int] | None:
-    """Parts of numbered slots, and blocks of numbered events, stand in the order of their numbers."""
-    if isinstance(key, int):
-        return ("event", key)
-    return (
-        ("part", key[1]) if isinstance(key, tuple) and key[0] == "part" and isinstance(key[1], int) else None
-    )
 
 
 def shorten(text: str, width: int = 60) -> str:

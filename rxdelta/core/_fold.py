@@ -52,7 +52,8 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, add_attempt, make_delta
+from rxdelta.core._message import add_attempt
+from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, make_delta, merge_snapshots
 from rxdelta.core._text import extend, text_length
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core._text import GrowingText
 
-__all__ = ["BlockFold", "CallIndex", "Fold", "apply_event", "begins_another", "call_id_of", "grows_by"]
+__all__ = ["BlockFold", "CallIndex", "Fold", "begins_another", "call_id_of", "grows_by"]
 
 K = TypeVar("K")
 
@@ -486,9 +487,7 @@ class Fold:
         return self.snapshot
 
     def _merge(self, delta: Snapshot) -> Snapshot:
-        from rxdelta.core._merge_blocks import merge_delta
-
-        self._load(merge_delta(self.snapshot, delta))
+        self._load(merge_snapshots(self.snapshot, delta))
         return self.snapshot
 
     def _unchanged(self, _: ProviderEvent) -> Snapshot:
@@ -572,28 +571,3 @@ def _reason(reason: str | None, blocks: list[Block]) -> str:
         return reason
     asked = any(isinstance(block, ToolCall) and block.type != "server_tool_call" for block in blocks)
     return "tool_use" if asked else "stop"
-
-
-def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
-    """The snapshot after one event of the chat stream event protocol.
-
-    One step of a `Fold`; where many follow each other, keep the fold.
-
-    Args:
-        snapshot: The reply so far; `None` is an empty assistant message. An event of another choice changes
-            nothing.
-        event: The event.
-
-    Raises:
-        ProviderError: The event is a `StreamError`; the error's `.snapshot` is `snapshot`.
-        ProtocolError: Another message begins: a start comes after the end, or once a block has begun, unless
-            it repeats the message's own id.
-        LimitExceededError: An index that is too large, too many blocks, or one too large.
-        InvalidValueError: It is no event at all.
-
-    Example:
-        >>> import rxdelta as rd
-        >>> rd.apply_event(None, rd.events.MessageStart(id="m1")).id
-        'm1'
-    """
-    return Fold(snapshot).step(event)

@@ -1,17 +1,14 @@
-"""The reply so far (`Snapshot`) and the finished reply (`Message`)."""
+"""The reply so far, and how two of them are merged."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
 from rxdelta.core._blank import blank
 from rxdelta.core._blocks import (
-    CALL_TYPES,
-    PART_TYPES,
-    TERMINAL,
     Block,
     ContentPart,
     Key,
@@ -20,26 +17,35 @@ from rxdelta.core._blocks import (
     change_part,
     invalid,
     merge_call_metadata,
-    part_type,
-    settled,
-    shorten,
     with_news,
 )
-from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_iterable, is_list, is_mapping, thaw
+from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
+from rxdelta.core._merge_blocks import merge_blocks, merge_content
+from rxdelta.core._message import ENDED, Message, Reply, add_usage, show
+from rxdelta.core._reply_json import (
+    call_from_json,
+    content_from_json,
+    content_to_json,
+    listed,
+    part_from_json,
+    reply_fields,
+    reply_to_dict,
+)
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._values import (
-    Problem,
     TokenUsage,
     check,
     clean,
     index_of,
     index_or_none,
+    items_of,
     one_of,
     text_or_none,
     usage_if_said,
     whole_number,
     without_empty,
+    wrong_items,
 )
 
 if TYPE_CHECKING:
@@ -47,14 +53,12 @@ if TYPE_CHECKING:
 
     from rxdelta.core._events import Event
 
-__all__ = ["Message", "MessageDelta", "Snapshot"]
+__all__ = ["Head", "MessageDelta", "Snapshot", "absorb_content", "make_delta", "merge_snapshots"]
 
 ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
 Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
 
 DELTA_ROLES = ("unknown", "assistant")
-MESSAGE_ROLES = ("assistant", "user", "system", "tool")
-ENDED = ("complete", "length", "interrupted")
 STATUSES = ("incomplete", *ENDED)
 
 
@@ -79,85 +83,8 @@ class Head:
     """Whether a `MessageStart` has come in this attempt. Of a reply that was made, or read, it is taken for granted."""
 
 
-def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:
-    """`TokenUsage.add`, where either may be unknown."""
-    return theirs if mine is None else mine.add(theirs)
-
-
-def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsage | None:
-    """What failed attempts cost and another one, which even a cumulative usage doesn't include."""
-    return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
-
-
-class _Reply:
-    """What a snapshot and a message show alike, computed from their blocks."""
-
-    __slots__ = ()
-
-    blocks: tuple[Block, ...]
-
-    if TYPE_CHECKING:
-
-        @property
-        def usage(self) -> TokenUsage | None: ...
-        @property
-        def failed_usage(self) -> TokenUsage | None: ...
-
-    def _joined(self, type: str) -> str:
-        texts = [
-            block.text or "" for block in self.blocks if isinstance(block, ContentPart) and block.type == type
-        ]
-        return texts[0] if len(texts) == 1 else "".join(texts)
-
-    @property
-    def text(self) -> str:
-        """All text pieces, joined by nothing."""
-        return self._joined("text")
-
-    @property
-    def reasoning(self) -> str:
-        """All reasoning pieces, joined by nothing."""
-        return self._joined("reasoning")
-
-    @property
-    def total_usage(self) -> TokenUsage | None:
-        """`usage` and that of the attempts that failed before, together."""
-        return self.usage if self.failed_usage is None else add_attempt(self.failed_usage, self.usage)
-
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the model asks its caller to run; neither invalid ones nor the provider's own."""
-        return tuple(
-            block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call"
-        )
-
-    @property
-    def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that must not be run; each says why in `error`."""
-        return tuple(
-            block
-            for block in self.blocks
-            if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
-        )
-
-    def all_tools_terminal(self) -> bool:
-        """Whether there are calls and each has been `completed` or has `failed`; an invalid one counts as failed."""
-        statuses = [call.execution_status() in TERMINAL for call in self.tool_calls]
-        return all(statuses) and bool(statuses or self.invalid_tool_calls)
-
-    def content_to_string(self, type: str = "text") -> str | None:
-        """The parts of one type joined by a blank line; `None` where there is none."""
-        wanted = "reasoning" if type == "thinking" else type
-        texts = [
-            block.text
-            for block in self.blocks
-            if isinstance(block, ContentPart) and block.type == wanted and block.text is not None
-        ]
-        return "\n\n".join(texts) if texts else None
-
-
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
-class Snapshot(_Reply):
+class Snapshot(Reply):
     """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
 
     Args:
@@ -186,6 +113,9 @@ class Snapshot(_Reply):
     _head: Head
     blocks: tuple[Block, ...]
 
+    # `merge_delta`, set by its own file: it folds events, a fold makes snapshots, so it stands above this file.
+    _merged: ClassVar[Callable[[Snapshot, Snapshot | Event], Snapshot]]
+
     def __init__(
         self,
         content: Content = None,
@@ -203,19 +133,19 @@ class Snapshot(_Reply):
         finish_reason: str | None = None,
         provider_finish_reason: str | None = None,
     ) -> None:
-        parts = _items(
+        parts = items_of(
             "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
         )
-        calls = _items("tool_calls", tool_calls)
+        calls = items_of("tool_calls", tool_calls)
         check(
             [
                 one_of("role", role, DELTA_ROLES),
                 one_of("status", status, STATUSES),
                 index_or_none("index", index),
                 index_of("choice", choice),
-                *_wrong_items("merged_content", parts, (ContentPart, type(None))),
-                *_wrong_items("tool_calls", calls, (ToolCall,)),
-                *_wrong_items("usage", (usage,), (TokenUsage, type(None))),
+                *wrong_items("merged_content", parts, (ContentPart, type(None))),
+                *wrong_items("tool_calls", calls, (ToolCall,)),
+                *wrong_items("usage", (usage,), (TokenUsage, type(None))),
                 *(
                     text_or_none(name, value)
                     for name, value in (
@@ -317,9 +247,7 @@ class Snapshot(_Reply):
 
     def merge(self, other: Snapshot | Event) -> Snapshot:
         """`merge_delta(self, other)`."""
-        from rxdelta.core._merge_blocks import merge_delta
-
-        return merge_delta(self, other)
+        return Snapshot._merged(self, other)
 
     def __add__(self, other: Snapshot | Event) -> Snapshot:
         return self.merge(other)
@@ -343,7 +271,7 @@ class Snapshot(_Reply):
             )
         if self.role != "assistant":
             raise InvalidValueError.of([("role", self.role, "is invalid")])
-        whole = self if self.merged_content else self._absorbed()
+        whole = self if self.merged_content else absorb_content(self)
         blocks = [self._finished(block) for block in whole.blocks]
         head = self._head
         return Message(
@@ -360,11 +288,6 @@ class Snapshot(_Reply):
             attempt=head.attempt,
             failed_usage=head.failed_usage,
         )
-
-    def _absorbed(self) -> Snapshot:
-        from rxdelta.core._merge_blocks import absorb_content
-
-        return absorb_content(self)
 
     def _finished(self, block: Block) -> Block:
         if isinstance(block, ContentPart) or block.type != "tool_call":
@@ -454,13 +377,13 @@ class Snapshot(_Reply):
 
     def __repr__(self) -> str:
         content = [f"content={self.content!r}"] if self.content is not None else []
-        return _show("Snapshot", self, content)
+        return show("Snapshot", self, content)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object from which `from_dict` restores the snapshot, half-built as it may be."""
         head = self._head
-        return _to_dict(self) | without_empty(
-            {"content": _content_to_dict(head.content), "index": head.index}
+        return reply_to_dict(self) | without_empty(
+            {"content": content_to_json(head.content), "index": head.index}
         )
 
     @classmethod
@@ -474,19 +397,21 @@ class Snapshot(_Reply):
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        fields = _from_dict(data, "Snapshot")
-        merged = _listed(data.get("merged_content"))
+        fields = reply_fields(data, "Snapshot")
+        merged = listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
         delta = cls(
-            content=_content_from_dict(data.get("content")),
-            merged_content=[None if part is None else _part(part, "merged_content") for part in merged],
-            tool_calls=[_call(call) for call in _listed(data.get("tool_calls"))],
+            content=content_from_json(data.get("content")),
+            merged_content=[
+                None if part is None else part_from_json(part, "merged_content") for part in merged
+            ],
+            tool_calls=[call_from_json(call) for call in listed(data.get("tool_calls"))],
             index=whole_number(data.get("index")),
             **fields,
         )
         check(
-            [index_of("attempt", attempt), *_wrong_items("failed_usage", (failed,), (TokenUsage, type(None)))]
+            [index_of("attempt", attempt), *wrong_items("failed_usage", (failed,), (TokenUsage, type(None)))]
         )
         restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
         return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt, failed_usage=failed)
@@ -516,102 +441,48 @@ def with_blocks(delta: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
     return make_delta(delta._head, blocks)
 
 
-def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
-    """Settled; what is no block passes as it is, for the check that follows."""
-    blocks: list[Any] = list(_items("blocks", value))
-    return tuple(settled(block) if isinstance(block, (ContentPart, ToolCall)) else block for block in blocks)
+def absorb_content(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with its own unmerged `content` merged into its blocks."""
+    if snapshot.content is None:
+        return snapshot
+    blocks = list(snapshot.blocks)
+    merge_content(blocks, snapshot.content, snapshot.index or 0)
+    return make_delta(attrs.evolve(snapshot._head, content=None), tuple(blocks))
 
 
-def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
-    return freeze_mapping(value, "metadata")
-
-
-@attrs.frozen(kw_only=True, repr=False)
-class Message(_Reply):
-    """A finished, validated message.
-
-    Attributes:
-        role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
-        status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader.
-        blocks: Content parts and tool calls in their order; plain strings inside.
-        choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
-        attempt: How many attempts failed before this one; `failed_usage` is what those cost.
+def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
+    """`merge_delta` of two snapshots.
 
     Raises:
-        InvalidValueError: Naming each field that cannot be what it was given.
-
-    Example:
-        >>> import rxdelta as rd
-        >>> rd.Message(blocks=[rd.ContentPart("text", "Hi")]).to_dict()["blocks"]
-        [{'type': 'text', 'text': 'Hi'}]
+        MergeError: `primary` is not an assistant's.
     """
-
-    role: str = "assistant"
-    status: str = "complete"
-    blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
-    choice: int = 0
-    id: str | None = attrs.field(default=None, converter=clean)
-    model: str | None = attrs.field(default=None, converter=clean)
-    finish_reason: str | None = attrs.field(default=None, converter=clean)
-    provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
-    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
-    attempt: int = 0
-    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
-
-    def __attrs_post_init__(self) -> None:
-        check(
-            [
-                one_of("role", self.role, MESSAGE_ROLES),
-                one_of("status", self.status, ENDED),
-                *_wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
-                *_wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
-                *_wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
-                index_of("choice", self.choice),
-                index_of("attempt", self.attempt),
-                *(
-                    text_or_none(name, getattr(self, name))
-                    for name in ("id", "model", "finish_reason", "provider_finish_reason")
-                ),
-            ]
+    if delta.choice != primary.choice:
+        return primary
+    if primary.role != "assistant":
+        raise MergeError(
+            f"cannot merge into a delta whose role is {primary.role!r}; begin with merge_delta(None, …)"
         )
-
-    def __copy__(self) -> Message:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Message:
-        return self
-
-    def __repr__(self) -> str:
-        return _show("Message", self, [])
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON object with the fields that are known; `from_dict` reads it back."""
-        return _to_dict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Message:
-        """Read `to_dict`'s form, as untrusted input.
-
-        Raises:
-            InvalidValueError: Naming each field that cannot be what it was given.
-            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
-                object.
-        """
-        return cls(**_from_dict(data, "Message"))
+    base = absorb_content(primary)
+    blocks = list(base.blocks)
+    merge_content(blocks, delta.content, delta.index or 0)
+    merge_blocks(blocks, delta.blocks)
+    return make_delta(_merge_head(base._head, delta._head), tuple(blocks))
 
 
-def _items(field: str, value: object) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    if not is_iterable(value):
-        raise InvalidValueError.of([(field, value, "must be a list")])
-    return tuple(value)
-
-
-def _wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[Problem]:
-    names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-    return [(field, item, f"must be {names}") for item in items if not isinstance(item, kinds)]
+def _merge_head(mine: Head, theirs: Head) -> Head:
+    return attrs.evolve(
+        mine,
+        status=theirs.status if mine.status == "incomplete" else mine.status,
+        index=mine.index if theirs.index is None else theirs.index,
+        metadata=FrozenDict({**mine.metadata, **theirs.metadata}) if theirs.metadata else mine.metadata,
+        usage=add_usage(mine.usage, theirs.usage),
+        id=mine.id or theirs.id,
+        model=mine.model or theirs.model,
+        finish_reason=theirs.finish_reason or mine.finish_reason,
+        provider_finish_reason=theirs.provider_finish_reason or mine.provider_finish_reason,
+        attempt=max(mine.attempt, theirs.attempt),
+        failed_usage=add_usage(mine.failed_usage, theirs.failed_usage),
+    )
 
 
 def _content(value: Any) -> Any:
@@ -637,100 +508,8 @@ def _content_item(item: Any) -> ContentItem:
     raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
 
 
-def _content_to_dict(content: Any) -> Any:
-    if isinstance(content, ContentPart):
-        return content.to_dict()
-    return [_content_to_dict(item) for item in content] if is_list(content) else thaw(content)
-
-
-def _content_from_dict(value: Any) -> Any:
-    if is_mapping(value):
-        return _part(value, "content")
-    return [_part(item, "content") if _is_part(item) else item for item in value] if is_list(value) else value
-
-
-def _is_part(value: Any) -> bool:
-    return is_mapping(value) and part_type(str(value.get("type"))) in PART_TYPES
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if is_list(value) else [value]
-
-
-def _part(data: Any, field: str) -> ContentPart:
-    if isinstance(data, ContentPart):
-        return data
-    if not is_mapping(data):
-        raise InvalidValueError.of([(field, data, "must hold parts")])
-    return ContentPart.from_dict(data)
-
-
-def _call(data: Any) -> ToolCall:
-    if isinstance(data, ToolCall):
-        return data
-    if not is_mapping(data):
-        raise InvalidValueError.of([("tool_calls", data, "must hold tool calls")])
-    return ToolCall.from_dict(data)
-
-
 def _keyed(block: Block, place: int) -> Block:
     if block.key is not None:
         return block
     key: Key = ("part", place) if isinstance(block, ContentPart) else ("call", block.index)
     return change_part(block, key=key) if isinstance(block, ContentPart) else change(block, key=key)
-
-
-def _to_dict(reply: Snapshot | Message) -> dict[str, Any]:
-    failed = reply.failed_usage
-    return without_empty(
-        {
-            "role": reply.role,
-            "status": reply.status,
-            "choice": reply.choice,
-            "id": reply.id,
-            "model": reply.model,
-            "blocks": [block.to_dict() for block in reply.blocks],
-            "finish_reason": reply.finish_reason,
-            "provider_finish_reason": reply.provider_finish_reason,
-            "usage": reply.usage.to_dict() if reply.usage else None,
-            "metadata": thaw(reply.metadata),
-            "attempt": reply.attempt or None,
-            "failed_usage": failed.to_dict() if failed else None,
-        }
-    )
-
-
-def _from_dict(data: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """The fields that are there, as keywords."""
-    if not is_mapping(data):
-        raise InvalidValueError.of([(what, data, "must be a mapping")])
-    names = ("role", "status", "id", "model", "finish_reason", "provider_finish_reason", "metadata")
-    fields: dict[str, Any] = {name: data[name] for name in names if name in data}
-    for name in ("usage", "failed_usage"):
-        usage: Any = data.get(name)
-        fields[name] = TokenUsage.from_dict(usage) if is_mapping(usage) else usage
-    for name in ("choice", "attempt"):
-        fields[name] = whole_number(data.get(name, 0))
-    fields["blocks"] = tuple(_block(block) for block in _listed(data.get("blocks")))
-    return fields
-
-
-def _block(data: Any) -> Block:
-    is_call = isinstance(data, ToolCall) or (is_mapping(data) and str(data.get("type")) in CALL_TYPES)
-    return _call(data) if is_call else _part(data, "blocks")
-
-
-def _show(name: str, reply: Snapshot | Message, more: list[str]) -> str:
-    shown = [reply.status] + ([f"choice {reply.choice}"] if reply.choice else [])
-    for block in reply.blocks:
-        mark = " …" if block.open else ""
-        if isinstance(block, ContentPart):
-            text = f" {shorten(block.text)}" if block.text is not None else ""
-            shown.append(f"{block.type}{text}{mark}")
-        else:
-            arguments = block.arguments
-            said = shorten(arguments) if isinstance(arguments, str) else repr(arguments)
-            shown.append(f"{block.type} {block.name}({said if arguments is not None else ''}){mark}")
-    return f"<{name} {'; '.join(shown + more)}>"

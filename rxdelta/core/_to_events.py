@@ -18,7 +18,7 @@ from rxdelta.core._events import (
     ToolUpdate,
 )
 from rxdelta.core._fold import grows_by
-from rxdelta.core._merge_blocks import absorb_content
+from rxdelta.core._snapshot import absorb_content
 
 if TYPE_CHECKING:
     from rxdelta.core._snapshot import Snapshot

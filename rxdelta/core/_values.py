@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
-from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_mapping, thaw
+from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
 from rxdelta.core._strict_json import clean_text
 
@@ -70,6 +70,19 @@ def clean(value: str | None) -> str | None:
 def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out `None` and empty containers; `""`, `0` and `False` say something and stay."""
     return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
+
+
+def items_of(field: str, value: object) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    if not is_iterable(value):
+        raise InvalidValueError.of([(field, value, "must be a list")])
+    return tuple(value)
+
+
+def wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[Problem]:
+    names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+    return [(field, item, f"must be {names}") for item in items if not isinstance(item, kinds)]
 
 
 def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:

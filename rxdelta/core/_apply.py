@@ -1,0 +1,111 @@
+"""The reply after one more event or small `Snapshot`, as functions of values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
+
+from rxdelta.core._events import Event, StreamError
+from rxdelta.core._fold import Fold
+from rxdelta.core._frozen import is_list
+from rxdelta.core._snapshot import Head, Snapshot, make_delta, merge_snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["apply_event", "merge_delta", "merge_deltas"]
+
+Nested: TypeAlias = Union[Snapshot, Event, "Sequence[Nested]"]
+
+
+def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
+    """The snapshot after one event of the chat stream event protocol.
+
+    One step of a `Fold`; where many follow each other, keep the fold.
+
+    Args:
+        snapshot: The reply so far; `None` is an empty assistant message. An event of another choice changes
+            nothing.
+        event: The event.
+
+    Raises:
+        ProviderError: The event is a `StreamError`; the error's `.snapshot` is `snapshot`.
+        ProtocolError: Another message begins: a start comes after the end, or once a block has begun, unless
+            it repeats the message's own id.
+        LimitExceededError: An index that is too large, too many blocks, or one too large.
+        InvalidValueError: It is no event at all.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.apply_event(None, rd.events.MessageStart(id="m1")).id
+        'm1'
+    """
+    return Fold(snapshot).step(event)
+
+
+def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
+    """The snapshot `primary` with one more delta merged into it.
+
+    Content goes to the slot `delta.index` (0 if it has none): a part of the newest part's type there is
+    joined to it, another type makes a new block behind it, empty text is nothing. Each call's fragment goes,
+    among the calls of its index, to the one with its id; else to an open one that has no id yet; else, if the
+    fragment has no id, to the newest; else it begins a new call. A delta that is itself a snapshot is merged
+    block by block. Status moves only forward, usage is added, of other metadata the last wins. A delta of
+    another choice changes nothing.
+
+    Args:
+        primary: The reply so far; `None` is an empty assistant message, whatever role the delta has.
+        delta: A small delta, a snapshot, or an event. A `StreamError` leaves `primary` as it is; any other
+            event is applied as by `apply_event`.
+
+    Raises:
+        MergeError: `primary` is not an assistant's.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> start = rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c1", name="add", index=0)])
+        >>> more = rd.Snapshot(tool_calls=[rd.ToolCall(arguments='{"a":1}', index=0)])
+        >>> rd.merge_deltas([start, more]).tool_calls[0].arguments
+        '{"a":1}'
+    """
+    if primary is None:
+        primary = make_delta(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
+    if isinstance(delta, StreamError):
+        return primary
+    if not isinstance(delta, Snapshot):
+        return apply_event(primary, delta)
+    return merge_snapshots(primary, delta)
+
+
+@overload
+def merge_deltas(deltas: Sequence[Nested], /) -> Snapshot | None: ...
+@overload
+def merge_deltas(accumulated: Snapshot | None, deltas: Sequence[Nested], /) -> Snapshot | None: ...
+def merge_deltas(*arguments: Any) -> Snapshot | None:
+    """`merge_delta` over many: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
+
+    Lists may be nested at any depth. Without a delta the result is `accumulated` as it is, `None` without
+    one.
+
+    Raises:
+        MergeError: As `merge_delta`.
+    """
+    accumulated, deltas = arguments if len(arguments) == 2 else (None, arguments[0])
+    snapshot: Snapshot | None = accumulated
+    for delta in _flat(deltas):
+        snapshot = merge_delta(snapshot, delta)
+    return snapshot
+
+
+def _flat(deltas: Iterable[Any]) -> Iterable[Snapshot | Event]:
+    pending = [iter(deltas)]
+    while pending:  # a loop, because the depth is the caller's to choose
+        for delta in pending[-1]:
+            if is_list(delta):
+                pending.append(iter(delta))
+                break
+            yield delta
+        else:
+            pending.pop()
+
+
+Snapshot._merged = merge_delta

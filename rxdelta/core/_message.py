@@ -1,0 +1,208 @@
+"""The finished reply (`Message`), and what it shows alike with the reply so far (`Reply`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from rxdelta.core._blocks import TERMINAL, Block, ContentPart, ToolCall, settled, shorten
+from rxdelta.core._frozen import FrozenDict, freeze_mapping
+from rxdelta.core._reply_json import reply_fields, reply_to_dict
+from rxdelta.core._values import (
+    TokenUsage,
+    check,
+    clean,
+    index_of,
+    items_of,
+    one_of,
+    text_or_none,
+    usage_if_said,
+    wrong_items,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rxdelta.core._snapshot import Snapshot
+
+__all__ = ["ENDED", "Message", "Reply", "add_attempt", "add_usage", "show"]
+
+MESSAGE_ROLES = ("assistant", "user", "system", "tool")
+ENDED = ("complete", "length", "interrupted")
+
+
+def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:
+    """`TokenUsage.add`, where either may be unknown."""
+    return theirs if mine is None else mine.add(theirs)
+
+
+def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsage | None:
+    """What failed attempts cost and another one, which even a cumulative usage doesn't include."""
+    return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
+
+
+class Reply:
+    """What a snapshot and a message show alike, computed from their blocks."""
+
+    __slots__ = ()
+
+    blocks: tuple[Block, ...]
+
+    if TYPE_CHECKING:
+
+        @property
+        def usage(self) -> TokenUsage | None: ...
+        @property
+        def failed_usage(self) -> TokenUsage | None: ...
+
+    def _joined(self, type: str) -> str:
+        texts = [
+            block.text or "" for block in self.blocks if isinstance(block, ContentPart) and block.type == type
+        ]
+        return texts[0] if len(texts) == 1 else "".join(texts)
+
+    @property
+    def text(self) -> str:
+        """All text pieces, joined by nothing."""
+        return self._joined("text")
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning pieces, joined by nothing."""
+        return self._joined("reasoning")
+
+    @property
+    def total_usage(self) -> TokenUsage | None:
+        """`usage` and that of the attempts that failed before, together."""
+        return self.usage if self.failed_usage is None else add_attempt(self.failed_usage, self.usage)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the model asks its caller to run; neither invalid ones nor the provider's own."""
+        return tuple(
+            block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call"
+        )
+
+    @property
+    def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that must not be run; each says why in `error`."""
+        return tuple(
+            block
+            for block in self.blocks
+            if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
+        )
+
+    def all_tools_terminal(self) -> bool:
+        """Whether there are calls and each has been `completed` or has `failed`; an invalid one counts as failed."""
+        statuses = [call.execution_status() in TERMINAL for call in self.tool_calls]
+        return all(statuses) and bool(statuses or self.invalid_tool_calls)
+
+    def content_to_string(self, type: str = "text") -> str | None:
+        """The parts of one type joined by a blank line; `None` where there is none."""
+        wanted = "reasoning" if type == "thinking" else type
+        texts = [
+            block.text
+            for block in self.blocks
+            if isinstance(block, ContentPart) and block.type == wanted and block.text is not None
+        ]
+        return "\n\n".join(texts) if texts else None
+
+
+def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
+    shown = [reply.status] + ([f"choice {reply.choice}"] if reply.choice else [])
+    for block in reply.blocks:
+        mark = " …" if block.open else ""
+        if isinstance(block, ContentPart):
+            text = f" {shorten(block.text)}" if block.text is not None else ""
+            shown.append(f"{block.type}{text}{mark}")
+        else:
+            arguments = block.arguments
+            said = shorten(arguments) if isinstance(arguments, str) else repr(arguments)
+            shown.append(f"{block.type} {block.name}({said if arguments is not None else ''}){mark}")
+    return f"<{name} {'; '.join([*shown, *more])}>"
+
+
+def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
+    """Settled; what is no block passes as it is, for the check that follows."""
+    blocks: list[Any] = list(items_of("blocks", value))
+    return tuple(settled(block) if isinstance(block, (ContentPart, ToolCall)) else block for block in blocks)
+
+
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata")
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Message(Reply):
+    """A finished, validated message.
+
+    Attributes:
+        role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
+        status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader.
+        blocks: Content parts and tool calls in their order; plain strings inside.
+        choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
+        attempt: How many attempts failed before this one; `failed_usage` is what those cost.
+
+    Raises:
+        InvalidValueError: Naming each field that cannot be what it was given.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.Message(blocks=[rd.ContentPart("text", "Hi")]).to_dict()["blocks"]
+        [{'type': 'text', 'text': 'Hi'}]
+    """
+
+    role: str = "assistant"
+    status: str = "complete"
+    blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
+    choice: int = 0
+    id: str | None = attrs.field(default=None, converter=clean)
+    model: str | None = attrs.field(default=None, converter=clean)
+    finish_reason: str | None = attrs.field(default=None, converter=clean)
+    provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
+    attempt: int = 0
+    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            [
+                one_of("role", self.role, MESSAGE_ROLES),
+                one_of("status", self.status, ENDED),
+                *wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
+                *wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
+                *wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
+                index_of("choice", self.choice),
+                index_of("attempt", self.attempt),
+                *(
+                    text_or_none(name, getattr(self, name))
+                    for name in ("id", "model", "finish_reason", "provider_finish_reason")
+                ),
+            ]
+        )
+
+    def __copy__(self) -> Message:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Message:
+        return self
+
+    def __repr__(self) -> str:
+        return show("Message", self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object with the fields that are known; `from_dict` reads it back."""
+        return reply_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """Read `to_dict`'s form, as untrusted input.
+
+        Raises:
+            InvalidValueError: Naming each field that cannot be what it was given.
+            InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
+                object.
+        """
+        return cls(**reply_fields(data, "Message"))
