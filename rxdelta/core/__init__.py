@@ -3,7 +3,6 @@
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
-from rxdelta.core._blocks import Block, ContentPart, ToolCall, real_id, with_news
 from rxdelta.core._errors import (
     BufferOverflowError,
     EmptyStreamError,
@@ -39,6 +38,7 @@ from rxdelta.core._snapshot import MessageDelta, Snapshot
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
+from rxdelta.core._tool_call import Block, ContentPart, ToolCall, real_id, with_news
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 
 __all__ = [

@@ -17,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core._blocks import (
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
+from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
+from rxdelta.core._text import finish_text
+from rxdelta.core._tool_call import (
     CALL_TYPES,
     PART_TYPES,
     Block,
@@ -34,9 +37,6 @@ from rxdelta.core._blocks import (
     raw_text,
     real_id,
 )
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
-from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
-from rxdelta.core._text import finish_text
 from rxdelta.core._values import Citation, without_empty
 
 __all__ = [

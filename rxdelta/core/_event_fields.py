@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core._block_wire import block_to_wire
-from rxdelta.core._blocks import Block, ContentPart, ToolCall
 from rxdelta.core._frozen import FrozenDict, freeze_mapping
 from rxdelta.core._strict_json import clean_text
+from rxdelta.core._tool_call import Block, ContentPart, ToolCall
 from rxdelta.core._values import Problem, TokenUsage, index_of
 
 Index: TypeAlias = int | str

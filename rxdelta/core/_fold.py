@@ -14,17 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 import attrs
 
 from rxdelta.core._block_wire import block_from_wire, finish_block, finish_content, update_block
-from rxdelta.core._blocks import (
-    BlankPart,
-    Block,
-    ContentPart,
-    Key,
-    ToolCall,
-    raw_arguments,
-    raw_text,
-    with_arguments,
-    with_news,
-)
 from rxdelta.core._errors import (
     InvalidValueError,
     LimitExceededError,
@@ -55,6 +44,17 @@ from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
 from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, make_delta, merge_snapshots
 from rxdelta.core._text import extend, text_length
+from rxdelta.core._tool_call import (
+    BlankPart,
+    Block,
+    ContentPart,
+    Key,
+    ToolCall,
+    raw_arguments,
+    raw_text,
+    with_arguments,
+    with_news,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core._blocks import TERMINAL, Block, ContentPart, ToolCall, settled, shorten
 from rxdelta.core._frozen import FrozenDict, freeze_mapping
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
+from rxdelta.core._tool_call import TERMINAL, Block, ContentPart, ToolCall, settled, shorten
 from rxdelta.core._values import (
     TokenUsage,
     check,

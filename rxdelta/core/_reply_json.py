@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core._blocks import CALL_TYPES, PART_TYPES, Block, ContentPart, ToolCall, part_type
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
+from rxdelta.core._tool_call import CALL_TYPES, PART_TYPES, Block, ContentPart, ToolCall, part_type
 from rxdelta.core._values import TokenUsage, whole_number, without_empty
 
 if TYPE_CHECKING:

@@ -8,17 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import attrs
 
 from rxdelta.core._blank import blank
-from rxdelta.core._blocks import (
-    Block,
-    ContentPart,
-    Key,
-    ToolCall,
-    change,
-    change_part,
-    invalid,
-    merge_call_metadata,
-    with_news,
-)
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
@@ -33,6 +22,17 @@ from rxdelta.core._reply_json import (
     reply_to_dict,
 )
 from rxdelta.core._strict_json import clean_text
+from rxdelta.core._tool_call import (
+    Block,
+    ContentPart,
+    Key,
+    ToolCall,
+    change,
+    change_part,
+    invalid,
+    merge_call_metadata,
+    with_news,
+)
 from rxdelta.core._values import (
     TokenUsage,
     check,
