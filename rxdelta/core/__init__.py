@@ -3,6 +3,8 @@
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import ContentPart
 from rxdelta.core._errors import (
     BufferOverflowError,
     EmptyStreamError,
@@ -38,7 +40,7 @@ from rxdelta.core._snapshot import MessageDelta, Snapshot
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
-from rxdelta.core._tool_call import Block, ContentPart, ToolCall, real_id, with_news
+from rxdelta.core._tool_call import ToolCall, real_id, with_news
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 
 __all__ = [

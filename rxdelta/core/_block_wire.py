@@ -17,26 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rxdelta.core._block_key import Key
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import PART_TYPES, ContentPart, change_part, make_part, part_type, raw_text
+from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
 from rxdelta.core._text import finish_text
-from rxdelta.core._tool_call import (
-    CALL_TYPES,
-    PART_TYPES,
-    Block,
-    ContentPart,
-    Key,
-    ToolCall,
-    change,
-    change_part,
-    invalid,
-    make_part,
-    merge_call_metadata,
-    part_type,
-    raw_arguments,
-    raw_text,
-    real_id,
-)
+from rxdelta.core._tool_call import CALL_TYPES, ToolCall, change, invalid, raw_arguments, real_id
 from rxdelta.core._values import Citation, without_empty
 
 __all__ = [

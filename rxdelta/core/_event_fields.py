@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core._block_wire import block_to_wire
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import ContentPart
 from rxdelta.core._frozen import FrozenDict, freeze_mapping
 from rxdelta.core._strict_json import clean_text
-from rxdelta.core._tool_call import Block, ContentPart, ToolCall
+from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import Problem, TokenUsage, index_of
 
 Index: TypeAlias = int | str

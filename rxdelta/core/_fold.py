@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import attrs
 
+from rxdelta.core._block_key import Key
 from rxdelta.core._block_wire import block_from_wire, finish_block, finish_content, update_block
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import BlankPart, ContentPart, raw_text
 from rxdelta.core._errors import (
     InvalidValueError,
     LimitExceededError,
@@ -44,17 +47,7 @@ from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
 from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, make_delta, merge_snapshots
 from rxdelta.core._text import extend, text_length
-from rxdelta.core._tool_call import (
-    BlankPart,
-    Block,
-    ContentPart,
-    Key,
-    ToolCall,
-    raw_arguments,
-    raw_text,
-    with_arguments,
-    with_news,
-)
+from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments, with_news
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rxdelta.core._block_key import Key
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import ContentPart, change_part
 from rxdelta.core._frozen import is_list, is_mapping
-from rxdelta.core._tool_call import Block, ContentPart, Key, ToolCall, change, change_part, raw_arguments
+from rxdelta.core._tool_call import ToolCall, change, raw_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rxdelta.core._blocks import Block, settled
+from rxdelta.core._content_part import ContentPart
+from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import FrozenDict, freeze_mapping
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
-from rxdelta.core._tool_call import TERMINAL, Block, ContentPart, ToolCall, settled, shorten
+from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import (
     TokenUsage,
     check,
@@ -16,6 +19,7 @@ from rxdelta.core._values import (
     index_of,
     items_of,
     one_of,
+    shorten,
     text_or_none,
     usage_if_said,
     wrong_items,

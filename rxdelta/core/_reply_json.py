@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import PART_TYPES, ContentPart, part_type
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
-from rxdelta.core._tool_call import CALL_TYPES, PART_TYPES, Block, ContentPart, ToolCall, part_type
+from rxdelta.core._tool_call import CALL_TYPES, ToolCall
 from rxdelta.core._values import TokenUsage, whole_number, without_empty
 
 if TYPE_CHECKING:

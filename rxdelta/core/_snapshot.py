@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import attrs
 
 from rxdelta.core._blank import blank
+from rxdelta.core._block_key import Key
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import ContentPart, change_part
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
+from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
 from rxdelta.core._message import ENDED, Message, Reply, add_usage, show
@@ -22,17 +26,7 @@ from rxdelta.core._reply_json import (
     reply_to_dict,
 )
 from rxdelta.core._strict_json import clean_text
-from rxdelta.core._tool_call import (
-    Block,
-    ContentPart,
-    Key,
-    ToolCall,
-    change,
-    change_part,
-    invalid,
-    merge_call_metadata,
-    with_news,
-)
+from rxdelta.core._tool_call import ToolCall, change, invalid, with_news
 from rxdelta.core._values import (
     TokenUsage,
     check,

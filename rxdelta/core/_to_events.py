@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.core._block_wire import block_to_wire, text_has_a_place
+from rxdelta.core._blocks import Block
+from rxdelta.core._content_part import change_part
 from rxdelta.core._event_fields import Index
 from rxdelta.core._events import (
     AttemptReset,
@@ -18,7 +20,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fold import grows_by
 from rxdelta.core._snapshot import absorb_content
-from rxdelta.core._tool_call import Block, ToolCall, change_part
+from rxdelta.core._tool_call import ToolCall
 
 if TYPE_CHECKING:
     from rxdelta.core._snapshot import Snapshot

@@ -1,27 +1,27 @@
-"""The blocks of a reply: `ContentPart` for what is said, `ToolCall` for what is asked to be done."""
+"""A tool that the model wants to be run, or that the provider ran itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
 
 from rxdelta.core._blank import blank
+from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
+from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
 from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
 from rxdelta.core._values import (
-    Citation,
-    Problem,
     ToolResult,
     check,
     clean,
     index_or_none,
-    items_of,
     one_of,
+    shorten,
     text_or_none,
     whole_number,
     without_empty,
@@ -32,37 +32,21 @@ if TYPE_CHECKING:
 
     from rxdelta.core._text import GrowingText
 
-__all__ = ["Block", "ContentPart", "Key", "ToolCall"]
+__all__ = [
+    "CALL_TYPES",
+    "ToolCall",
+    "change",
+    "finished_arguments",
+    "invalid",
+    "raw_arguments",
+    "real_id",
+    "with_arguments",
+    "with_news",
+]
 
 T = TypeVar("T")
 
-Key: TypeAlias = int | str | tuple[str, int | str | None] | None
-"""What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
-
-PART_TYPES = frozenset(
-    {
-        "text",
-        "reasoning",
-        "image",
-        "image_url",
-        "audio",
-        "video",
-        "file",
-        "file_url",
-        "server_tool_result",
-        "refusal",
-        "unsupported",
-    }
-)
 CALL_TYPES = frozenset(["tool_call", "invalid_tool_call", "server_tool_call"])
-
-_EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
-TERMINAL = frozenset(["completed", "failed"])
-
-
-def part_type(value: str) -> str:
-    """`thinking` is an alias of `reasoning`."""
-    return "reasoning" if value == "thinking" else value
 
 
 def real_id(value: str | None) -> str | None:
@@ -77,10 +61,6 @@ def _clean_id(value: str | None) -> str | None:
     return clean(real_id(value) if isinstance(value, str) else value)
 
 
-def _options(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
-    return freeze_mapping(value, "options")
-
-
 def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "metadata")
 
@@ -91,123 +71,6 @@ def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] |
     if is_mapping(value):
         return freeze_mapping(value, "arguments")
     raise InvalidValueError.of([("arguments", value, "must be JSON text or a mapping")])
-
-
-def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
-    return tuple(_citation(item) for item in items_of("citations", value))
-
-
-def _citation(value: Citation | Mapping[str, Any]) -> Citation:
-    if isinstance(value, Citation):
-        return value
-    if is_mapping(value):
-        return Citation.from_dict(value)
-    raise InvalidValueError.of([("citations", value, "must hold citations")])
-
-
-@final
-@attrs.frozen(weakref_slot=False, repr=False)
-class ContentPart:
-    """A piece of what the model says: text, reasoning, an image, the result of the provider's own tool, …
-
-    Attributes:
-        type: `text`, `reasoning`, `image`, `image_url`, `audio`, `video`, `file`, `file_url`, `refusal`,
-            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as
-            `reasoning`.
-        text: The text; of media, their base64; `None` where there is none.
-        options: All else that the provider said of the block, e.g. a reasoning's `signature`.
-        citations: The sources it points to.
-        key: Names the block in the snapshot it belongs to; `None` outside one. Not compared.
-        open: Whether more of it may come. Not compared.
-
-    Raises:
-        InvalidValueError: A type that does not exist, a text that is no string, options that are not JSON.
-
-    Example:
-        >>> import rxdelta as rd
-        >>> rd.ContentPart("text", "Hello").merge(rd.ContentPart("text", ", world")).text
-        'Hello, world'
-    """
-
-    type: str = attrs.field(default="text", converter=part_type)
-    text: str | None = attrs.field(default=None, converter=clean)
-    options: FrozenDict[Any] = attrs.field(default=None, converter=_options)
-    citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
-    key: Key = attrs.field(default=None, kw_only=True, eq=False)
-    open: bool = attrs.field(default=False, kw_only=True, eq=False)
-
-    def __attrs_post_init__(self) -> None:
-        blank_type = ("type", None, "can't be blank") if self.type is None else None
-        check(
-            [
-                blank_type or one_of("type", self.type, PART_TYPES),
-                text_or_none("text", self.text),
-                _wrong_key(self.key),
-            ]
-        )
-
-    def merge(self, part: ContentPart) -> ContentPart:
-        """This part with a later piece of it.
-
-        Texts of one type are joined, `None` adding nothing. Of other types the first text stays;
-        `merge_delta` makes a new block instead. Options are merged key by key: two strings are joined,
-        otherwise the later value wins. Citations are appended.
-        """
-        text = raw_text(self)
-        piece = part.text
-        if self.type == part.type and piece is not None:
-            text = piece if text is None else extend(text, piece)
-        return make_part(
-            self.type,
-            text,
-            _merge_options(self.options, part.options),
-            self.citations + part.citations,
-            self.key,
-            self.open,
-        )
-
-    def __copy__(self) -> ContentPart:
-        return self
-
-    def __deepcopy__(self, memo: object) -> ContentPart:
-        return self
-
-    def __repr__(self) -> str:
-        shown = [repr(self.type)] + ([shorten(self.text)] if self.text is not None else [])
-        shown += [f"options={self.options}"] if self.options else []
-        shown += [f"citations={list(self.citations)}"] if self.citations else []
-        return f"ContentPart({', '.join(shown + _place(self))})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON object; of a snapshot's block also with `key` and, while it is open, `open`."""
-        return without_empty(
-            {
-                **place_to_dict(self),
-                "type": self.type,
-                "text": self.text,
-                "options": thaw(self.options),
-                "citations": [citation.to_dict() for citation in self.citations],
-            }
-        )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ContentPart:
-        """Read `to_dict`'s form.
-
-        Raises:
-            InvalidValueError: As the constructor.
-        """
-        return cls(
-            data.get("type", "text"),
-            data.get("text"),
-            data.get("options"),
-            data.get("citations"),
-            key=_key_from_json(data.get("key")),
-            open=data.get("open") is True,
-        )
-
-
-raw_text: Callable[[ContentPart], GrowingText | None] = join_when_read(ContentPart, "text")
 
 
 @final
@@ -268,7 +131,7 @@ class ToolCall:
                 ),
                 index_or_none("index", self.index, lowest=None),
                 ("result", self.result, "must be a ToolResult") if no_result else None,
-                _wrong_key(self.key),
+                wrong_key(self.key),
             ]
         )
 
@@ -376,7 +239,7 @@ class ToolCall:
             if value is not None and (value != EMPTY or name == "arguments"):
                 shown.append(f"{name}={shorten(value) if isinstance(value, str) else repr(value)}")
         shown += ["status='complete'"] if self.status == "complete" else []
-        return f"ToolCall({', '.join(shown + _place(self))})"
+        return f"ToolCall({', '.join(shown + place_repr(self.key, self.open))})"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object. An open call's text is `arguments_text`, and `arguments` what can be shown of it."""
@@ -388,7 +251,12 @@ class ToolCall:
             )
         return (
             without_empty(
-                {**place_to_dict(self), "type": self.type, "call_id": self.call_id, "name": self.name}
+                {
+                    **place_to_dict(self.key, self.open),
+                    "type": self.type,
+                    "call_id": self.call_id,
+                    "name": self.name,
+                }
             )
             | arguments
             | without_empty(
@@ -429,7 +297,7 @@ class ToolCall:
             result=ToolResult.from_dict(result) if is_mapping(result) else result,
             type=kind,
             error=data.get("error"),
-            key=_key_from_json(data.get("key")),
+            key=key_from_json(data.get("key")),
             open=data.get("open") is True,
         )
         check([one_of("status", data.get("status", "incomplete"), ("incomplete", "complete"))])
@@ -442,31 +310,7 @@ raw_arguments: Callable[[ToolCall], GrowingText | FrozenDict[Any] | None] = join
     ToolCall, "arguments"
 )
 
-Block: TypeAlias = ContentPart | ToolCall
-
-BlankPart = blank(ContentPart)
 BlankCall = blank(ToolCall)
-
-
-def make_part(
-    type: str,
-    text: GrowingText | None,
-    options: FrozenDict[Any],
-    citations: tuple[Citation, ...],
-    key: Key,
-    open: bool,
-) -> ContentPart:
-    """A part of fields that are known to be right, at the speed of a plain object."""
-    part: Any = BlankPart()
-    part.type = type
-    part.text = text
-    part.options = options
-    part.citations = citations
-    part.key = key
-    part.open = open
-    part.__class__ = ContentPart
-    made: ContentPart = part
-    return made
 
 
 def with_arguments(call: ToolCall, arguments: GrowingText) -> ToolCall:
@@ -505,35 +349,14 @@ def change(call: ToolCall, **fields: Any) -> ToolCall:
     return changed
 
 
-def change_part(part: ContentPart, **fields: Any) -> ContentPart:
-    """The part with fields replaced that are known to be right."""
-    known: dict[str, Any] = {
-        "type": part.type,
-        "text": raw_text(part),
-        "options": part.options,
-        "citations": part.citations,
-        "key": part.key,
-        "open": part.open,
-    }
-    return make_part(**(known | fields))
-
-
-def settled(block: Block, *, key: Key = None) -> Block:
-    """The block as a finished message holds it: plain strings, closed, without the snapshot's key."""
-    if isinstance(block, ContentPart):
-        text = raw_text(block)
-        return change_part(block, text=None if text is None else finish_text(text), key=key, open=False)
-    return change(block, arguments=_finished_arguments(block), key=key, open=False)
-
-
-def _finished_arguments(call: ToolCall) -> str | FrozenDict[Any] | None:
+def finished_arguments(call: ToolCall) -> str | FrozenDict[Any] | None:
     raw = raw_arguments(call)
     return raw if raw is None or isinstance(raw, FrozenDict) else finish_text(raw)
 
 
 def invalid(call: ToolCall, error: str) -> ToolCall:
     """The call as one that must not be run, with its raw text and the reason."""
-    raw = _finished_arguments(call)
+    raw = finished_arguments(call)
     return change(call, type="invalid_tool_call", arguments=raw, error=error, status="incomplete", open=False)
 
 
@@ -561,22 +384,6 @@ def with_news(
     return change(call, **fields) if fields else call
 
 
-def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:
-    """The later value wins, save that an execution status never goes back. `mine` itself where nothing changes."""
-    merged = {**mine, **theirs}
-    if "execution_status" in theirs:
-        merged["execution_status"] = _later_status(mine.get("execution_status"), theirs["execution_status"])
-    return mine if merged == mine else FrozenDict(merged)
-
-
-def _later_status(known: object, new: object) -> object:
-    """The status further on: `identified` → `executing` → `completed` or `failed`, never back."""
-    if isinstance(known, str) and isinstance(new, str):
-        forward = _EXECUTION_ORDER.get(new, 1) >= _EXECUTION_ORDER.get(known, 1)
-        return new if forward and known not in TERMINAL else known
-    return known if new is None else new
-
-
 def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
     """What a look at the text's reader shows. Nobody else has the reader meanwhile, or would read on in it."""
     if isinstance(text, str):
@@ -596,47 +403,8 @@ def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
     return shown
 
 
-def shorten(text: str, width: int = 60) -> str:
-    return repr(text) if len(text) <= width else f"{text[:width]!r}… ({len(text):,} characters)"
-
-
-def key_to_json(key: Key) -> Any:
-    return list(key) if isinstance(key, tuple) else key
-
-
-def place_to_dict(block: Block) -> dict[str, Any]:
-    return {"key": key_to_json(block.key), "open": True if block.open else None}
-
-
-def _key_from_json(value: Any) -> Any:
-    return tuple(value) if is_list(value) else value
-
-
-def _wrong_key(key: object) -> Problem | None:
-    number = key
-    if is_list(key):
-        if isinstance(key, list) or len(key) != 2 or key[0] not in ("part", "call"):
-            return ("key", key, "is invalid")
-        number = key[1]
-    return None if isinstance(number, str) else index_or_none("key", number, lowest=None)
-
-
-def _place(block: Block) -> list[str]:
-    return ([] if block.key is None else [f"key={block.key!r}"]) + (["open=True"] if block.open else [])
-
-
 def _merge_name(mine: str | None, theirs: str | None) -> str | None:
     return mine if not theirs or mine == theirs else (mine or "") + theirs
-
-
-def _merge_options(mine: FrozenDict[Any], theirs: FrozenDict[Any]) -> FrozenDict[Any]:
-    if not theirs:
-        return mine
-    merged = dict(mine)
-    for key, value in theirs.items():
-        known = merged.get(key)
-        merged[key] = known + value if isinstance(known, str) and isinstance(value, str) else value
-    return FrozenDict(merged)
 
 
 def _has_path(value: Any, path: Sequence[str | int]) -> bool:

@@ -72,6 +72,10 @@ def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
 
 
+def shorten(text: str, width: int = 60) -> str:
+    return repr(text) if len(text) <= width else f"{text[:width]!r}… ({len(text):,} characters)"
+
+
 def items_of(field: str, value: object) -> tuple[Any, ...]:
     if value is None:
         return ()

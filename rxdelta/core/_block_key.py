@@ -1,0 +1,35 @@
+"""What names a block within its message, and how a block shows it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from rxdelta.core._frozen import is_list
+from rxdelta.core._values import Problem, index_or_none
+
+__all__ = ["Key", "key_from_json", "place_repr", "place_to_dict", "wrong_key"]
+
+Key: TypeAlias = int | str | tuple[str, int | str | None] | None
+"""What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
+
+
+def place_to_dict(key: Key, open: bool) -> dict[str, Any]:
+    """A block's `key` and `open` as members of its JSON object; `None` where a block outside a snapshot has none."""
+    return {"key": list(key) if isinstance(key, tuple) else key, "open": True if open else None}
+
+
+def key_from_json(value: Any) -> Any:
+    return tuple(value) if is_list(value) else value
+
+
+def place_repr(key: Key, open: bool) -> list[str]:
+    return ([] if key is None else [f"key={key!r}"]) + (["open=True"] if open else [])
+
+
+def wrong_key(key: object) -> Problem | None:
+    number = key
+    if is_list(key):
+        if isinstance(key, list) or len(key) != 2 or key[0] not in ("part", "call"):
+            return ("key", key, "is invalid")
+        number = key[1]
+    return None if isinstance(number, str) else index_or_none("key", number, lowest=None)

@@ -1,0 +1,219 @@
+"""A piece of what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from rxdelta.core._blank import blank
+from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._text import extend, join_when_read
+from rxdelta.core._values import (
+    Citation,
+    check,
+    clean,
+    items_of,
+    one_of,
+    shorten,
+    text_or_none,
+    without_empty,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rxdelta.core._text import GrowingText
+
+__all__ = ["PART_TYPES", "ContentPart", "change_part", "make_part", "part_type", "raw_text"]
+
+PART_TYPES = frozenset(
+    {
+        "text",
+        "reasoning",
+        "image",
+        "image_url",
+        "audio",
+        "video",
+        "file",
+        "file_url",
+        "server_tool_result",
+        "refusal",
+        "unsupported",
+    }
+)
+
+
+def part_type(value: str) -> str:
+    """`thinking` is an alias of `reasoning`."""
+    return "reasoning" if value == "thinking" else value
+
+
+def _options(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "options")
+
+
+def _citations(value: Iterable[Citation | Mapping[str, Any]] | None) -> tuple[Citation, ...]:
+    return tuple(_citation(item) for item in items_of("citations", value))
+
+
+def _citation(value: Citation | Mapping[str, Any]) -> Citation:
+    if isinstance(value, Citation):
+        return value
+    if is_mapping(value):
+        return Citation.from_dict(value)
+    raise InvalidValueError.of([("citations", value, "must hold citations")])
+
+
+@final
+@attrs.frozen(weakref_slot=False, repr=False)
+class ContentPart:
+    """A piece of what the model says: text, reasoning, an image, the result of the provider's own tool, …
+
+    Attributes:
+        type: `text`, `reasoning`, `image`, `image_url`, `audio`, `video`, `file`, `file_url`, `refusal`,
+            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as
+            `reasoning`.
+        text: The text; of media, their base64; `None` where there is none.
+        options: All else that the provider said of the block, e.g. a reasoning's `signature`.
+        citations: The sources it points to.
+        key: Names the block in the snapshot it belongs to; `None` outside one. Not compared.
+        open: Whether more of it may come. Not compared.
+
+    Raises:
+        InvalidValueError: A type that does not exist, a text that is no string, options that are not JSON.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> rd.ContentPart("text", "Hello").merge(rd.ContentPart("text", ", world")).text
+        'Hello, world'
+    """
+
+    type: str = attrs.field(default="text", converter=part_type)
+    text: str | None = attrs.field(default=None, converter=clean)
+    options: FrozenDict[Any] = attrs.field(default=None, converter=_options)
+    citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
+    key: Key = attrs.field(default=None, kw_only=True, eq=False)
+    open: bool = attrs.field(default=False, kw_only=True, eq=False)
+
+    def __attrs_post_init__(self) -> None:
+        blank_type = ("type", None, "can't be blank") if self.type is None else None
+        check(
+            [
+                blank_type or one_of("type", self.type, PART_TYPES),
+                text_or_none("text", self.text),
+                wrong_key(self.key),
+            ]
+        )
+
+    def merge(self, part: ContentPart) -> ContentPart:
+        """This part with a later piece of it.
+
+        Texts of one type are joined, `None` adding nothing. Of other types the first text stays;
+        `merge_delta` makes a new block instead. Options are merged key by key: two strings are joined,
+        otherwise the later value wins. Citations are appended.
+        """
+        text = raw_text(self)
+        piece = part.text
+        if self.type == part.type and piece is not None:
+            text = piece if text is None else extend(text, piece)
+        return make_part(
+            self.type,
+            text,
+            _merge_options(self.options, part.options),
+            self.citations + part.citations,
+            self.key,
+            self.open,
+        )
+
+    def __copy__(self) -> ContentPart:
+        return self
+
+    def __deepcopy__(self, memo: object) -> ContentPart:
+        return self
+
+    def __repr__(self) -> str:
+        shown = [repr(self.type)] + ([shorten(self.text)] if self.text is not None else [])
+        shown += [f"options={self.options}"] if self.options else []
+        shown += [f"citations={list(self.citations)}"] if self.citations else []
+        return f"ContentPart({', '.join(shown + place_repr(self.key, self.open))})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON object; of a snapshot's block also with `key` and, while it is open, `open`."""
+        return without_empty(
+            {
+                **place_to_dict(self.key, self.open),
+                "type": self.type,
+                "text": self.text,
+                "options": thaw(self.options),
+                "citations": [citation.to_dict() for citation in self.citations],
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ContentPart:
+        """Read `to_dict`'s form.
+
+        Raises:
+            InvalidValueError: As the constructor.
+        """
+        return cls(
+            data.get("type", "text"),
+            data.get("text"),
+            data.get("options"),
+            data.get("citations"),
+            key=key_from_json(data.get("key")),
+            open=data.get("open") is True,
+        )
+
+
+raw_text: Callable[[ContentPart], GrowingText | None] = join_when_read(ContentPart, "text")
+
+BlankPart = blank(ContentPart)
+
+
+def make_part(
+    type: str,
+    text: GrowingText | None,
+    options: FrozenDict[Any],
+    citations: tuple[Citation, ...],
+    key: Key,
+    open: bool,
+) -> ContentPart:
+    """A part of fields that are known to be right, at the speed of a plain object."""
+    part: Any = BlankPart()
+    part.type = type
+    part.text = text
+    part.options = options
+    part.citations = citations
+    part.key = key
+    part.open = open
+    part.__class__ = ContentPart
+    made: ContentPart = part
+    return made
+
+
+def change_part(part: ContentPart, **fields: Any) -> ContentPart:
+    """The part with fields replaced that are known to be right."""
+    known: dict[str, Any] = {
+        "type": part.type,
+        "text": raw_text(part),
+        "options": part.options,
+        "citations": part.citations,
+        "key": part.key,
+        "open": part.open,
+    }
+    return make_part(**(known | fields))
+
+
+def _merge_options(mine: FrozenDict[Any], theirs: FrozenDict[Any]) -> FrozenDict[Any]:
+    if not theirs:
+        return mine
+    merged = dict(mine)
+    for key, value in theirs.items():
+        known = merged.get(key)
+        merged[key] = known + value if isinstance(known, str) and isinstance(value, str) else value
+    return FrozenDict(merged)
