@@ -2,8 +2,10 @@
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
+from rxdelta.core._block_fold import BlockFold
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block
+from rxdelta.core._call_index import CallIndex, call_id_of
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._errors import (
     BufferOverflowError,
@@ -27,7 +29,7 @@ from rxdelta.core._errors import (
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar, is_over
-from rxdelta.core._fold import BlockFold, CallIndex, Fold, begins_another, call_id_of
+from rxdelta.core._fold import Fold, begins_another
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rxdelta.core._block_fold import grows_by
 from rxdelta.core._block_wire import block_from_wire
 from rxdelta.core._events import (
     AttemptReset,
@@ -19,7 +20,6 @@ from rxdelta.core._events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.core._fold import grows_by
 from rxdelta.core._limits import ByChoice
 
 __all__ = ["ProtocolChecker"]

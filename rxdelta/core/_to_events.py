@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rxdelta.core._block_fold import grows_by
 from rxdelta.core._block_wire import block_to_wire, text_has_a_place
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import change_part
@@ -18,7 +19,6 @@ from rxdelta.core._events import (
     MessageStart,
     ToolUpdate,
 )
-from rxdelta.core._fold import grows_by
 from rxdelta.core._snapshot import absorb_content
 from rxdelta.core._tool_call import ToolCall
 

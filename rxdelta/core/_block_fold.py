@@ -1,0 +1,151 @@
+"""How one block grows by events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rxdelta.core._block_wire import block_from_wire, finish_block, finish_content, update_block
+from rxdelta.core._content_part import BlankPart, ContentPart, raw_text
+from rxdelta.core._errors import LimitExceededError
+from rxdelta.core._events import (
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    DataDelta,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from rxdelta.core._frozen import FrozenDict
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._text import extend, text_length
+from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
+
+if TYPE_CHECKING:
+    from rxdelta.core._blocks import Block
+    from rxdelta.core._text import GrowingText
+
+__all__ = ["BlockFold", "Growth", "grows_by"]
+
+Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
+"""The deltas whose pieces are appended."""
+
+_GROWS: dict[str, type[Growth]] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
+
+
+def grows_by(block: Block) -> type[Growth]:
+    """The kind of delta that is more of this block."""
+    return ToolCallDelta if isinstance(block, ToolCall) else _GROWS.get(block.type, DataDelta)
+
+
+def _piece(event: Growth) -> str:
+    if isinstance(event, TextDelta):
+        return event.text
+    if isinstance(event, ToolCallDelta):
+        return event.args
+    return event.reasoning if isinstance(event, ReasoningDelta) else event.data
+
+
+class BlockFold:
+    """One block and how it grows; the fold of a message is one of these a block, and its head.
+
+    Args:
+        start: The event that begins the block, or a block as it stands.
+        limits: What a stream may make us hold.
+
+    Attributes:
+        block: The block so far.
+        grows: The kind of delta that is more of it; `None` once it has ended.
+        place: Its place in the message, which is its owner's business.
+
+    Raises:
+        LimitExceededError: The block begins with more than `Limits.block_chars`.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> fold = rd.core.BlockFold(rd.events.BlockStart(0, {"type": "text"}))
+        >>> fold.step(rd.events.TextDelta(0, "Hi")).text
+        'Hi'
+    """
+
+    __slots__ = ("_most", "_size", "_text", "block", "grows", "place")
+
+    def __init__(self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._most = limits.block_chars
+        self.place = 0
+        self.reset(start)
+
+    def reset(self, start: BlockStart | Block) -> Block:
+        """Begin anew with this start, or with a block as it stands."""
+        self.block: Block = (
+            block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
+        )
+        self._take_stock()
+        return self.block
+
+    def _take_stock(self) -> None:
+        block = self.block
+        raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
+        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # such arguments take no more text
+        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
+        self._text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
+        self._size = 0 if raw is None or isinstance(raw, FrozenDict) else text_length(raw)
+        if self._size > self._most:
+            raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+
+    def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
+        """The block after one event of it; the same object where nothing changed.
+
+        Raises:
+            LimitExceededError: The block grew beyond `Limits.block_chars`.
+        """
+        if isinstance(event, BlockFinish):
+            return self.finish(event.content)
+        if isinstance(event, BlockDelta):
+            updated = update_block(self.block, event.fields) if self.block.open else self.block
+            return self.block if updated is self.block else self.reset(updated)
+        return self.grow(_piece(event)) if type(event) is self.grows else self.block
+
+    def grow(self, piece: str) -> Block:
+        """The block with one more piece, which must be of the kind that it grows by.
+
+        Raises:
+            LimitExceededError: The block grew beyond `Limits.block_chars`.
+        """
+        if not piece:
+            return self.block
+        self._size += len(piece)
+        if self._size > self._most:
+            raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+        self._text = text = extend(self._text, piece)
+        block = self.block
+        if type(block) is ToolCall:
+            self.block = with_arguments(block, text)
+            return self.block
+        part: Any = BlankPart()  # `make_part`, written out because it runs for every piece
+        part.type = block.type
+        part.text = text
+        part.options = block.options
+        part.citations = block.citations
+        part.key = block.key
+        part.open = True
+        part.__class__ = ContentPart
+        self.block = part
+        return self.block
+
+    def finish(self, content: FrozenDict[Any] | None = None, *, cut: str | None = None) -> Block:
+        """The block closed. A second finish overrules the first if it carries content.
+
+        Args:
+            content: What the finish says that the block is; `None` is as folded.
+            cut: Why the message ended before its time; an open call is then invalid.
+
+        Raises:
+            LimitExceededError: The content is longer than `Limits.block_chars`.
+        """
+        if content is not None:
+            self.reset(finish_content(self.block, content, self.block.key))
+        if content is not None or self.block.open:
+            self.block = finish_block(self.block, cut=cut)
+        self.grows = None
+        return self.block
