@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from rxdelta.core._blank import blank
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._text import extend, join_when_read
 from rxdelta.core._values import (

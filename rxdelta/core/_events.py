@@ -4,7 +4,6 @@ from typing import Any, ClassVar, TypeAlias, get_args
 
 import attrs
 
-from rxdelta.core._blank import blank
 from rxdelta.core._event_fields import (
     Index,
     to_content,
@@ -18,6 +17,7 @@ from rxdelta.core._event_fields import (
     wrong_text,
     wrong_usage,
 )
+from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict, thaw
 from rxdelta.core._usage_wire import usage_to_wire
 from rxdelta.core._values import (

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
-from rxdelta.core._blank import blank
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart, change_part
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._execution_status import merge_call_metadata
+from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
 from rxdelta.core._message import ENDED, Message, Reply, add_usage, show

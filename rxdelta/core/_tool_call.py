@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
 
-from rxdelta.core._blank import blank
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
+from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
