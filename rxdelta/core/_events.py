@@ -17,7 +17,7 @@ from rxdelta.core._event_fields import (
     wrong_text,
     wrong_usage,
 )
-from rxdelta.core._fast_constructor import blank
+from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import FrozenDict, thaw
 from rxdelta.core._usage_wire import usage_to_wire
 from rxdelta.core._values import (
@@ -34,7 +34,7 @@ Wire: TypeAlias = dict[str, Any]
 
 
 class _WireForm:
-    """The part that all events have in common. Without slots of its own, as `blank` asks of a base."""
+    """The part that all events have in common. Without slots of its own, as `fast_constructor` asks of a base."""
 
     __slots__ = ()
 
@@ -421,37 +421,20 @@ for _event_type in EVENT_TYPES:
     # are objects already, so `typing.get_type_hints` needs no name of the module.
     _event_type.__module__ = "rxdelta.core.events"
 
-_BlankText, _BlankReasoning, _BlankArgs = blank(TextDelta), blank(ReasoningDelta), blank(ToolCallDelta)
 
-
+@fast_constructor(TextDelta)
 def text_delta(index: Index, text: str, choice: int = 0) -> TextDelta:
-    """`TextDelta` of fields that a decoder has checked."""
-    event: Any = _BlankText()
-    event.index = index
-    event.text = text
-    event.choice = choice
-    event.__class__ = TextDelta
-    made: TextDelta = event
-    return made
+    """A `TextDelta` of fields that the caller has checked."""
+    raise NotImplementedError
 
 
+@fast_constructor(ReasoningDelta)
 def reasoning_delta(index: Index, reasoning: str, choice: int = 0) -> ReasoningDelta:
-    """`ReasoningDelta` of fields that a decoder has checked."""
-    event: Any = _BlankReasoning()
-    event.index = index
-    event.reasoning = reasoning
-    event.choice = choice
-    event.__class__ = ReasoningDelta
-    made: ReasoningDelta = event
-    return made
+    """A `ReasoningDelta` of fields that the caller has checked."""
+    raise NotImplementedError
 
 
+@fast_constructor(ToolCallDelta)
 def tool_call_delta(index: Index, args: str, choice: int = 0) -> ToolCallDelta:
-    """`ToolCallDelta` of fields that a decoder has checked."""
-    event: Any = _BlankArgs()
-    event.index = index
-    event.args = args
-    event.choice = choice
-    event.__class__ = ToolCallDelta
-    made: ToolCallDelta = event
-    return made
+    """A `ToolCallDelta` of fields that the caller has checked."""
+    raise NotImplementedError

@@ -43,10 +43,11 @@ from rxdelta.core._events import (
     ToolUpdate,
     UsageUpdate,
 )
+from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
-from rxdelta.core._snapshot import BlankDelta, Head, Snapshot, make_delta, merge_snapshots
+from rxdelta.core._snapshot import Head, Snapshot, make_delta, merge_snapshots
 from rxdelta.core._tool_call import ToolCall, with_news
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ _CUT = {
     "length": "the message was cut short by the token limit while the call was open",
     "interrupted": "the message was interrupted while the call was open",
 }
+_BlankSnapshot = blank(Snapshot)
 
 
 def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
@@ -158,11 +160,12 @@ class Fold:
         except LimitExceededError as error:
             error.snapshot = self.snapshot
             raise
-        delta: Any = BlankDelta()
-        delta._head = self._head
-        delta.blocks = tuple(blocks)
-        delta.__class__ = Snapshot
-        self.snapshot = delta
+        # `make_delta(self._head, tuple(blocks))`, written out: the call would add 20 ns to 640.
+        snapshot: Any = _BlankSnapshot()
+        snapshot._head = self._head
+        snapshot.blocks = tuple(blocks)
+        snapshot.__class__ = Snapshot
+        self.snapshot = snapshot
         return self.snapshot
 
     def _step_with_care(self, event: Event | Snapshot) -> Snapshot:

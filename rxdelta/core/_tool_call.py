@@ -10,7 +10,7 @@ import attrs
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
-from rxdelta.core._fast_constructor import blank
+from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
@@ -310,42 +310,18 @@ raw_arguments: Callable[[ToolCall], GrowingText | FrozenDict[Any] | None] = join
     ToolCall, "arguments"
 )
 
-BlankCall = blank(ToolCall)
 
-
-def with_arguments(call: ToolCall, arguments: GrowingText) -> ToolCall:
-    """`change(call, arguments=…)`, written out because it runs for every fragment."""
-    made: Any = BlankCall()
-    made.call_id = call.call_id
-    made.name = call.name
-    made.arguments = arguments
-    made.status = call.status
-    made.index = call.index
-    made.display_text = call.display_text
-    made.metadata = call.metadata
-    made.result = call.result
-    made.type = call.type
-    made.error = call.error
-    made.key = call.key
-    made.open = call.open
-    made.__class__ = ToolCall
-    grown: ToolCall = made
-    return grown
-
-
-_CALL_SLOTS: tuple[tuple[str, Any], ...] = tuple(
-    (field.name, raw_arguments if field.name == "arguments" else ToolCall.__dict__[field.name].__get__)
-    for field in attrs.fields(ToolCall)
-)
+@fast_constructor(ToolCall, like="call")
+def with_arguments(call: ToolCall, arguments: GrowingText | FrozenDict[Any] | None) -> ToolCall:
+    """The call with other arguments, which are known to be right."""
+    raise NotImplementedError
 
 
 def change(call: ToolCall, **fields: Any) -> ToolCall:
     """The call with fields replaced that are known to be right. Argument text is carried over unjoined."""
-    made: Any = BlankCall()
-    for name, get in _CALL_SLOTS:
-        setattr(made, name, fields[name] if name in fields else get(call))
-    made.__class__ = ToolCall
-    changed: ToolCall = made
+    changed = with_arguments(call, raw_arguments(call))
+    for name, value in fields.items():
+        object.__setattr__(changed, name, value)  # nobody else has it yet
     return changed
 
 
