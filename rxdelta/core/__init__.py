@@ -29,6 +29,7 @@ from rxdelta.core._errors import (
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar, is_over
+from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._fold import Fold, begins_another
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, Joined
@@ -48,6 +49,7 @@ from rxdelta.core._values import Citation, TokenUsage, ToolResult
 __all__ = [
     "DEFAULT_LIMITS",
     "JOINABLE",
+    "TERMINAL",
     "Block",
     "BlockFold",
     "BufferOverflowError",
@@ -67,18 +69,18 @@ __all__ = [
     "InvalidToolCallError",
     "InvalidValueError",
     "Joined",
-    "ProtocolChecker",
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
     "MergeError",
     "Message",
     "MessageDelta",
-    "Snapshot",
     "PartialJsonParser",
+    "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
     "RxDeltaError",
+    "Snapshot",
     "StallTimeoutError",
     "StreamInterrupted",
     "TokenUsage",

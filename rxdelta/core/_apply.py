@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
 from rxdelta.core._events import Event, StreamError
 from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import is_list
-from rxdelta.core._snapshot import Head, Snapshot, make_delta, merge_snapshots
+from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
         '{"a":1}'
     """
     if primary is None:
-        primary = make_delta(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
+        primary = make_snapshot(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
     if isinstance(delta, StreamError):
         return primary
     if not isinstance(delta, Snapshot):

@@ -23,7 +23,7 @@ from rxdelta.core._content_part import PART_TYPES, ContentPart, change_part, mak
 from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
-from rxdelta.core._text import finish_text
+from rxdelta.core._text import finish_text, has_half
 from rxdelta.core._tool_call import CALL_TYPES, ToolCall, change, invalid, raw_arguments, real_id
 from rxdelta.core._values import Citation, without_empty
 
@@ -138,7 +138,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
     """
     if isinstance(block, ContentPart):
         text = raw_text(block)
-        if isinstance(text, tuple) and len(text) == 3:
+        if text is not None and has_half(text):
             text = finish_text(text)
         return change_part(block, text=text, open=False)
     if block.type == "invalid_tool_call":

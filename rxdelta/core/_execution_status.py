@@ -11,6 +11,7 @@ __all__ = ["TERMINAL", "merge_call_metadata"]
 
 _EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
 TERMINAL = frozenset(["completed", "failed"])
+"""The statuses that a call ends with."""
 
 
 def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:

@@ -47,7 +47,7 @@ from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
-from rxdelta.core._snapshot import Head, Snapshot, make_delta, merge_snapshots
+from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
 from rxdelta.core._tool_call import ToolCall, with_news
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Fold:
         self._limits = limits
         self._choice = choice if snapshot is None or choice is not None else snapshot.choice
         if snapshot is None:
-            snapshot = make_delta(Head(role="assistant", choice=choice or 0, started=False), ())
+            snapshot = make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ())
         self._load(snapshot)
 
     def _load(self, snapshot: Snapshot) -> None:
@@ -160,7 +160,7 @@ class Fold:
         except LimitExceededError as error:
             error.snapshot = self.snapshot
             raise
-        # `make_delta(self._head, tuple(blocks))`, written out: the call would add 20 ns to 640.
+        # `make_snapshot(self._head, tuple(blocks))`, written out: the call would add 20 ns to 640.
         snapshot: Any = _BlankSnapshot()
         snapshot._head = self._head
         snapshot.blocks = tuple(blocks)
@@ -206,7 +206,7 @@ class Fold:
         if head:
             self._head = attrs.evolve(self._head, **head)
         blocks = self._blocks if self._order is None else self._order.blocks
-        self.snapshot = make_delta(self._head, tuple(blocks))
+        self.snapshot = make_snapshot(self._head, tuple(blocks))
         return self.snapshot
 
     def _put(self, place: int, block: Block) -> None:
@@ -354,7 +354,7 @@ class Fold:
         fresh = Head(
             role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed, started=False
         )
-        self._load(make_delta(fresh, ()))
+        self._load(make_snapshot(fresh, ()))
         return self.snapshot
 
     def _merge(self, delta: Snapshot) -> Snapshot:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core._events import Event
 
-__all__ = ["Head", "MessageDelta", "Snapshot", "absorb_content", "make_delta", "merge_snapshots"]
+__all__ = ["Head", "MessageDelta", "Snapshot", "absorb_content", "make_snapshot", "merge_snapshots"]
 
 ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
 Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
@@ -416,17 +416,17 @@ MessageDelta = Snapshot
 
 
 @fast_constructor(Snapshot)
-def make_delta(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
+def make_snapshot(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
     """A snapshot of fields that are known to be right."""
     raise NotImplementedError
 
 
 def with_head(delta: Snapshot, **fields: Any) -> Snapshot:
-    return make_delta(attrs.evolve(delta._head, **fields), delta.blocks)
+    return make_snapshot(attrs.evolve(delta._head, **fields), delta.blocks)
 
 
 def with_blocks(delta: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
-    return make_delta(delta._head, blocks)
+    return make_snapshot(delta._head, blocks)
 
 
 def absorb_content(snapshot: Snapshot) -> Snapshot:
@@ -435,7 +435,7 @@ def absorb_content(snapshot: Snapshot) -> Snapshot:
         return snapshot
     blocks = list(snapshot.blocks)
     merge_content(blocks, snapshot.content, snapshot.index or 0)
-    return make_delta(attrs.evolve(snapshot._head, content=None), tuple(blocks))
+    return make_snapshot(attrs.evolve(snapshot._head, content=None), tuple(blocks))
 
 
 def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
@@ -454,7 +454,7 @@ def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
     blocks = list(base.blocks)
     merge_content(blocks, delta.content, delta.index or 0)
     merge_blocks(blocks, delta.blocks)
-    return make_delta(_merge_head(base._head, delta._head), tuple(blocks))
+    return make_snapshot(_merge_head(base._head, delta._head), tuple(blocks))
 
 
 def _merge_head(mine: Head, theirs: Head) -> Head:

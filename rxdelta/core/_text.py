@@ -14,7 +14,7 @@ two texts of one lineage the shorter is always the beginning of the longer.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from rxdelta.core._strict_json import clean_text
 
@@ -27,6 +27,7 @@ __all__ = [
     "GrowingText",
     "extend",
     "finish_text",
+    "has_half",
     "join_when_read",
     "last_characters",
     "read_text",
@@ -68,13 +69,20 @@ class Lineage:
 
 Sealed: TypeAlias = "tuple[Sealed | None, int, str]"
 """Older blocks, the size in leaves, the text; sizes shrink towards the newest block."""
-Grown: TypeAlias = tuple[Leaf, int] | tuple[Leaf, int, str]
-"""n pieces of a leaf; or those and the first half of a surrogate pair, waiting for its second."""
+WithHalf: TypeAlias = tuple[Leaf, int, str]
+"""n pieces of a leaf, and the first half of a surrogate pair that waits for its second."""
+Grown: TypeAlias = tuple[Leaf, int] | WithHalf
 GrowingText: TypeAlias = str | Grown
+
+
+def has_half(text: GrowingText) -> TypeGuard[WithHalf]:
+    """Whether the text ends with the first half of a surrogate pair."""
+    return type(text) is tuple and len(text) == 3
 
 
 def extend(text: GrowingText, piece: str) -> Grown:
     """`text + piece` in O(len(piece)), leaving `text` as it was."""
+    # `len(text) == 2` says, like `not has_half(text)`, that no half waits, without a call for each piece.
     if type(text) is tuple and len(text) == 2 and (piece.isascii() or not _has_surrogate(piece)):
         leaf, n = text
         pieces = leaf.pieces
@@ -102,7 +110,7 @@ def _extend_with_care(text: GrowingText, piece: str) -> Grown:
     half = ""
     if isinstance(text, str):
         text = (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
-    elif len(text) == 3:
+    elif has_half(text):
         piece = text[2] + piece
         text = text[:2]
     if piece and "\ud800" <= piece[-1] <= "\udbff":
@@ -175,7 +183,7 @@ def text_length(text: GrowingText) -> int:
 def finish_text(text: GrowingText) -> str:
     """The text as a plain string; a half surrogate pair that never got its second half becomes U+FFFD."""
     whole = read_text(text)
-    return whole + "\ufffd" if isinstance(text, tuple) and len(text) == 3 else whole
+    return whole + "\ufffd" if has_half(text) else whole
 
 
 def join_when_read(cls: type, name: str) -> Callable[[Any], Any]:

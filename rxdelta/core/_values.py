@@ -22,7 +22,10 @@ Problem: TypeAlias = tuple[str, object, str]
 
 
 def check(problems: Iterable[Problem | None]) -> None:
-    """Raise one `InvalidValueError` for all problems of a value."""
+    """Raise one `InvalidValueError` for all problems of a value.
+
+    The constructors check here rather than by attrs validators, because those stop at the first faulty field.
+    """
     found = [problem for problem in problems if problem is not None]
     if found:
         raise InvalidValueError.of(found)

@@ -18,7 +18,7 @@ import rxdelta as rd
 from rxdelta.core import BlockFold, Fold, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._content_part import change_part, make_part, raw_text, with_text
 from rxdelta.core._fast_constructor import fast_constructor
-from rxdelta.core._snapshot import make_delta
+from rxdelta.core._snapshot import make_snapshot
 from rxdelta.core._tool_call import change, raw_arguments, with_arguments
 
 ev = rd.events
@@ -89,7 +89,7 @@ def test_the_step_of_a_fold_that_is_written_out_is_the_other_one(events: list[rd
             with contextlib.suppress(rd.RxDeltaError):
                 step(event)
         snapshot = quick.snapshot
-        assert other.snapshot == snapshot == make_delta(snapshot._head, snapshot.blocks)
+        assert other.snapshot == snapshot == make_snapshot(snapshot._head, snapshot.blocks)
 
 
 @given(parts.map(lambda part: change_part(part, open=True)), st.lists(word, min_size=1))
