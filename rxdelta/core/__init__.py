@@ -1,4 +1,4 @@
-"""What a reply is and how it grows. Pure: no I/O, no clock, no reactivex."""
+"""Replies as values, and how they grow. Pure: no I/O, no clock, no reactivex."""
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
@@ -28,7 +28,7 @@ from rxdelta.core._errors import (
     quote,
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.core._events_so_far import EventsSoFar, is_over
+from rxdelta.core._events_so_far import EventsSoFar
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._fold import Fold, begins_another
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
@@ -39,7 +39,7 @@ from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import refusal
-from rxdelta.core._snapshot import MessageDelta, Snapshot
+from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events

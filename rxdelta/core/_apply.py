@@ -20,7 +20,7 @@ Nested: TypeAlias = Union[Snapshot, Event, "Sequence[Nested]"]
 def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
     """The snapshot after one event of the chat stream event protocol.
 
-    One step of a `Fold`; where many follow each other, keep the fold.
+    One step of a `Fold`. For many events, keep a `Fold`, which is faster.
 
     Args:
         snapshot: The reply so far; `None` is an empty assistant message. An event of another choice changes
@@ -32,7 +32,7 @@ def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
         ProtocolError: Another message begins: a start comes after the end, or once a block has begun, unless
             it repeats the message's own id.
         LimitExceededError: An index that is too large, too many blocks, or one too large.
-        InvalidValueError: It is no event at all.
+        InvalidValueError: `event` is not an event.
 
     Example:
         >>> import rxdelta as rd
@@ -45,20 +45,20 @@ def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
 def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
     """The snapshot `primary` with one more delta merged into it.
 
-    Content goes to the slot `delta.index` (0 if it has none): a part of the newest part's type there is
-    joined to it, another type makes a new block behind it, empty text is nothing. Each call's fragment goes,
-    among the calls of its index, to the one with its id; else to an open one that has no id yet; else, if the
-    fragment has no id, to the newest; else it begins a new call. A delta that is itself a snapshot is merged
-    block by block. Status moves only forward, usage is added, of other metadata the last wins. A delta of
-    another choice changes nothing.
+    Content goes to the slot `delta.index` (0 if it has none). A part of the same type as the newest part of the slot
+    is joined to that part; a part of another type becomes a new block behind it; empty text is ignored. The fragment
+    of a call is merged, among the calls of the same index, into the call with the same id; else into an open call
+    without an id; else, if the fragment has no id, into the newest call; else it begins a new call. The blocks of a
+    delta that is itself a snapshot are merged one by one. The status never goes back, usage is added, and of other
+    metadata the later value wins. A delta of another choice changes nothing.
 
     Args:
         primary: The reply so far; `None` is an empty assistant message, whatever role the delta has.
-        delta: A small delta, a snapshot, or an event. A `StreamError` leaves `primary` as it is; any other
-            event is applied as by `apply_event`.
+        delta: A small delta, a snapshot, or an event. A `StreamError` changes nothing; any other event is applied as
+            by `apply_event`.
 
     Raises:
-        MergeError: `primary` is not an assistant's.
+        MergeError: The role of `primary` is not `assistant`.
 
     Example:
         >>> import rxdelta as rd
@@ -81,10 +81,9 @@ def merge_deltas(deltas: Sequence[Nested], /) -> Snapshot | None: ...
 @overload
 def merge_deltas(accumulated: Snapshot | None, deltas: Sequence[Nested], /) -> Snapshot | None: ...
 def merge_deltas(*arguments: Any) -> Snapshot | None:
-    """`merge_delta` over many: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
+    """Merge many deltas: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
 
-    Lists may be nested at any depth. Without a delta the result is `accumulated` as it is, `None` without
-    one.
+    Lists may be nested to any depth. If there are no deltas, the result is `accumulated`, or `None`.
 
     Raises:
         MergeError: As `merge_delta`.
@@ -98,7 +97,7 @@ def merge_deltas(*arguments: Any) -> Snapshot | None:
 
 def _flat(deltas: Iterable[Any]) -> Iterable[Snapshot | Event]:
     pending = [iter(deltas)]
-    while pending:  # a loop, because the depth is the caller's to choose
+    while pending:  # a loop, because recursion would limit the depth
         for delta in pending[-1]:
             if is_list(delta):
                 pending.append(iter(delta))

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["BlockFold", "Growth", "grows_by"]
 
 Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
-"""The deltas whose pieces are appended."""
+"""The deltas whose pieces are appended to a block."""
 
 _GROWS: dict[str, type[Growth]] = {"text": TextDelta, "refusal": TextDelta, "reasoning": ReasoningDelta}
 _BlankPart = blank(ContentPart)
 
 
 def grows_by(block: Block) -> type[Growth]:
-    """The kind of delta that is more of this block."""
+    """The type of the deltas that continue this block."""
     return ToolCallDelta if isinstance(block, ToolCall) else _GROWS.get(block.type, DataDelta)
 
 
@@ -49,16 +49,16 @@ def _piece(event: Growth) -> str:
 
 
 class BlockFold:
-    """One block and how it grows; the fold of a message is one of these a block, and its head.
+    """Folds the events of one block. A `Fold` has one for each block of the message.
 
     Args:
-        start: The event that begins the block, or a block as it stands.
-        limits: What a stream may make us hold.
+        start: The event that begins the block, or a block to continue.
+        limits: Bounds on the size of the block.
 
     Attributes:
         block: The block so far.
-        grows: The kind of delta that is more of it; `None` once it has ended.
-        place: Its place in the message, which is its owner's business.
+        grows: The type of the deltas that continue the block; `None` once it has ended.
+        place: The block's place in the message, for the owner of this object.
 
     Raises:
         LimitExceededError: The block begins with more than `Limits.block_chars`.
@@ -78,7 +78,7 @@ class BlockFold:
         self.reset(start)
 
     def reset(self, start: BlockStart | Block) -> Block:
-        """Begin anew with this start, or with a block as it stands."""
+        """Replace the block by a new one: one that this start begins, or this block."""
         self.block: Block = (
             block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
         )
@@ -88,7 +88,7 @@ class BlockFold:
     def _take_stock(self) -> None:
         block = self.block
         raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
-        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # such arguments take no more text
+        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # complete arguments take no more text
         self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
         self._text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
         self._size = 0 if raw is None or isinstance(raw, FrozenDict) else text_length(raw)
@@ -96,7 +96,7 @@ class BlockFold:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
 
     def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
-        """The block after one event of it; the same object where nothing changed.
+        """The block after one of its events; the same object if nothing changed.
 
         Raises:
             LimitExceededError: The block grew beyond `Limits.block_chars`.
@@ -109,7 +109,7 @@ class BlockFold:
         return self.grow(_piece(event)) if type(event) is self.grows else self.block
 
     def grow(self, piece: str) -> Block:
-        """The block with one more piece, which must be of the kind that it grows by.
+        """The block with one more piece, which must be that of a delta of the type `grows`.
 
         Raises:
             LimitExceededError: The block grew beyond `Limits.block_chars`.
@@ -137,11 +137,11 @@ class BlockFold:
         return self.block
 
     def finish(self, content: FrozenDict[Any] | None = None, *, cut: str | None = None) -> Block:
-        """The block closed. A second finish overrules the first if it carries content.
+        """Close the block. A second finish overrules the first if it has content.
 
         Args:
-            content: What the finish says that the block is; `None` is as folded.
-            cut: Why the message ended before its time; an open call is then invalid.
+            content: The block's content by the finish; `None` leaves the block as it was folded.
+            cut: Why the message was cut short, if it was; an open call then becomes invalid.
 
         Raises:
             LimitExceededError: The content is longer than `Limits.block_chars`.

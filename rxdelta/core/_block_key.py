@@ -1,4 +1,4 @@
-"""What names a block within its message, and how a block shows it."""
+"""The key that names a block within its message, and how it is shown, written and read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rxdelta.core._values import Problem, index_or_none
 __all__ = ["Key", "key_from_json", "place_repr", "place_to_dict", "wrong_key"]
 
 Key: TypeAlias = int | str | tuple[str, int | str | None] | None
-"""What names a block within its message: an event's index, or `("part", slot)` / `("call", index)` of a delta."""
+"""The name of a block within its message: the index of its events, or `("part", slot)`, `("call", index)` if deltas were merged."""
 
 
 def place_to_dict(key: Key, open: bool) -> dict[str, Any]:
-    """A block's `key` and `open` as members of its JSON object; `None` where a block outside a snapshot has none."""
+    """The members of a block's JSON object that only a block of a snapshot has; elsewhere they are `None`."""
     return {"key": list(key) if isinstance(key, tuple) else key, "open": True if open else None}
 
 

@@ -9,7 +9,7 @@
 | `server_tool_call`, `server_tool_call_chunk`; `invalid_tool_call` | a call of that type |
 | `non_standard`, any other | `unsupported`, whole in `options` |
 
-Fields without a place of their own are a part's `options` or a call's `metadata`. `index` names no content.
+All other fields go to a part's `options` or a call's `metadata`. `index` is the block's name and no content.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _CALLS = {
     "server_tool_call_chunk": "server_tool_call",
     "invalid_tool_call": "invalid_tool_call",
 }
-_TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # of any other type: data
+_TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # all other types: data
 _ARGUMENTS = ("args", "input", "arguments")
-_NO_CONTENT = ("type", "index")  # these name the block
+_NO_CONTENT = ("type", "index")  # these identify the block
 
 
 def block_from_wire(content: Fields, key: Key) -> Block:
@@ -66,7 +66,7 @@ def block_from_wire(content: Fields, key: Key) -> Block:
 
 
 def update_block(block: Block, fields: Fields) -> Block:
-    """The block with these fields replaced; nulls change nothing, and it stays of its type."""
+    """The block with these fields replaced. A null changes nothing, and the type stays."""
     if not any(name not in _NO_CONTENT and value is not None for name, value in fields.items()):
         return block
     return _update_call(block, fields) if isinstance(block, ToolCall) else _update_part(block, fields)
@@ -117,9 +117,9 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
 
 
 def finish_content(block: Block | None, content: Fields, key: Key) -> Block:
-    """The block that a finish with this content ends with: what it carries overrules what was folded.
+    """The block after a finish with this content. The content's fields replace those that were folded.
 
-    A field that it doesn't carry stays, unless the block turns out to be of another kind altogether.
+    Fields that are not in the content stay, unless the content is of another type than the block.
     """
     kind = content.get("type") or ("text" if block is None else block.type)
     if isinstance(block, ToolCall) and kind in _CALLS:
@@ -130,11 +130,11 @@ def finish_content(block: Block | None, content: Fields, key: Key) -> Block:
 
 
 def finish_block(block: Block, *, cut: str | None = None) -> Block:
-    """The block closed. A call's text is parsed; one that is not a JSON object, or was cut off, becomes invalid.
+    """Close the block. A call's argument text is parsed; if it is not a JSON object the call becomes invalid.
 
     Args:
         block: The block as folded.
-        cut: Why the message ended before its time; an open call is then never complete.
+        cut: Why the message was cut short, if it was; an open call is then invalid, whatever its arguments.
     """
     if isinstance(block, ContentPart):
         text = raw_text(block)
@@ -143,7 +143,9 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
         return change_part(block, text=text, open=False)
     if block.type == "invalid_tool_call":
         return invalid(block, block.error or "marked invalid by its source")
-    ours = block.type == "tool_call"  # the provider's own is not ours to run, so there is nothing to warn of
+    ours = (
+        block.type == "tool_call"
+    )  # the provider runs its own calls itself, so an incomplete one is no danger
     arguments = raw_arguments(block)
     wrong = cut if ours else block.error or cut
     if wrong is None and not isinstance(arguments, FrozenDict):
@@ -164,12 +166,12 @@ def _identity(call: ToolCall) -> tuple[tuple[str, str], ...]:
 
 
 def text_has_a_place(part: ContentPart) -> bool:
-    """Whether `block_to_wire` can say all of the part; else what stands in its text's place is something else."""
+    """Whether `block_to_wire` has a field for the part's text that no option occupies."""
     return part.type != "unsupported" and _TEXT_FIELDS.get(part.type, "data") not in part.options
 
 
 def block_to_wire(block: Block) -> dict[str, Any]:
-    """The block as the content of a start or finish, with all that it holds so far."""
+    """The block, as far as it has come, as the content of a start or finish."""
     if isinstance(block, ToolCall):
         kind = f"{block.type}_chunk" if block.open and block.type != "invalid_tool_call" else block.type
         arguments = thaw(block.arguments)
@@ -190,14 +192,14 @@ def block_to_wire(block: Block) -> dict[str, Any]:
 
 
 def _metadata_on_the_wire(call: ToolCall) -> Fields:
-    """All but the execution status, where `ToolUpdate` is the one to tell it."""
+    """The metadata without the execution status, if a `ToolUpdate` can carry that."""
     if isinstance(call.metadata.get("execution_status"), str) and call.call_id is not None:
         return {name: value for name, value in call.metadata.items() if name != "execution_status"}
     return call.metadata
 
 
 def _citation_to_wire(citation: Citation) -> dict[str, Any]:
-    """The provider's own object where that says it all."""
+    """The provider's own object, if that holds every field of the citation."""
     if citation.raw and Citation.from_dict(citation.raw) == citation:
         whole: dict[str, Any] = thaw(citation.raw)
         return whole

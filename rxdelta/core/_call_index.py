@@ -1,4 +1,4 @@
-"""Where the calls of an id are."""
+"""Where the calls with an id are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ K = TypeVar("K")
 
 
 class CallIndex(Generic[K]):
-    """What holds the calls of an id, so that their news needn't look at all there is."""
+    """Finds the owners of the calls with an id, without a search through all calls. An owner is e.g. a block's place."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[K, None]] = {}
@@ -25,15 +25,15 @@ class CallIndex(Generic[K]):
     def of(self, call_id: str) -> Iterable[K]:
         return self._known.get(call_id, ())
 
-    def note(self, what: K, before: str | None, now: str | None) -> None:
-        """The call that it holds had one id, and has another; `None` is none, or no call."""
+    def note(self, owner: K, before: str | None, now: str | None) -> None:
+        """Record that the owner's call had the id `before` and has the id `now`; `None` is no id, or no call."""
         if before is not None and before != now:
             known = self._known.get(before, {})
-            known.pop(what, None)
+            known.pop(owner, None)
             if not known:
                 self._known.pop(before, None)
         if now is not None:
-            self._known.setdefault(now, {})[what] = None
+            self._known.setdefault(now, {})[owner] = None
 
 
 def call_id_of(block: Block) -> str | None:

@@ -1,4 +1,4 @@
-"""A piece of what the model says."""
+"""A part of what the model says: text, reasoning, media, …"""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def _citation(value: Citation | Mapping[str, Any]) -> Citation:
 @final
 @attrs.frozen(weakref_slot=False, repr=False)
 class ContentPart:
-    """A piece of what the model says: text, reasoning, an image, the result of the provider's own tool, …
+    """A part of what the model says: text, reasoning, an image, the result of the provider's own tool, …
 
     Attributes:
         type: `text`, `reasoning`, `image`, `image_url`, `audio`, `video`, `file`, `file_url`, `refusal`,
-            `server_tool_result`, or `unsupported` (kept whole in `options`). `thinking` is read as
+            `server_tool_result`, or `unsupported` (`options` then holds the whole block). `thinking` is read as
             `reasoning`.
-        text: The text; of media, their base64; `None` where there is none.
-        options: All else that the provider said of the block, e.g. a reasoning's `signature`.
-        citations: The sources it points to.
-        key: Names the block in the snapshot it belongs to; `None` outside one. Not compared.
-        open: Whether more of it may come. Not compared.
+        text: The text, or the base64 of media; `None` if there is none.
+        options: The provider's other fields, e.g. the `signature` of a reasoning.
+        citations: The sources that the part cites.
+        key: The part's name in its snapshot; `None` outside a snapshot. Not compared.
+        open: Whether the part may still grow. Not compared.
 
     Raises:
-        InvalidValueError: A type that does not exist, a text that is no string, options that are not JSON.
+        InvalidValueError: The type does not exist, the text is not a string, or the options are not JSON.
 
     Example:
         >>> import rxdelta as rd
@@ -110,11 +110,11 @@ class ContentPart:
         )
 
     def merge(self, part: ContentPart) -> ContentPart:
-        """This part with a later piece of it.
+        """This part with a later piece of the same part.
 
-        Texts of one type are joined, `None` adding nothing. Of other types the first text stays;
-        `merge_delta` makes a new block instead. Options are merged key by key: two strings are joined,
-        otherwise the later value wins. Citations are appended.
+        If the types are equal, the texts are joined; `None` adds nothing. If they differ, the first text stays
+        (`merge_delta` makes a new block instead). Options are merged key by key: two strings are joined, otherwise
+        the later value wins. Citations are appended.
         """
         text = raw_text(self)
         piece = part.text
@@ -142,7 +142,7 @@ class ContentPart:
         return f"ContentPart({', '.join(shown + place_repr(self.key, self.open))})"
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object; of a snapshot's block also with `key` and, while it is open, `open`."""
+        """A JSON object. A part of a snapshot also has `key` and, while it is open, `open`."""
         return without_empty(
             {
                 **place_to_dict(self.key, self.open),
@@ -158,7 +158,7 @@ class ContentPart:
         """Read `to_dict`'s form.
 
         Raises:
-            InvalidValueError: As the constructor.
+            InvalidValueError: As in the constructor.
         """
         return cls(
             data.get("type", "text"),
@@ -182,7 +182,7 @@ def make_part(
     key: Key,
     open: bool,
 ) -> ContentPart:
-    """A part of fields that are known to be right."""
+    """A part of fields that the caller has checked."""
     raise NotImplementedError
 
 
@@ -193,10 +193,10 @@ def with_text(part: ContentPart, text: GrowingText | None) -> ContentPart:
 
 
 def change_part(part: ContentPart, **fields: Any) -> ContentPart:
-    """The part with fields replaced that are known to be right. Text is carried over unjoined."""
+    """The part with fields replaced, which the caller has checked. Growing text stays unjoined."""
     changed = with_text(part, raw_text(part))
     for name, value in fields.items():
-        object.__setattr__(changed, name, value)  # nobody else has it yet
+        object.__setattr__(changed, name, value)  # the only reference to it is here
     return changed
 
 

@@ -1,8 +1,8 @@
 """Every error that rxdelta raises, under one root.
 
-Each takes its sentence first and the facts behind it as keywords, so that a handler can act without reading
-prose, and pickling keeps both. Whatever leaves `scan_deltas` or a later stage also has `.snapshot`: a partial
-reply is never thrown away.
+Each takes its message first and the facts behind it as keywords, so that a handler can act without parsing the
+message; pickling keeps both. Errors from `scan_deltas` and later stages also have `.snapshot`, so that a partial
+reply is never lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RxDeltaError(Exception):
     """The root of all errors of this library.
 
     Attributes:
-        snapshot: What had been folded when the error came; `None` where there was no fold.
+        snapshot: The reply as folded when the error occurred; `None` if there was no fold.
     """
 
     snapshot: Snapshot | None = None
@@ -52,11 +52,11 @@ class RxDeltaError(Exception):
 
 
 class InvalidValueError(RxDeltaError, ValueError):
-    """A value was constructed with a field that cannot be what it was given.
+    """A value was constructed with an invalid field.
 
     Attributes:
-        field: Name of the (first) field at fault.
-        value: What it was given.
+        field: The name of the (first) invalid field.
+        value: The field's invalid value.
     """
 
     def __init__(self, message: str, *, field: str = "", value: object = None) -> None:
@@ -66,19 +66,19 @@ class InvalidValueError(RxDeltaError, ValueError):
 
     @classmethod
     def of(cls, problems: Sequence[tuple[str, object, str]]) -> InvalidValueError:
-        """One error for all faulty fields of one value, each as (field, value, what is wrong with it)."""
+        """One error for all invalid fields of one value, each as (field, value, what is wrong)."""
         said = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
         got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, _ in problems)
         return cls(f"{said} (got {got})", field=problems[0][0], value=problems[0][1])
 
 
 class MalformedChunkError(RxDeltaError, ValueError):
-    """A chunk, or the bytes that should hold one, is not what the wire format says.
+    """A chunk, or the bytes that should hold one, does not conform to the wire format.
 
     Attributes:
-        wire_format: Name of the format, as in `decode(wire_format)`.
-        path: Where in the chunk, as `choices[0].delta.content`; `""` is the chunk itself.
-        found: What stood there, shortened, and without what looks like a secret.
+        wire_format: The name of the format, as in `decode(wire_format)`.
+        path: The place in the chunk, e.g. `choices[0].delta.content`; `""` is the chunk itself.
+        found: The value at that place, shortened, with apparent secrets removed.
     """
 
     def __init__(self, message: str, *, wire_format: str = "", path: str = "", found: str = "") -> None:
@@ -89,7 +89,7 @@ class MalformedChunkError(RxDeltaError, ValueError):
 
     @classmethod
     def at(cls, wire_format: str, path: str, expected: str, found: object) -> MalformedChunkError:
-        """The usual case: at `path` stood `found` where the format has `expected`."""
+        """The usual case: `found` is at `path`, where the format requires `expected`."""
         where = f"at {path}" if path else "as the chunk"
         shown = quote(_shown(found))
         return cls(
@@ -104,7 +104,7 @@ class ProtocolError(RxDeltaError):
     """Events came in an order that the protocol forbids.
 
     Attributes:
-        violation: The rule broken, e.g. `"delta_before_start"`; see `rxdelta.operators.validate`.
+        violation: The broken rule, e.g. `"delta_before_start"`; see `rxdelta.operators.validate`.
     """
 
     def __init__(self, message: str, *, violation: str = "") -> None:
@@ -113,16 +113,16 @@ class ProtocolError(RxDeltaError):
 
 
 class MergeError(RxDeltaError):
-    """Two values cannot be merged: other indexes, or an accumulator that is not an assistant's."""
+    """Two values cannot be merged: their indexes differ, or the accumulator's role is not `assistant`."""
 
 
 class ProviderError(RxDeltaError):
     """The provider reported an error inside the stream.
 
     Attributes:
-        message: The provider's own sentence.
+        message: The provider's own message.
         type: The provider's error type, e.g. `"overloaded_error"`; `None` if it sent none.
-        code: The provider's code, as it came (a word or a number as text); `None` if it sent none.
+        code: The provider's code as text, a word or a number; `None` if it sent none.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ProviderError(RxDeltaError):
 
 
 class IncompleteMessageError(RxDeltaError):
-    """A message was asked of a snapshot that has not finished; the snapshot is in `.snapshot`."""
+    """A message was requested from an unfinished snapshot, which is in `.snapshot`."""
 
 
 class InvalidToolCallError(RxDeltaError, ValueError):
@@ -155,8 +155,8 @@ class InvalidToolCallError(RxDeltaError, ValueError):
 
     Attributes:
         call_id: The call's id, if it has one.
-        name: The tool's name, if it came.
-        field: Which of `"call_id"`, `"name"`, `"arguments"` is at fault.
+        name: The tool's name, if it has one.
+        field: The invalid field: `"call_id"`, `"name"` or `"arguments"`.
     """
 
     def __init__(
@@ -169,22 +169,22 @@ class InvalidToolCallError(RxDeltaError, ValueError):
 
 
 class StreamInterrupted(RxDeltaError):
-    """The stream broke off for a reason that is not ours; `__cause__` is the original exception."""
+    """The stream broke off because of an exception from outside the library, which is `__cause__`."""
 
     @classmethod
     def by(cls, cause: BaseException, *, snapshot: Snapshot | None = None) -> StreamInterrupted:
-        """The usual case: a foreign exception ended the stream."""
+        """The usual case: an exception from outside the library ended the stream."""
         error = cls(f"the stream broke off: {described(cause)}", snapshot=snapshot)
         error.__cause__ = cause
         return error
 
 
 class StallTimeoutError(RxDeltaError):
-    """Nothing came for longer than was allowed.
+    """The stream emitted nothing for longer than a limit.
 
     Attributes:
-        limit: Which of `"first"`, `"idle"`, `"total"` was reached.
-        seconds: How long that is.
+        limit: The limit that was reached: `"first"`, `"idle"` or `"total"`.
+        seconds: The limit's length.
     """
 
     def __init__(
@@ -196,19 +196,19 @@ class StallTimeoutError(RxDeltaError):
 
 
 class EmptyStreamError(RxDeltaError):
-    """A value was asked of a stream that ended without one."""
+    """A value was requested from a stream that completed without one."""
 
 
 class BufferOverflowError(RxDeltaError):
-    """A reader was too slow for a bounded buffer whose policy is to say so."""
+    """A consumer was too slow for a bounded buffer whose policy is to raise."""
 
 
 class LimitExceededError(RxDeltaError):
-    """Untrusted input was larger than allowed; see `rxdelta.Limits`.
+    """Untrusted input exceeded a limit; see `rxdelta.Limits`.
 
     Attributes:
-        limit: Name of the limit, a field of `Limits`.
-        maximum: Its value.
+        limit: The name of the limit, a field of `Limits`.
+        maximum: The limit's value.
     """
 
     def __init__(self, message: str, *, limit: str = "", maximum: int = 0) -> None:
@@ -226,9 +226,9 @@ class LimitExceededError(RxDeltaError):
 
 
 class ToolError(RxDeltaError):
-    """Raised by a tool, to say in its own words why it failed; the only exception of a tool whose text is shown.
+    """Raised by a tool to explain its failure. It is the only exception of a tool whose text is shown.
 
-    The text goes to the model, and to whoever sees the call's result.
+    The text goes to the model, and to every reader of the call's result.
 
     Example:
         >>> import rxdelta as rd
@@ -238,16 +238,16 @@ class ToolError(RxDeltaError):
 
 
 class UnknownWireFormatError(RxDeltaError, LookupError):
-    """No decoder has this name, or no format is known whose first chunk looks like this one."""
+    """No decoder has this name, or no known format begins with such a chunk."""
 
 
 def as_exception(error: BaseException) -> Exception:
-    """What an observer can be told: it knows only `Exception`s, and others would end nothing but a task."""
+    """The error as an `Exception`, which is all that `on_error` takes; another `BaseException` is wrapped."""
     return error if isinstance(error, Exception) else StreamInterrupted.by(error)
 
 
 def described(error: BaseException) -> str:
-    """The exception's type and its text, also where `str()` of it raises."""
+    """The exception's type and text, even if its `str()` raises."""
     try:
         text = str(error)
     except Exception as failure:
@@ -256,7 +256,7 @@ def described(error: BaseException) -> str:
 
 
 def quote(text: str) -> str:
-    """The beginning of a text, as an error may repeat it: without what looks like a secret, such as a key.
+    """The beginning of a text for an error message, with apparent secrets, such as keys, removed.
 
     Example:
         >>> quote('{"token": "sk-abc123def456"}')
@@ -264,7 +264,7 @@ def quote(text: str) -> str:
         >>> len(quote("to be " * 1000))
         200
     """
-    # More is looked at than is shown: where a secret is cut in two, its beginning doesn't look like one.
+    # Redact more text than is shown: the beginning of a secret that is cut in two does not look like a secret.
     shown = redact(text[: 2 * _QUOTED])
     if len(text) > 2 * _QUOTED:
         shown = f"{shown[:-_QUOTED]}…"

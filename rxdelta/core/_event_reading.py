@@ -34,12 +34,12 @@ __all__ = ["from_dict"]
 def from_dict(data: Mapping[str, Any]) -> Event:
     """Read an event from its wire form, in today's spelling or an older one.
 
-    Older spellings: `content_block` for `content` in any block event; a delta given as a block (`content` or
-    `content_block`) instead of `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for
-    `reason`. An event or delta of unknown type becomes a `ProviderEvent` that holds it whole.
+    Older spellings: `content_block` for `content` in any block event; a delta written as a block (`content` or
+    `content_block`) instead of as `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for
+    `reason`. An event or delta of unknown type becomes a `ProviderEvent` with the whole object as its payload.
 
     Raises:
-        InvalidValueError: Not an object, or a field that cannot be what it was given.
+        InvalidValueError: Not an object, or an invalid field.
         LimitExceededError: An index beyond `Limits.index`.
 
     Example:
@@ -100,7 +100,7 @@ def _read_block_delta(data: Mapping[str, Any]) -> Event:
 
 
 def _older_delta(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A delta written as a block: text, reasoning and data are pieces; a call's `args` under `content_block` too."""
+    """A delta written as a block. Text, reasoning and data are pieces; so are a call's `args` in `content_block`."""
     block = _block_content(data)
     if not is_mapping(block):
         return {}

@@ -34,7 +34,7 @@ Wire: TypeAlias = dict[str, Any]
 
 
 class _WireForm:
-    """The part that all events have in common. Without slots of its own, as `fast_constructor` asks of a base."""
+    """The base of all events. It has no slots of its own, as `fast_constructor` requires."""
 
     __slots__ = ()
 
@@ -46,14 +46,14 @@ class _WireForm:
         raise NotImplementedError
 
     def _wire(self, **fields: Any) -> Wire:
-        """The wire form with these fields, without those that are `None` or `{}`, and `choice` where it is not 0."""
+        """The wire form with these fields. Omits fields that are `None` or `{}`, and a `choice` of 0."""
         known = {name: value for name, value in fields.items() if value is not None and value != {}}
         choice = getattr(self, "choice", 0)
         return {"event": self.event, **known} | ({"choice": choice} if choice else {})
 
 
 def _take_out(event: Any, name: str, field: str) -> None:
-    """What the wire has under `name` in the metadata belongs to this field; one that is set already stays."""
+    """Move the metadata's member `name`, which belongs to this field, out of them. A field that is set stays."""
     if name in event.metadata:
         metadata = dict(event.metadata)
         value = metadata.pop(name)
@@ -64,10 +64,16 @@ def _take_out(event: Any, name: str, field: str) -> None:
 
 @attrs.frozen
 class MessageStart(_WireForm):
-    """A message begins. `metadata` is what the provider says of the whole of it; a `model` in it is the model.
+    """A message begins.
 
-    `assumed` is whether `to_events` wrote it for a message whose blocks came without a start. The start itself may
-    still come, and is then not a second one. Not compared, and not on the wire.
+    Attributes:
+        id: The message's id.
+        model: The model; a `model` in `metadata` is read as that.
+        usage: The usage so far, if the start reports it.
+        metadata: The provider's other facts about the whole message.
+        choice: The alternative reply that the event belongs to, as in every event that has it.
+        assumed: Whether `to_events` wrote this start for a message whose blocks came without one. A real start may
+            follow, and is then not a second start. Not compared, and not on the wire.
     """
 
     event: ClassVar[str] = "message-start"
@@ -115,7 +121,7 @@ class BlockStart(_WireForm):
 
 @attrs.frozen(weakref_slot=False)
 class TextDelta(_WireForm):
-    """More of a text, or of a refusal."""
+    """A piece of a text or a refusal."""
 
     event: ClassVar[str] = "content-block-delta"
     index: Index = attrs.field(converter=to_index)
@@ -131,7 +137,7 @@ class TextDelta(_WireForm):
 
 @attrs.frozen(weakref_slot=False)
 class ReasoningDelta(_WireForm):
-    """More of a reasoning."""
+    """A piece of a reasoning."""
 
     event: ClassVar[str] = "content-block-delta"
     index: Index = attrs.field(converter=to_index)
@@ -153,7 +159,7 @@ class ReasoningDelta(_WireForm):
 
 @attrs.frozen(weakref_slot=False)
 class DataDelta(_WireForm):
-    """More of an image, an audio, …, as base64 text. Pieces are joined as text, whatever their length."""
+    """A piece of an image, an audio, … in base64. Pieces of any length are joined as text."""
 
     event: ClassVar[str] = "content-block-delta"
     index: Index = attrs.field(converter=to_index)
@@ -170,7 +176,7 @@ class DataDelta(_WireForm):
 
 @attrs.frozen(weakref_slot=False)
 class ToolCallDelta(_WireForm):
-    """More of a call's argument text."""
+    """A piece of a call's argument text."""
 
     event: ClassVar[str] = "content-block-delta"
     index: Index = attrs.field(converter=to_index)
@@ -186,7 +192,7 @@ class ToolCallDelta(_WireForm):
 
 @attrs.frozen
 class BlockDelta(_WireForm):
-    """Fields of a block that are new or replaced; a null changes nothing. A call's `args` is its whole text so far."""
+    """New or replaced fields of a block; a null changes nothing. The `args` of a call are its whole text so far."""
 
     event: ClassVar[str] = "content-block-delta"
     index: Index = attrs.field(converter=to_index)
@@ -202,7 +208,7 @@ class BlockDelta(_WireForm):
 
 @attrs.frozen
 class BlockFinish(_WireForm):
-    """A block has ended. `content` overrules what was folded; `None` means *as folded*."""
+    """A block has ended. `content` replaces the folded content; `None` leaves it."""
 
     event: ClassVar[str] = "content-block-finish"
     index: Index = attrs.field(converter=to_index)
@@ -219,7 +225,7 @@ class BlockFinish(_WireForm):
 
 @attrs.frozen
 class UsageUpdate(_WireForm):
-    """What the message has cost so far: a running snapshot, not an increment."""
+    """The usage of the message so far: a running total, not an increment."""
 
     event: ClassVar[str] = "usage"
     usage: TokenUsage
@@ -238,10 +244,10 @@ class MessageFinish(_WireForm):
     """The message has ended.
 
     Attributes:
-        reason: `stop`, `length`, `tool_use` or `content_filter`; without one, the provider's own word.
-        provider_reason: The provider's own word; a `finish_reason` in `metadata` is that.
+        reason: `stop`, `length`, `tool_use` or `content_filter`; by default `provider_reason`.
+        provider_reason: The provider's own word; a `finish_reason` in `metadata` is read as that.
         usage: The final usage, if it comes with the finish.
-        metadata: What the provider says of the whole message.
+        metadata: The provider's other facts about the whole message.
     """
 
     event: ClassVar[str] = "message-finish"
@@ -253,13 +259,13 @@ class MessageFinish(_WireForm):
 
     @property
     def id(self) -> str | None:
-        """The message's id, where `metadata` has it: the start may have been lost."""
+        """The message's id, if `metadata` has it. The start may have been lost."""
         found = self.metadata.get("id")
         return found if isinstance(found, str) else None
 
     @property
     def model(self) -> str | None:
-        """The model, where `metadata` names it."""
+        """The model, if `metadata` names it."""
         name = self.metadata.get("model_name", self.metadata.get("model"))
         return name if isinstance(name, str) else None
 
@@ -284,7 +290,7 @@ class MessageFinish(_WireForm):
 
 @attrs.frozen
 class StreamError(_WireForm):
-    """The provider reports an error; the stream is over."""
+    """The provider reported an error, which ends the stream."""
 
     event: ClassVar[str] = "error"
     message: str = attrs.field(converter=to_text)
@@ -308,7 +314,7 @@ class StreamError(_WireForm):
 
 @attrs.frozen
 class ProviderEvent(_WireForm):
-    """Something of the provider's own that has no standard form; it passes through and changes no message."""
+    """An event of the provider that has no standard form. It passes through and changes no message."""
 
     event: ClassVar[str] = "provider"
     provider: str = attrs.field(converter=to_text)
@@ -324,13 +330,13 @@ class ProviderEvent(_WireForm):
 
 @attrs.frozen
 class ToolUpdate(_WireForm):
-    """News of a call that is being run. Legal from the start of its block to the end of the stream.
+    """News of a call's execution. Legal from the start of the call's block to the end of the stream.
 
     Attributes:
-        call_id: The call.
+        call_id: The id of the call.
         execution_status: `identified`, `executing`, `completed` or `failed`.
-        display_text: A better line for people.
-        result: What the tool gave back, partial until the status is terminal.
+        display_text: A new line for people.
+        result: The tool's result, partial until the status is terminal.
     """
 
     event: ClassVar[str] = "tool-update"
@@ -361,7 +367,7 @@ class ToolUpdate(_WireForm):
 
 @attrs.frozen
 class MessageInterrupted(_WireForm):
-    """The reader stopped the message; what came is kept."""
+    """The consumer stopped the message; the part received so far is kept."""
 
     event: ClassVar[str] = "message-interrupted"
     reason: str | None = attrs.field(default=None, converter=clean)
@@ -375,12 +381,12 @@ class MessageInterrupted(_WireForm):
 
 @attrs.frozen
 class AttemptReset(_WireForm):
-    """An attempt failed and another begins: the snapshot starts afresh, the failed usage is remembered.
+    """An attempt failed and another begins. The snapshot starts afresh, but keeps the usage of failed attempts.
 
     Attributes:
         attempt: The number of attempts that have failed.
-        error: What ended the last one.
-        usage: What it cost, if known.
+        error: The error that ended the last attempt.
+        usage: The usage of the last attempt, if known.
     """
 
     event: ClassVar[str] = "attempt-reset"

@@ -1,4 +1,4 @@
-"""What a late reader is told of a conversation so far."""
+"""The events of a conversation so far, for a late subscriber."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from typing import TYPE_CHECKING
 from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
-from rxdelta.core._snapshot import Snapshot
+from rxdelta.core._snapshot import Snapshot, is_over
 from rxdelta.core._to_events import to_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["EventsSoFar", "is_over"]
+__all__ = ["EventsSoFar"]
 
 
 class EventsSoFar:
-    """What has come, as folds: from them a late reader is told the shortest list of events that leads to now.
+    """Keeps a conversation as folds, and gives the shortest list of events that leads to the present state.
 
-    Whose an `AttemptReset` is: while a choice is open, it is of that message, and takes back what its choices have
-    said. When all are over it is of the next message, whose first attempt has failed, and the message stays.
+    An `AttemptReset` belongs to the current message while one of its choices is open, and clears these choices. When
+    all choices are over, it belongs to the next message, whose first attempt has failed; the current message stays.
 
     Args:
-        limits: What the stream may make us hold.
-        whole: Whether messages that others have followed are told too; else the newest alone.
-        choice: Which is interrupted where none has begun.
+        limits: Bounds on what is kept.
+        whole: Whether to keep the earlier messages of the conversation too, not only the newest.
+        choice: The choice that an interruption before any other event belongs to.
 
     Raises:
-        LimitExceededError, ProtocolError: Of `take`, as of a fold.
+        LimitExceededError, ProtocolError: From `take`, as from a fold.
     """
 
     def __init__(self, limits: Limits, *, whole: bool = False, choice: int = 0) -> None:
         self._limits = limits
         self._whole = whole
         self._first = choice
-        self._before: list[list[_Choice]] = []  # messages that are over, or were cut off
+        self._before: list[list[_Choice]] = []  # earlier messages, finished or cut off
         self._now: dict[int, _Choice] = ByChoice(limits)
-        self._resets: list[Event] = []  # of the message that is told now, or will be next
+        self._resets: list[Event] = []  # of the current message, or of the next one
 
     def take(self, value: Event) -> None:
         event, number = value, getattr(value, "choice", None)
@@ -85,7 +85,7 @@ class EventsSoFar:
         return choice
 
     def _follow(self, *known: _Choice) -> None:
-        """Another message begins behind these, and behind all choices that are over."""
+        """Another message begins: file away these choices, and all that are over."""
         ended = [
             number for number, choice in self._now.items() if choice in known or is_over(choice.fold.snapshot)
         ]
@@ -97,18 +97,19 @@ class EventsSoFar:
         return bool(self._now) and all(is_over(choice.fold.snapshot) for choice in self._now.values())
 
     def begins_another(self, event: Event) -> bool:
-        """Whether the event is of the next message."""
+        """Whether the event belongs to the next message."""
         if isinstance(event, AttemptReset):
             return self.is_over()
         known = self._now.get(getattr(event, "choice", -1))
         return known is not None and known.fold.begins_another(event)
 
     def so_far(self) -> Sequence[Event]:
-        events = [event for message in (*self._before, self._now.values()) for event in _told(message)]
+        """The events that a late subscriber gets first."""
+        events = [event for message in (*self._before, self._now.values()) for event in _events_of(message)]
         return events if self._now else [*events, *self._resets]
 
     def snapshot(self) -> Snapshot | None:
-        """The newest message, of its first choice."""
+        """The first choice of the newest message."""
         messages = (self._now.values(), *reversed(self._before))
         return next((choice.fold.snapshot for message in messages for choice in message), None)
 
@@ -120,8 +121,8 @@ class _Choice:
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
-        self.cut: Event | None = None  # the start that cut off the message before
-        self.began = False  # in this attempt
+        self.cut: Event | None = None  # the start that cut off the previous message
+        self.began = False  # whether this attempt has had an event
 
     def events(self) -> list[Event]:
         events = to_events(self.fold.snapshot)
@@ -130,8 +131,11 @@ class _Choice:
         return [event for event in events if not isinstance(event, MessageStart)]
 
 
-def _told(message: Iterable[_Choice]) -> Sequence[Event]:
-    """The events of a message's choices. A reset in front of them would be that of a message that was cut off."""
+def _events_of(message: Iterable[_Choice]) -> Sequence[Event]:
+    """The events of a message's choices. The start that cut off the previous message comes before a reset.
+
+    A reset before that start would belong to the previous message.
+    """
     choices = list(message)
     lists = [events for choice in choices if (events := choice.events())]
     events = _joined(lists[0], lists[1:]) if lists else []
@@ -141,7 +145,7 @@ def _told(message: Iterable[_Choice]) -> Sequence[Event]:
 
 
 def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
-    """The choices one after another, and what speaks of all of them said once: resets first, interruptions last."""
+    """The events of all choices in turn. Events about the whole message come once: resets first, interruptions last."""
     last = [
         event
         for event in (first[-1], *(other[-1] for other in others))
@@ -151,7 +155,3 @@ def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
     for other in others:
         events += [event for event in other if not isinstance(event, (AttemptReset, MessageInterrupted))]
     return events + last[:1]
-
-
-def is_over(message: Snapshot) -> bool:
-    return message.status != "incomplete"

@@ -1,9 +1,9 @@
 """How a reply grows by events: one step is O(1) in the text received so far.
 
-Lenient by design. What the protocol forbids is ignored where it would damage a block (a delta before its
-block's start, after its end, or of another kind), and taken at its word where it can be (a second start
-resets the block, a second finish overrules the first). `rxdelta.operators.validate` is for those who want to
-know. One thing is refused: the start of another message, since its blocks would be woven into this one's.
+Lenient by design. Events that the protocol forbids are ignored if they would damage a block (a delta before its
+block's start, after its end, or of another type) and applied if they make sense (a second start resets the block, a
+second finish overrules the first). `rxdelta.operators.validate` reports them. Only the start of another message is
+refused, because its blocks would be mixed with those of this message.
 """
 
 from __future__ import annotations
@@ -65,29 +65,29 @@ _BlankSnapshot = blank(Snapshot)
 
 
 def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
-    """Whether a start begins another message than the one of its choice that is being read.
+    """Whether a start begins another message than the current one of its choice.
 
-    A fold, which reads one message, refuses such a start; for readers of a conversation the message is over then.
-    Some gateways have one id for all messages, or none, so an id says that two starts are of one message only
-    while that message is open.
+    A fold, which reads one message, refuses such a start; to a reader of a conversation it ends the current message.
+    Some gateways have one id for all messages, or no id. So an equal id means a repeated start only while the current
+    message is open.
 
     Args:
-        start: The start that has come.
-        id: The message's id, as far as it is known.
-        begun: Whether the message has had its start and a block. Before that the first id wins.
-        over: Whether it has finished, or was interrupted.
+        start: The start.
+        id: The current message's id, if it is known.
+        begun: Whether the current message has had its start and a block. Before that, any start is a repeated one.
+        over: Whether the current message has finished or was interrupted.
     """
     return over or (begun and (start.id is None or start.id != id))
 
 
 class Fold:
-    """A reply being folded: remembers where each block is, so that a step needn't look.
+    """Folds the events of one message. It remembers the place of each block, so that a step needs no search.
 
     Args:
-        snapshot: Where to begin; `None` is an empty assistant message.
-        choice: Which of several alternative replies to fold, events of the others being ignored; `None` takes
-            the snapshot's, or that of the first event.
-        limits: What a stream may make us hold.
+        snapshot: The snapshot to begin with; `None` is an empty assistant message.
+        choice: The alternative reply to fold; events of others are ignored. `None` is the choice of `snapshot`, or of
+            the first event.
+        limits: Bounds on the size of the message.
 
     Example:
         >>> import rxdelta as rd
@@ -114,12 +114,12 @@ class Fold:
     def _load(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._head = snapshot._head
-        self._blocks = list(snapshot.blocks)  # as they came
-        self._order: _Order | None = None  # where that isn't the order of the message
-        self._quick = self._choice  # whose deltas `step` takes by itself; None where there is an order
+        self._blocks = list(snapshot.blocks)  # in the order of their arrival
+        self._order: _Order | None = None  # if that differs from the order in the message
+        self._quick = self._choice  # the choice whose deltas `step` handles itself; None if there is an order
         self._calls: CallIndex[int] | None = None  # the places of calls, from the first ToolUpdate on
         self._folds: dict[Key, BlockFold] = {}
-        for place, block in enumerate(self._blocks):  # of several with one key the newest is meant
+        for place, block in enumerate(self._blocks):  # the newest of several with the same key
             self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
             fold.place = place
             if snapshot.status != "incomplete":
@@ -127,17 +127,17 @@ class Fold:
         self._highest = max((key for key in self._folds if isinstance(key, int)), default=None)
 
     def step(self, event: Event | Snapshot) -> Snapshot:
-        """The snapshot after one event, or small delta; the same object where nothing changed.
+        """The snapshot after one event, or one small delta; the same object if nothing changed.
 
-        Whatever is raised has the snapshot so far as `.snapshot`.
+        Every error has the snapshot so far as `.snapshot`.
 
         Raises:
             ProviderError: The event is a `StreamError`.
             ProtocolError: Another message begins; see `begins_another`.
             LimitExceededError: An index that is too large, too many blocks, or one too large.
-            InvalidValueError: It is no event at all.
+            InvalidValueError: `event` is not an event.
         """
-        given: Any = event  # the checkers don't follow `type(…) is`, which is what is quick
+        given: Any = event  # type checkers do not narrow by `type(…) is`, which is faster than isinstance
         kind: Any = type(event)
         if kind is TextDelta:
             piece = given.text
@@ -210,7 +210,7 @@ class Fold:
         return self.snapshot
 
     def _put(self, place: int, block: Block) -> None:
-        """The block is what stands there now."""
+        """Replace the block at this place."""
         if self._calls is not None:
             self._calls.note(place, call_id_of(self._blocks[place]), call_id_of(block))
         if self._order is not None:
@@ -247,7 +247,7 @@ class Fold:
         return self._show()
 
     def _add(self, key: Key, fold: BlockFold) -> None:
-        """Put a new block where its key belongs: integers in their order, all else as first seen."""
+        """Insert a new block. Blocks with integer keys stand in the order of the keys, all others in that of arrival."""
         if isinstance(key, int) and abs(key) >= self._limits.index:
             raise LimitExceededError.of("index", self._limits.index, "the block index")
         if len(self._blocks) >= self._limits.blocks:
@@ -385,19 +385,19 @@ class Fold:
 
 
 class _Order:
-    """The blocks in the order of the message, where they came in another one.
+    """The blocks in the order of the message, if they arrived in another order.
 
-    It moves and searches in lists, which is quick; to tell each block its new place would take minutes.
+    It searches and inserts in lists, which is fast. To renumber all blocks at each insertion could take minutes.
     """
 
     def __init__(self, blocks: Sequence[Block], folds: Mapping[Key, BlockFold]) -> None:
         self.blocks = list(blocks)
-        self._places = list(range(len(blocks)))  # where each of them came
+        self._places = list(range(len(blocks)))  # the place of each block by arrival
         self._at = {key: fold.place for key, fold in folds.items() if isinstance(key, int)}
         self._numbers = sorted(self._at)
 
     def add(self, key: Key, place: int, block: Block) -> None:
-        """A number stands before the next higher one, all else behind what there is."""
+        """Insert a block: an integer key before the next higher one, any other key at the end."""
         behind = len(self._places)
         if isinstance(key, int):
             number = bisect_right(self._numbers, key)
@@ -413,7 +413,7 @@ class _Order:
 
 
 def _reason(reason: str | None, blocks: list[Block]) -> str:
-    """`length` and `content_filter` are the provider's to say; otherwise the calls decide."""
+    """`length` and `content_filter` are the provider's decision; otherwise the presence of calls decides."""
     if reason in ("length", "content_filter"):
         return reason
     asked = any(isinstance(block, ToolCall) and block.type != "server_tool_call" for block in blocks)

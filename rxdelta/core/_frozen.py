@@ -1,7 +1,7 @@
-"""Read-only JSON containers: a snapshot that somebody kept must not change under them.
+"""Read-only JSON containers, so that a snapshot never changes.
 
-Subclasses of `dict` and `list`, not proxies, because those pickle, print, compare and go through `json.dumps`
-as people expect.
+They are subclasses of `dict` and `list`, not proxies, because subclasses pickle, print, compare and go through
+`json.dumps` as users expect.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ V = TypeVar("V")
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """`isinstance` that leaves the checker knowing what is inside."""
+    """`isinstance(value, Mapping)`, after which type checkers know the types of the members."""
     return isinstance(value, Mapping)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """A list or tuple, as JSON has them."""
+    """Whether the value is a list or tuple, which JSON writes as an array."""
     return isinstance(value, (list, tuple))
 
 
 def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
-    """What can be made a tuple of items: text and mappings are no such thing."""
+    """Whether the value is an iterable of items, which text and mappings are not."""
     return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
 
 
@@ -50,7 +50,7 @@ def _refuse(self: object, *_: object, **__: object) -> NoReturn:
 
 
 class FrozenDict(dict[str, V]):
-    """A `dict` that cannot be changed. Equal to a plain `dict` with the same items; hashable if its values are.
+    """A read-only `dict`. Equal to a plain `dict` with the same items; hashable if its values are.
 
     Example:
         >>> FrozenDict({"a": 1}) == {"a": 1}
@@ -79,7 +79,7 @@ class FrozenDict(dict[str, V]):
 
 
 class FrozenList(list[V]):
-    """A `list` that cannot be changed. Equal to a plain `list` with the same items; hashable if its items are.
+    """A read-only `list`. Equal to a plain `list` with the same items; hashable if its items are.
 
     Example:
         >>> FrozenList([1, 2]) == [1, 2]
@@ -106,22 +106,22 @@ class FrozenList(list[V]):
 
 EMPTY: FrozenDict[Any] = FrozenDict()
 
-_MAX_INTEGER = 10**MAX_DIGITS  # beyond it `json.dumps` raises
+_MAX_INTEGER = 10**MAX_DIGITS  # `json.dumps` raises for larger ones
 
 
 def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any:
-    """The same JSON value, read-only all the way in.
+    """The same JSON value, read-only at every depth.
 
     Args:
         value: Strings, numbers, booleans, `None`, and mappings (string keys), lists and tuples of them. Lone
             surrogates in strings become U+FFFD, so that the result can always be written as UTF-8.
-        field: What an error calls the value.
-        lenient: What came from a provider rather than from a person is never refused: a number that JSON
-            cannot express becomes `None` (as in JavaScript), and so does what is nested too deep; keys are
-            made strings, other objects their `repr`.
+        field: The name of the value in errors.
+        lenient: Refuse nothing, because the value is a provider's and not a user's. A number that JSON cannot
+            express, and a value nested too deep, becomes `None`; keys become strings; other objects become
+            their `repr`.
 
     Raises:
-        InvalidValueError: Not a JSON value, or nested deeper than `Limits.json_depth`.
+        InvalidValueError: The value is not JSON, or is nested deeper than `Limits.json_depth`.
 
     Example:
         >>> frozen = freeze({"path": ["a"]})
@@ -135,7 +135,7 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
 
 def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
     if isinstance(value, str):
-        return clean_text(str.__str__(value))  # of an enum its value
+        return clean_text(str.__str__(value))  # an enum becomes its value
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, (int, float)):
@@ -171,7 +171,7 @@ def _freeze_mapping(value: Mapping[Any, Any], field: str, lenient: bool, depth: 
         name = clean_text(str.__str__(key) if isinstance(key, str) else str(key))
         frozen[name] = _freeze(item, field if lenient else f"{field}.{name}", lenient, depth + 1)
     if isinstance(value, FrozenDict) and all(value.get(name, value) is item for name, item in frozen.items()):
-        return value  # frozen all the way in already
+        return value  # it is frozen at every depth already
     return FrozenDict(frozen)
 
 
@@ -185,7 +185,7 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
 
 
 def thaw(value: Any) -> Any:
-    """A plain, changeable copy of a frozen JSON value, for those who want to edit it.
+    """A plain copy of a frozen JSON value, which can be edited.
 
     Example:
         >>> import rxdelta as rd

@@ -1,4 +1,4 @@
-"""Neighbouring deltas of one block as one delta."""
+"""Consecutive deltas of one block, joined to one delta."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
     ToolCallDelta: ("args", tool_call_delta),
     DataDelta: ("data", DataDelta),
 }
-"""The deltas that can be joined: the field with the piece, and what makes one of them."""
+"""The deltas that can be joined: the field with the piece, and the constructor."""
 
 
 class Joined:
-    """Neighbouring deltas of one block."""
+    """Collects consecutive deltas of one block."""
 
     __slots__ = ("first", "pieces")
 

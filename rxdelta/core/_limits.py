@@ -1,4 +1,4 @@
-"""How much untrusted input may grow before it is refused."""
+"""Bounds on untrusted input, and the checks of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """Bounds on what a stream may make us hold. Beyond one, `LimitExceededError` keeps the reply so far.
+    """Bounds on the memory that a stream may take. Exceeding one raises `LimitExceededError`, which has the reply so far.
 
     Example:
         >>> import rxdelta as rd
@@ -24,7 +24,7 @@ class Limits:
     """
 
     index: int = 2**31
-    """A block's index must be below this. Indexes are keys, so a large one costs no memory."""
+    """A block's index must be less than this. Indexes are keys, so a large one takes no memory."""
     blocks: int = 65_536
     """Blocks in one message."""
     choices: int = 1_024
@@ -34,17 +34,17 @@ class Limits:
     json_depth: int = 200
     """Nesting of arguments and other JSON documents."""
     line_bytes: int = 2**20
-    """Length of one line of SSE or NDJSON."""
+    """Bytes in one line of SSE or NDJSON."""
 
 
 DEFAULT_LIMITS = Limits()
 
 
 class ByChoice(dict[int, T]):
-    """What is remembered for each choice of a stream: of so many as `Limits.choices` allows.
+    """A mapping from the choices of a stream, which takes no more choices than `Limits.choices`.
 
     Raises:
-        LimitExceededError: One more is put in.
+        LimitExceededError: An item for one more choice is set.
     """
 
     __slots__ = ("_most",)
@@ -60,10 +60,10 @@ class ByChoice(dict[int, T]):
 
 
 def check_place(index: object, known: int, limits: Limits) -> None:
-    """Whether a message that has `known` blocks may have one more, with this index.
+    """Check that a message of `known` blocks may have one more block, with this index.
 
     Raises:
-        LimitExceededError: It may not.
+        LimitExceededError: The index is too large, or there are too many blocks.
     """
     if isinstance(index, int) and abs(index) >= limits.index:
         raise LimitExceededError.of("index", limits.index, "the block index")

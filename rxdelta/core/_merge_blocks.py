@@ -1,4 +1,4 @@
-"""How a reply's blocks grow by those of small `Snapshot`s: content by slot, calls by index and id.
+"""Merging the blocks of small `Snapshot`s into those of a reply: content by slot, calls by index and id.
 
 A left fold. It is associative for parts, and for calls whose fragments all carry the same id (or none at all) and
 whose name comes in one piece.
@@ -21,7 +21,7 @@ __all__ = ["merge_blocks", "merge_content"]
 
 
 def merge_content(blocks: list[Block], content: object, slot: int) -> None:
-    """Merge content that has not been merged yet into the part of its slot."""
+    """Merge the `content` of a small snapshot into the part of its slot."""
     for part in _parts(content):
         _merge_part(blocks, change_part(part, key=("part", slot), open=False))
 
@@ -41,7 +41,7 @@ def _parts(content: object) -> list[ContentPart]:
 
 
 def _part(item: Any) -> ContentPart | None:
-    """Text and parts count; of untyped mappings only `{"type": "text", "text": …}` does."""
+    """Strings and parts are content; of mappings only `{"type": "text", "text": …}` is."""
     if isinstance(item, str):
         return ContentPart("text", item)
     if is_mapping(item):
@@ -74,7 +74,7 @@ def _merge_call(blocks: list[Block], fragment: ToolCall) -> None:
         return
     known = blocks[place]
     if isinstance(known, ToolCall):
-        again = known.status == fragment.status == "complete"  # sent again, it brings no new text
+        again = known.status == fragment.status == "complete"  # a repeated complete call has no new text
         arguments = None if again else raw_arguments(fragment)
         blocks[place] = known.merge(change(fragment, index=known.index, arguments=arguments))
 
@@ -98,7 +98,7 @@ def _place_of_call(blocks: list[Block], fragment: ToolCall) -> int | None:
 
 
 def place_for(blocks: Sequence[Block], key: Key) -> int:
-    """Where a new block belongs: a numbered one before the first of its kind with a higher number, any other last."""
+    """The place of a new block: before the first block of its kind with a higher number; else the end."""
     number, place = _number(key), len(blocks)
     if number is not None:
         for n in range(len(blocks) - 1, -1, -1):
@@ -111,7 +111,7 @@ def place_for(blocks: Sequence[Block], key: Key) -> int:
 
 
 def _number(key: Key) -> tuple[str, int] | None:
-    """Parts of numbered slots, and blocks of numbered events, stand in the order of their numbers."""
+    """The kind and number of a block that stands in numerical order: a part by its slot, a block of events by its index."""
     if isinstance(key, int):
         return ("event", key)
     return (

@@ -1,4 +1,4 @@
-"""The finished reply (`Message`), and what it shows alike with the reply so far (`Reply`)."""
+"""The finished reply (`Message`), and the base that it shares with the reply so far (`Reply`)."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ ENDED = ("complete", "length", "interrupted")
 
 
 def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:
-    """`TokenUsage.add`, where either may be unknown."""
+    """`TokenUsage.add`, if either may be unknown."""
     return theirs if mine is None else mine.add(theirs)
 
 
 def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsage | None:
-    """What failed attempts cost and another one, which even a cumulative usage doesn't include."""
+    """The usage of failed attempts plus that of one more, which no cumulative usage includes."""
     return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
 
 
 class Reply:
-    """What a snapshot and a message show alike, computed from their blocks."""
+    """The views of the blocks that a snapshot and a message share."""
 
     __slots__ = ()
 
@@ -68,29 +68,29 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """All text pieces, joined by nothing."""
+        """All text, joined without a separator."""
         return self._joined("text")
 
     @property
     def reasoning(self) -> str:
-        """All reasoning pieces, joined by nothing."""
+        """All reasoning, joined without a separator."""
         return self._joined("reasoning")
 
     @property
     def total_usage(self) -> TokenUsage | None:
-        """`usage` and that of the attempts that failed before, together."""
+        """`usage` and `failed_usage` together."""
         return self.usage if self.failed_usage is None else add_attempt(self.failed_usage, self.usage)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that the model asks its caller to run; neither invalid ones nor the provider's own."""
+        """The calls that the caller has to run: neither invalid calls nor those that the provider runs."""
         return tuple(
             block for block in self.blocks if isinstance(block, ToolCall) and block.type == "tool_call"
         )
 
     @property
     def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that must not be run; each says why in `error`."""
+        """The calls that must not be run. The `error` of each is the reason."""
         return tuple(
             block
             for block in self.blocks
@@ -98,12 +98,12 @@ class Reply:
         )
 
     def all_tools_terminal(self) -> bool:
-        """Whether there are calls and each has been `completed` or has `failed`; an invalid one counts as failed."""
+        """Whether there are calls and each is `completed` or `failed`. An invalid call counts as failed."""
         statuses = [call.execution_status() in TERMINAL for call in self.tool_calls]
         return all(statuses) and bool(statuses or self.invalid_tool_calls)
 
     def content_to_string(self, type: str = "text") -> str | None:
-        """The parts of one type joined by a blank line; `None` where there is none."""
+        """The text of the parts of one type, joined by blank lines; `None` if there is none."""
         wanted = "reasoning" if type == "thinking" else type
         texts = [
             block.text
@@ -128,7 +128,7 @@ def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
 
 
 def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
-    """Settled; what is no block passes as it is, for the check that follows."""
+    """The blocks, settled. Values that are no blocks pass: the check that follows reports them."""
     blocks: list[Any] = list(items_of("blocks", value))
     return tuple(settled(block) if isinstance(block, (ContentPart, ToolCall)) else block for block in blocks)
 
@@ -143,13 +143,13 @@ class Message(Reply):
 
     Attributes:
         role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
-        status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader.
-        blocks: Content parts and tool calls in their order; plain strings inside.
+        status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its consumer.
+        blocks: Content parts and tool calls in their order, with plain strings.
         choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
-        attempt: How many attempts failed before this one; `failed_usage` is what those cost.
+        attempt: The number of attempts that failed before this one; `failed_usage` is their usage.
 
     Raises:
-        InvalidValueError: Naming each field that cannot be what it was given.
+        InvalidValueError: Names each invalid field.
 
     Example:
         >>> import rxdelta as rd
@@ -197,7 +197,7 @@ class Message(Reply):
         return show("Message", self)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object with the fields that are known; `from_dict` reads it back."""
+        """A JSON object with the known fields, which `from_dict` reads."""
         return reply_to_dict(self)
 
     @classmethod
@@ -205,7 +205,7 @@ class Message(Reply):
         """Read `to_dict`'s form, as untrusted input.
 
         Raises:
-            InvalidValueError: Naming each field that cannot be what it was given.
+            InvalidValueError: Names each invalid field.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """

@@ -1,9 +1,9 @@
 """Read a JSON document while it is still arriving, in fragments cut anywhere.
 
 A model's tool arguments come a few characters at a time. Parsing the text again after each fragment costs
-quadratic time; this reader goes over every character once and keeps its place: in a container, between two
-tokens, inside a string, an escape, a number. What is closed is frozen and shared by all values handed out, so
-reading the value costs the containers that are still open and no more.
+quadratic time. This parser reads every character once and keeps its state: in a container, between two tokens,
+inside a string, an escape or a number. A closed container is frozen and shared by all values that are returned, so
+reading the value copies only the containers that are still open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PartialJsonParser"]
 
-# Where the reader stands, between tokens ...
+# The states of the parser, between tokens ...
 _VALUE: Final = 0
 _VALUE_OR_END: Final = 1
 _KEY: Final = 2
@@ -75,7 +75,7 @@ _WORDS: Final[dict[str, tuple[str, object]]] = {
 }
 
 _DIGITS: Final = "0123456789"
-# For a number that is cut: in each phase, the phase that each possible next character leads to.
+# For a number that is cut: in each phase, the next phase for each possible character.
 _NUMBER_PHASES: Final[dict[str, dict[str, str]]] = {
     "start": {"-": "minus", "0": "zero", **dict.fromkeys("123456789", "integer")},
     "minus": {"0": "zero", **dict.fromkeys("123456789", "integer")},
@@ -92,18 +92,18 @@ _WHOLE_NUMBER: Final = _WHOLE_INTEGER | {"fraction", "power"}
 
 
 class _Missing:
-    """The type of `_MISSING`: no value yet, which JSON's null is not."""
+    """The type of `_MISSING`: no value yet, as opposed to JSON's null."""
 
 
 _MISSING: Final = _Missing()
 
 
 class PartialJsonParser:
-    """One strict JSON document, read as far as its fragments have come.
+    """Parses one strict JSON document while its fragments arrive.
 
-    What is read is exactly what `parse_json` would take; text that cannot become that sets `error` and ends
-    the reading. A nesting deeper than `max_depth` is such an error. Feeding takes time in proportion to the
-    fragment, however the document is cut. Not for use by two threads at once.
+    It accepts exactly the texts that `parse_json` accepts. Any other text, also one nested deeper than `max_depth`,
+    sets `error` and ends the parsing. Feeding takes time in proportion to the fragment, wherever the document is
+    cut. Not for use by two threads at once.
 
     Example:
         >>> reader = PartialJsonParser()
@@ -138,27 +138,27 @@ class PartialJsonParser:
         self._max_depth = max_depth
         self._state = _VALUE
         self._root: object = _MISSING
-        # The open containers, outermost first, with their closed members only. Beside each, the key whose
+        # The open containers, outermost first, with their closed members only. For each of them, the key whose
         # value is awaited or open; None in lists and between members.
         self._containers: list[dict[str, object] | list[object]] = []
         self._keys: list[str | None] = []
-        # Of the string or number that is open. Pieces, as joining at every fragment would be quadratic.
+        # The open string or number, in pieces: joining them at every fragment would take quadratic time.
         self._pieces: list[str] = []
         self._phase = "start"
-        # Of the literal that is open: the letters still awaited, and what it means.
+        # The open literal: the letters still awaited, and its value.
         self._word: tuple[str, object] = ("", None)
-        # The end of what was fed if it means nothing alone: a cut escape, half a surrogate pair.
+        # The end of the text if it has no meaning alone: a cut escape, or half a surrogate pair.
         self._tail = ""
-        # Characters read before the text at hand; the tail counts as not read.
+        # The number of characters read before the current text, without the tail.
         self._position = 0
         self._shown: object = _MISSING
         self._error: str | None = None
         self._closed = False
 
     def feed(self, fragment: str) -> None:
-        """Read on. Whatever the text says, this does not raise: see `error`.
+        """Read one more fragment. Invalid text does not raise: see `error`.
 
-        After an error or `close()` fragments are ignored.
+        After an error or `close()`, fragments are ignored.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -170,7 +170,7 @@ class PartialJsonParser:
         if self._error is not None or self._closed or not fragment:
             return
         if type(fragment) is not str:
-            fragment = "".join((fragment,))  # a subclass may index and compare in its own way
+            fragment = "".join((fragment,))  # a subclass of str may index and compare differently
         text = self._tail + fragment if self._tail else fragment
         held = ""
         if not text.isascii():
@@ -183,15 +183,15 @@ class PartialJsonParser:
 
     @property
     def value(self) -> object:
-        """The document as far as it has come; `None` if nothing of it has (see `started`).
+        """The document so far; `None` if it has not begun (see `started`).
 
         An open string is shown up to its last whole character, an open container with its members so far. A
-        number or literal is not shown before it is whole, nor a key before its value begins. After an error
-        the value stays as it was.
+        number or literal is not shown before it is complete, nor a key before its value begins. After an error
+        the value no longer changes.
 
         Dicts and lists are read-only (`FrozenDict`, `FrozenList`) and never change afterwards. Reading copies
-        the containers that are still open, with references to their members, and the string that is open:
-        where one has very many members, reading after every fragment costs their number each time.
+        the containers that are still open, with references to their members, and the open string. So reading after
+        every fragment takes time in proportion to the number of members of the open containers.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -205,7 +205,7 @@ class PartialJsonParser:
 
     @property
     def started(self) -> bool:
-        """Whether there is a value to show. Distinguishes a document that is `null` from none.
+        """Whether there is a value to show. Distinguishes a `null` from no document.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -220,10 +220,9 @@ class PartialJsonParser:
 
     @property
     def complete(self) -> bool:
-        """Whether one whole document has been read and only whitespace after it.
+        """Whether one whole document has been read, with only whitespace after it.
 
-        A number that is the whole document is complete only after whitespace or `close()`: a digit may
-        follow.
+        A document that is a number is complete only after whitespace or `close()`: a digit may follow.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -235,7 +234,7 @@ class PartialJsonParser:
 
     @property
     def error(self) -> str | None:
-        """Why the text cannot become strict JSON, and at which character (from 0); `None` while it can.
+        """The reason why the text cannot become strict JSON, and the character (from 0); `None` while it can.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -246,11 +245,11 @@ class PartialJsonParser:
         return self._error
 
     def is_final(self, path: Sequence[str | int] = ()) -> bool:
-        """Whether the value at `path`, keys and indexes from the outermost container, is closed.
+        """Whether the value at `path`, a list of keys and indexes from the outermost container, is closed.
 
-        A final value never changes, with one exception: in a document that repeats a key the last value
-        counts, and the path is not final from when the repeated key is read until its new value is closed.
-        A path that is absent so far is not final.
+        A final value never changes, with one exception: if a document repeats a key, the last value counts, and the
+        path is not final between the repeated key and the end of its new value. A path that does not exist yet is not
+        final.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -270,10 +269,10 @@ class PartialJsonParser:
         return not self._containers and self._root is not _MISSING and _has(self._root, path)
 
     def close(self) -> object:
-        """Say that the text has ended, and take the whole document, equal to `parse_json` of the text.
+        """End the text and return the whole document, which equals `parse_json` of the text.
 
         Raises:
-            InvalidJson: The text was not strict JSON, or ended too early; again if closed again.
+            InvalidJson: The text was not strict JSON, or ended too early. Raised at every call of `close`.
 
         Example:
             >>> reader = PartialJsonParser()
@@ -297,7 +296,7 @@ class PartialJsonParser:
         return f"<PartialJsonParser: {read}, {len(self._containers)} containers open>"
 
     def _read(self, text: str) -> None:
-        """Go over `text`, which begins with the tail kept and has no surrogates."""
+        """Read `text`, which begins with the previous tail and has no surrogates."""
         self._tail = ""
         self._shown = _MISSING
         at, size, steps = 0, len(text), self._steps
@@ -323,8 +322,8 @@ class PartialJsonParser:
             cut = f"not valid JSON: it ends where {self._wanted()} should follow"
             self._error = "no text" if blank else cut
 
-    # Each step reads from text[at] on, in the state it is for, and returns where it stopped: further on, or
-    # at the same place in another state. What it refuses it raises as InvalidJson.
+    # Each step handles one state. It reads from text[at] on and returns the place where it stopped: further on, or
+    # the same place in another state. It raises InvalidJson for invalid text.
 
     def _read_value(self, text: str, at: int) -> int:
         first = text[at]
@@ -499,12 +498,12 @@ class PartialJsonParser:
     def _close_container(self, at: int) -> int:
         container = self._containers.pop()
         self._keys.pop()
-        # Frozen once, here, so that every value handed out from now on shares it.
+        # Frozen once, here, so that all values returned from now on share it.
         self._put(FrozenList(container) if isinstance(container, list) else FrozenDict(container))
         return at + 1
 
     def _put(self, value: object) -> None:
-        """`value` is closed: give it to the container around it."""
+        """Add a closed value to the innermost open container."""
         if not self._containers:
             self._root = value
             self._state = _DONE
@@ -524,7 +523,7 @@ class PartialJsonParser:
     def _show(self) -> object:
         shown: object = _MISSING
         if self._state == _IN_STRING:
-            # One piece from now on, so that the next reading copies the string and need not join all of it.
+            # Keep the joined string, so that the next reading need not join all pieces again.
             shown = "".join(self._pieces)
             self._pieces = [shown]
         for container, key in zip(reversed(self._containers), reversed(self._keys)):
@@ -532,7 +531,9 @@ class PartialJsonParser:
                 if shown is _MISSING:
                     shown = FrozenList(container)
                 else:
-                    container.append(shown)  # for a moment: `[*container, shown]` would copy all of it twice
+                    container.append(
+                        shown
+                    )  # removed below: `[*container, shown]` would copy all members twice
                     shown = FrozenList(container)
                     container.pop()
             elif shown is _MISSING:
@@ -580,7 +581,7 @@ def _is_index(step: str | int, index: int) -> bool:
 
 
 def _has(value: object, path: Sequence[str | int]) -> bool:
-    """Whether `path` leads to something in `value`, of which all is closed."""
+    """Whether `path` exists in `value`, which is closed."""
     for step in path:
         if isinstance(value, dict):
             members = cast("dict[object, object]", value)

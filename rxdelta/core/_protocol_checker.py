@@ -1,4 +1,4 @@
-"""The promise of the event protocol: start before deltas before finish, everything finished before the message."""
+"""The rules of the event protocol: a start before deltas before a finish, and all blocks finished before the message."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = ["ProtocolChecker"]
 
 
 class ProtocolChecker:
-    """Watches one message's events and names the rules they break.
+    """Checks the events of one message against the rules of the protocol.
 
     | violation | what happened |
     | --- | --- |
     | `missing_message_start` | an event of the message before its start, or no event at all |
     | `duplicate_message_start` | a second start |
     | `duplicate_block_start` | a start for a block that has started |
-    | `delta_before_start`, `finish_without_start` | a block that never started |
-    | `delta_after_finish`, `duplicate_block_finish` | a block that has finished |
+    | `delta_before_start`, `finish_without_start` | an event for a block that has not started |
+    | `delta_after_finish`, `duplicate_block_finish` | an event for a block that has finished |
     | `delta_type_mismatch` | e.g. a text delta for a reasoning |
-    | `unknown_delta_type` | a delta that the protocol doesn't have |
+    | `unknown_delta_type` | a delta that the protocol does not define |
     | `block_not_finished` | the message finished with a block open |
-    | `event_after_message_finish`, `duplicate_message_finish` | the message has finished or was interrupted |
-    | `missing_message_finish` | the stream ended first |
+    | `event_after_message_finish`, `duplicate_message_finish` | an event after the finish or interruption of the message |
+    | `missing_message_finish` | the stream completed without a finish |
     | `error_event` | the provider reported an error |
 
     Example:
@@ -56,10 +56,10 @@ class ProtocolChecker:
         self._interrupted = False
 
     def check(self, event: Event) -> str | None:
-        """The first rule that this event breaks, if any. What it means is taken in all the same.
+        """The first rule that this event breaks, if any. The event counts even if it breaks a rule.
 
         Raises:
-            LimitExceededError: More choices than `Limits` allow by default.
+            LimitExceededError: More choices than the default `Limits` allow.
         """
         if isinstance(event, (ToolUpdate, ProviderEvent)):
             delta = (
@@ -84,7 +84,7 @@ class ProtocolChecker:
         return choice.check(event)
 
     def close(self) -> str | None:
-        """The rule that is broken if the stream ends here."""
+        """The rule that the stream breaks by ending here, if any."""
         if self._interrupted:
             return None
         if not self._choices:
@@ -97,7 +97,7 @@ class _Choice:
 
     def __init__(self) -> None:
         self._started = self.finished = False
-        self._open: dict[int | str, type] = {}  # what a block takes
+        self._open: dict[int | str, type] = {}  # the type of the deltas that continue each open block
         self._closed: set[int | str] = set()
 
     def check(self, event: Any) -> str | None:

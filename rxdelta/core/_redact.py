@@ -1,8 +1,8 @@
-"""What looks like a secret, taken out of a text that an error quotes.
+"""Removing apparent secrets from a text that an error quotes.
 
-An error's text is logged, traced and shown by people who don't know what stood in the body that it quotes. It can't be
-known either: what is taken for a secret here is what calls itself one (`token=`, `"api_key": "…"`, `Bearer …`,
-`https://user:password@…`), what looks like a known kind of key, and what is too long and too mixed to be a word.
+Errors are logged, traced and shown by people who don't know the text that is quoted. No rule can find every secret.
+These are removed: values whose name says that they are secret (`token=`, `"api_key": "…"`, `Bearer …`,
+`https://user:password@…`), values in the form of a known kind of key, and strings too long and too mixed to be words.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _NAMES = (
 )
 _BETWEEN = r"""(?:\\{0,6}["'])?(?:\s|\\[nrt]){0,8}[:=](?:\s|\\[nrt]|[(\[{]){0,8}+"""
 _STILL_THERE = r"(?!\[?redacted\])"
-# No alternative can go back over what it has taken, and none looks further ahead than a few characters, so the work
-# grows with the text and not faster: repeats are bounded or possessive, and a name is found by its end.
+# The work grows in proportion to the text: repeats are bounded or possessive, so that no alternative backtracks over a
+# long stretch; lookaheads span a few characters; and a name is found by its end.
 _SECRET = re.compile(
     rf"""
       (?P<line> (?:set-)?cookie {_BETWEEN} ["']? ) {_STILL_THERE} [^"'\r\n]++
@@ -49,10 +49,10 @@ _STRETCH = re.compile(r"[A-Za-z0-9]{16,}+")
 
 
 def redact(text: str) -> str:
-    """The text with what looks like a secret replaced by `[redacted]`; the name before it stays.
+    """The text with apparent secrets replaced by `[redacted]`. The name before a secret stays.
 
-    Takes time in proportion to the text's length. Long random strings go too, of which an id may be one: what is lost is
-    a clue, where the other mistake would be a leak.
+    Takes time in proportion to the text's length. Long random strings are replaced too, although some are ids: a lost
+    clue is better than a leak.
 
     Example:
         >>> redact('{"error": "bad key", "api_key": "sk-abc123def456"}')
@@ -60,7 +60,7 @@ def redact(text: str) -> str:
         >>> redact("GET /?token=abc&page=2 with Bearer abc.def")
         'GET /?token=[redacted]&page=2 with Bearer [redacted]'
     """
-    # Names first: a long run of letters may end with one, and its secret stands behind it.
+    # Names first: a long run of letters may end with a name, and the secret follows it.
     return _OPAQUE.sub(_unless_words, _SECRET.sub(_without, text))
 
 
@@ -75,5 +75,5 @@ def _without(match: re.Match[str]) -> str:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether it has letters and digits, as no word does."""
+    """Whether the text has both letters and digits, as no word has."""
     return not text.isalpha() and not text.isdigit()

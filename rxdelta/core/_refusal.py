@@ -1,4 +1,4 @@
-"""What ends a stream of events in place of an event."""
+"""The errors that end a stream of events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["refusal"]
 
 
 def refusal(event: object) -> Exception | None:
-    """The error that ends the stream in place of this event, if it is one."""
+    """The error that an operator emits instead of this value: for a `StreamError`, and for a value that is no event."""
     if isinstance(event, StreamError):
         return ProviderError(event.message, type=event.type, code=event.code)
     if type(event) in EVENT_TYPES:

@@ -1,4 +1,4 @@
-"""A reply as JSON, both ways. What is read is untrusted input."""
+"""Snapshots and messages as JSON, both ways. The JSON that is read is untrusted input."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ __all__ = [
 
 
 def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
+    """The JSON object of the fields that snapshots and messages share."""
     failed = reply.failed_usage
     return without_empty(
         {
@@ -49,7 +50,7 @@ def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
 
 
 def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """The fields that are there, as keywords."""
+    """The fields that the object has, as keywords for the constructor. `what` names the object in errors."""
     if not is_mapping(data):
         raise InvalidValueError.of([(what, data, "must be a mapping")])
     names = ("role", "status", "id", "model", "finish_reason", "provider_finish_reason", "metadata")

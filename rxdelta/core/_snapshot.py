@@ -1,4 +1,4 @@
-"""The reply so far, and how two of them are merged."""
+"""The reply so far, and the merging of two."""
 
 from __future__ import annotations
 
@@ -47,7 +47,15 @@ if TYPE_CHECKING:
 
     from rxdelta.core._events import Event
 
-__all__ = ["Head", "MessageDelta", "Snapshot", "absorb_content", "make_snapshot", "merge_snapshots"]
+__all__ = [
+    "Head",
+    "MessageDelta",
+    "Snapshot",
+    "absorb_content",
+    "is_over",
+    "make_snapshot",
+    "merge_snapshots",
+]
 
 ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
 Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
@@ -58,7 +66,7 @@ STATUSES = ("incomplete", *ENDED)
 
 @attrs.frozen(kw_only=True)
 class Head:
-    """All of a snapshot that a text delta doesn't touch, so that the next snapshot can share it."""
+    """The fields of a snapshot that a text delta does not change, so that the next snapshot can share them."""
 
     role: str = "unknown"
     status: str = "incomplete"
@@ -74,7 +82,7 @@ class Head:
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
     started: bool = attrs.field(default=True, eq=False)
-    """Whether a `MessageStart` has come in this attempt. Of a reply that was made, or read, it is taken for granted."""
+    """Whether this attempt has had a `MessageStart`. Assumed of a snapshot that was constructed or read."""
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
@@ -82,20 +90,20 @@ class Snapshot(Reply):
     """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
 
     Args:
-        content: A piece not merged yet: text, a part, or a list of parts, strings and mappings (of which
-            those with `type` "text" are taken). It belongs to the slot `index`, or to 0.
-        merged_content: Parts by slot; `None` in it is a hole. A single part is a list of one.
-        tool_calls: Calls, each under its own `index`.
+        content: Content that is not merged yet: text, a part, or a list of parts, strings and mappings (only
+            those with `type` "text" count). It belongs to the slot `index`, or to 0.
+        merged_content: Parts by slot; `None` leaves a slot empty. A single part is a list of one.
+        tool_calls: Calls, each with its own `index`.
         role: `unknown` or `assistant`.
         status: `incomplete`, `complete`, `length`, or `interrupted`.
         index: The slot that `content` belongs to.
-        metadata: What else is known of the message; a JSON object.
-        usage: What it cost so far.
-        choice: Which of several alternative replies it belongs to.
+        metadata: Other facts about the message; a JSON object.
+        usage: The usage so far.
+        choice: The number of the alternative reply that this is.
         id, model, finish_reason, provider_finish_reason: As the provider sent them.
 
     Raises:
-        InvalidValueError: Naming each field that cannot be what it was given.
+        InvalidValueError: Names each invalid field.
 
     Example:
         >>> import rxdelta as rd
@@ -107,7 +115,7 @@ class Snapshot(Reply):
     _head: Head
     blocks: tuple[Block, ...]
 
-    # `merge_delta`, set by its own file: it folds events, a fold makes snapshots, so it stands above this file.
+    # `merge_delta`. Its file sets this, because it stands above: it folds events, and a fold makes snapshots.
     _merged: ClassVar[Callable[[Snapshot, Snapshot | Event], Snapshot]]
 
     def __init__(
@@ -171,7 +179,7 @@ class Snapshot(Reply):
         object.__setattr__(self, "_head", head)
         object.__setattr__(self, "blocks", (*blocks, *keyed))
 
-    # What a head holds, read through the snapshot.
+    # The fields of the head.
 
     @property
     def role(self) -> str:
@@ -179,12 +187,12 @@ class Snapshot(Reply):
 
     @property
     def status(self) -> str:
-        """`incomplete`; `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its reader."""
+        """`incomplete`; `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its consumer."""
         return self._head.status
 
     @property
     def content(self) -> str | ContentPart | tuple[ContentItem, ...] | None:
-        """Content that has not been merged into `blocks`; a snapshot has none."""
+        """Content that is not merged into `blocks` yet. A snapshot that was folded has none."""
         return self._head.content
 
     @property
@@ -197,12 +205,12 @@ class Snapshot(Reply):
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What this attempt cost so far, in the provider's figures."""
+        """The usage of this attempt so far, in the provider's figures."""
         return self._head.usage
 
     @property
     def failed_usage(self) -> TokenUsage | None:
-        """What the attempts that failed before have cost."""
+        """The usage of the attempts that failed before."""
         return self._head.failed_usage
 
     @property
@@ -224,12 +232,12 @@ class Snapshot(Reply):
 
     @property
     def provider_finish_reason(self) -> str | None:
-        """The provider's own word for why it stopped."""
+        """The provider's own word for the reason."""
         return self._head.provider_finish_reason
 
     @property
     def attempt(self) -> int:
-        """How many attempts failed before this one."""
+        """The number of attempts that failed before this one."""
         return self._head.attempt
 
     @property
@@ -237,7 +245,7 @@ class Snapshot(Reply):
         """The blocks that are parts."""
         return tuple(block for block in self.blocks if isinstance(block, ContentPart))
 
-    # What can be done with one. Nothing changes it.
+    # The operations, which all return a new snapshot.
 
     def merge(self, other: Snapshot | Event) -> Snapshot:
         """`merge_delta(self, other)`."""
@@ -249,11 +257,11 @@ class Snapshot(Reply):
     def to_message(self) -> Message:
         """The finished message.
 
-        Open calls are completed if the message is; where it was cut by length or by its reader they become
-        invalid. `content` that was never merged counts where no part has been.
+        If the status is `complete`, open calls are completed; if the message was cut by length or by its consumer,
+        they become invalid. `content` that was never merged is used if there are no merged parts.
 
         Raises:
-            IncompleteMessageError: The status is `incomplete`; the error has this snapshot.
+            IncompleteMessageError: The status is `incomplete`. The error has this snapshot.
             InvalidToolCallError: An open call lacks its id or name, or its arguments are not one JSON object.
             InvalidValueError: The role is still `unknown`.
         """
@@ -298,21 +306,21 @@ class Snapshot(Reply):
         return invalid(block, f"the message was cut short ({self.status}) while the call was open")
 
     def migrate_to_content_parts(self) -> Snapshot:
-        """The same with text in `content` as a part; `""` becomes `None`."""
+        """The snapshot with the text of `content` as a part; `""` becomes `None`."""
         content = self.content
         if not isinstance(content, str):
             return self
         return with_head(self, content=ContentPart("text", content) if content else None)
 
     def accumulate_token_usage(self, other: Snapshot) -> Snapshot:
-        """This delta with `other`'s usage added to its own; see `TokenUsage.add`."""
+        """The snapshot with `other`'s usage added to its own; see `TokenUsage.add`."""
         return self if other.usage is None else with_head(self, usage=add_usage(self.usage, other.usage))
 
     def upsert_tool_call(self, call: ToolCall) -> Snapshot:
-        """This delta with the call of that `call_id` brought up to date, or appended if there is none.
+        """The snapshot with the call of the same `call_id` updated, or with the call appended if there is none.
 
-        Name, arguments and display text replace the known ones where given, metadata are merged, status only
-        moves forward. A call without an id changes nothing.
+        The name, arguments and display text that `call` has replace the known ones; metadata are merged; the status
+        never goes back. A call without an id changes nothing.
         """
         if call.call_id is None:
             return self
@@ -331,12 +339,12 @@ class Snapshot(Reply):
         return with_blocks(self, (*self.blocks, change(call, key=("call", call.index))))
 
     def set_tool_execution_status(self, call_id: str, status: str) -> Snapshot:
-        """This delta with the execution status of the calls of that id moved on; it never goes back."""
+        """The snapshot with a new execution status for the calls of that id. The status never goes back."""
         check([None if isinstance(status, str) else ("status", status, "must be a string")])
         return self._with_calls(call_id, lambda call: with_news(call, execution_status=clean_text(status)))
 
     def set_tool_display_text(self, call_id: str, text: str | None) -> Snapshot:
-        """This delta with a better display text for the call of that id; `None` and `""` change nothing."""
+        """The snapshot with a new display text for the calls of that id; `None` and `""` change nothing."""
         check([text_or_none("text", text)])
         return self._with_calls(call_id, lambda call: with_news(call, display_text=clean(text)))
 
@@ -348,7 +356,7 @@ class Snapshot(Reply):
         return self if all(new is old for new, old in zip(blocks, self.blocks)) else with_blocks(self, blocks)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in every field and block, also in which blocks are open and by what key they grow."""
+        """Equality of every field and block, and of each block's `key` and `open`."""
         if not isinstance(other, Snapshot):
             return NotImplemented
         return (
@@ -374,7 +382,7 @@ class Snapshot(Reply):
         return show("Snapshot", self, content)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object from which `from_dict` restores the snapshot, half-built as it may be."""
+        """A JSON object from which `from_dict` restores the snapshot, even an incomplete one."""
         head = self._head
         return reply_to_dict(self) | without_empty(
             {"content": content_to_json(head.content), "index": head.index}
@@ -384,10 +392,10 @@ class Snapshot(Reply):
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
         """Read `to_dict`'s form, or the constructor's keywords as JSON, as untrusted input.
 
-        Digit strings as `index` and `choice` are cast; a complete call is parsed.
+        An `index` or `choice` of digits is cast; a complete call is parsed.
 
         Raises:
-            InvalidValueError: Naming each field that cannot be what it was given.
+            InvalidValueError: Names each invalid field.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
@@ -412,12 +420,12 @@ class Snapshot(Reply):
 
 
 MessageDelta = Snapshot
-"""The same class, by the name that LangChain has for it."""
+"""The same class by LangChain's name for it."""
 
 
 @fast_constructor(Snapshot)
 def make_snapshot(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
-    """A snapshot of fields that are known to be right."""
+    """A snapshot of fields that the caller has checked."""
     raise NotImplementedError
 
 
@@ -427,6 +435,11 @@ def with_head(delta: Snapshot, **fields: Any) -> Snapshot:
 
 def with_blocks(delta: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
     return make_snapshot(delta._head, blocks)
+
+
+def is_over(snapshot: Snapshot) -> bool:
+    """Whether the message has finished or was interrupted."""
+    return snapshot.status != "incomplete"
 
 
 def absorb_content(snapshot: Snapshot) -> Snapshot:
@@ -442,7 +455,7 @@ def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
     """`merge_delta` of two snapshots.
 
     Raises:
-        MergeError: `primary` is not an assistant's.
+        MergeError: The role of `primary` is not `assistant`.
     """
     if delta.choice != primary.choice:
         return primary

@@ -1,8 +1,8 @@
-"""Strict JSON from a source that nobody vouches for, such as a model's tool arguments.
+"""Strict JSON from an untrusted source, such as a model's tool arguments.
 
-`json.loads` takes more than JSON (`NaN`, `1e999` as infinity), gives strings that cannot be encoded as
-UTF-8 (lone surrogates) and leaves by several exceptions (`RecursionError`, the digit limit's `ValueError`).
-Here a text is either one JSON value that every other program can read back, or `InvalidJson` says why not.
+`json.loads` accepts more than JSON (`NaN`, `1e999` as infinity), returns strings that cannot be encoded as UTF-8
+(lone surrogates) and raises several exceptions (`RecursionError`, the digit limit's `ValueError`). Here a text is
+either one JSON value that every other program can read, or raises `InvalidJson` with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 MAX_DIGITS: Final = 4300
-"""Digits in an integer: Python's own default, held fast because converting one takes quadratic time."""
+"""The most digits of an integer. Python's own default, whatever the process sets: conversion takes quadratic time."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
@@ -38,10 +38,10 @@ _LONE_ESCAPE_LENGTH = 6
 
 
 class InvalidJson(ValueError):
-    """The text is not what strict JSON allows.
+    """The text is not strict JSON.
 
     Attributes:
-        reason: Why, short and for people, as `"NaN is not JSON"`. Characters are counted from 0.
+        reason: The reason in a few words, e.g. `"NaN is not JSON"`. Characters are counted from 0.
 
     Example:
         >>> InvalidJson("NaN is not JSON").reason
@@ -54,14 +54,14 @@ class InvalidJson(ValueError):
 
 
 def parse_json(text: str, *, max_depth: int = 200) -> object:
-    """The one JSON value that `text` is, as plain dicts, lists, strings, numbers, booleans or `None`.
+    """Parse one JSON value into plain dicts, lists, strings, numbers, booleans or `None`.
 
-    As `json.loads`, but NaN, the infinities, numbers that overflow to one, integers of more than 4300 digits
-    and a nesting deeper than `max_depth` are refused, and half a surrogate pair becomes U+FFFD. Of a repeated
-    key the last value counts.
+    Like `json.loads`, but refuses NaN, the infinities, numbers that overflow to infinity, integers of more than 4300
+    digits and a nesting deeper than `max_depth`. Half a surrogate pair becomes U+FFFD. If a key is repeated, the last
+    value counts.
 
     Raises:
-        InvalidJson: `text` is anything else.
+        InvalidJson: `text` is not one strict JSON value.
 
     Example:
         >>> parse_json(' [1, 2.5, "\\\\ud83d\\\\ude00"] ')
@@ -89,10 +89,10 @@ def parse_json(text: str, *, max_depth: int = 200) -> object:
 
 
 def parse_object(text: str, *, max_depth: int = 200) -> dict[str, object]:
-    """The one JSON object that `text` is; otherwise as `parse_json`.
+    """Parse one JSON object, like `parse_json`.
 
     Raises:
-        InvalidJson: `text` is not strict JSON, or is another value than an object.
+        InvalidJson: `text` is not strict JSON, or its value is not an object.
 
     Example:
         >>> parse_object('{"city": "Oslo", "city": "Bergen"}')
@@ -109,9 +109,9 @@ def parse_object(text: str, *, max_depth: int = 200) -> dict[str, object]:
 
 
 def clean_text(text: str) -> str:
-    """`text` with each pair of surrogate code points as the character it means, and each lone one as U+FFFD.
+    """Replace each pair of surrogate code points by its character, and each lone surrogate by U+FFFD.
 
-    The result can be encoded as UTF-8. A text without surrogates is returned itself.
+    The result can be encoded as UTF-8. A text without surrogates is returned unchanged.
 
     Example:
         >>> clean_text("\\ud83d\\ude00 \\ud83d")
@@ -123,17 +123,17 @@ def clean_text(text: str) -> str:
 
 
 def read_integer(text: str) -> int:
-    """The integer that a JSON number without fraction and exponent means; `InvalidJson` if it is too long."""
+    """The integer of a JSON number without fraction and exponent; raises `InvalidJson` if it is too long."""
     if len(text) - text.startswith("-") > MAX_DIGITS:
         raise InvalidJson(f"a number with more than {MAX_DIGITS} digits")
     try:
         return int(text)
-    except ValueError:  # the process has set a limit lower than ours
+    except ValueError:  # the process has set a lower limit
         raise InvalidJson(f"a number with more than {sys.get_int_max_str_digits()} digits") from None
 
 
 def read_decimal(text: str) -> float:
-    """The float that a JSON number with fraction or exponent means; `InvalidJson` if it overflows."""
+    """The float of a JSON number with fraction or exponent; raises `InvalidJson` if it overflows."""
     value = float(text)
     if math.isinf(value):
         shown = text if len(text) <= 20 else f"{text[:19]}…"
@@ -149,7 +149,7 @@ _DECODER = json.JSONDecoder(parse_float=read_decimal, parse_int=read_integer, pa
 
 
 def _check_depth(text: str, max_depth: int) -> None:
-    """Refuse what the decoder would have to recurse into too deeply, without recursing."""
+    """Refuse text that is nested too deep before the decoder recurses into it."""
     if text.count("[") + text.count("{") <= max_depth:
         return
     depth = 0
@@ -171,7 +171,7 @@ def _whole_character(match: re.Match[str]) -> str:
 
 
 def _whole_escape(match: re.Match[str]) -> str:
-    # As long as what it replaces, so that positions in errors stay right.
+    # The replacement has the same length, so that positions in errors stay right.
     return r"\ufffd" if len(match[0]) == _LONE_ESCAPE_LENGTH else match[0]
 
 

@@ -1,14 +1,14 @@
 """Text that grows by pieces without being copied, in values that never change.
 
 A growing text is a `(Leaf, n)` pair: the first `n` pieces of a leaf, on top of everything sealed below it.
-Taking one more piece appends it to the leaf's list, which the older value does not see because it counts
-fewer pieces. A full leaf is sealed into a chain of blocks whose sizes double, so that a text of n pieces
+Extending the text appends the piece to the leaf's list. The older value does not see the piece, because it counts
+fewer. A full leaf is sealed into a chain of blocks whose sizes double, so that a text of n pieces
 hangs on log n blocks and is copied log n times in all, not n times.
 
-Two values may grow from the same one, on two threads. Whoever finds the next place in the list already taken
-makes a leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a
-lock. So it is with the leaf behind a full one: the first goes on with the lineage, another begins its own, and of
-two texts of one lineage the shorter is always the beginning of the longer.
+Two values may grow from the same value, on two threads. If the next place in the list is already taken, a value gets
+a leaf of its own; the check after `append` (is the piece at my place mine?) settles a tie without a lock. Likewise,
+the first leaf on top of a full one continues the lineage, and any other begins its own. So of two texts of one
+lineage, the shorter is always the beginning of the longer.
 """
 
 from __future__ import annotations
@@ -48,27 +48,26 @@ class Leaf:
         self.below = below  # characters in the sealed blocks
         self.pieces = pieces
         self.lineage = lineage
-        self.heirs: list[object] = []  # who wants to go on with the lineage when it is full; the first does
+        self.heirs: list[object] = []  # the candidates to continue the lineage of a full leaf; the first does
 
 
 class Lineage:
-    """What one line of growing texts remembers: the newest joined text, and a preview parsed from it.
+    """The caches of one line of growing texts: the newest joined text, and a parser that has read it.
 
-    Both are caches that say what they were computed from: a leaf and its pieces, or so many characters of the
-    lineage. A stale one is noticed, never believed.
+    Each cache holds what it was computed from (a leaf and a number of pieces, or a number of characters of the
+    lineage), so that a stale one is detected.
     """
 
     __slots__ = ("joined", "preview")
 
     def __init__(self) -> None:
         self.joined: tuple[Leaf | None, int, str] = (None, 0, "")
-        self.preview: list[
-            tuple[int, PartialJsonParser]
-        ] = []  # one, or none: whoever reads takes it out meanwhile
+        # At most one. A reader takes it out while it reads.
+        self.preview: list[tuple[int, PartialJsonParser]] = []
 
 
 Sealed: TypeAlias = "tuple[Sealed | None, int, str]"
-"""Older blocks, the size in leaves, the text; sizes shrink towards the newest block."""
+"""Older blocks, the size in leaves, the text. Sizes decrease towards the newest block."""
 WithHalf: TypeAlias = tuple[Leaf, int, str]
 """n pieces of a leaf, and the first half of a surrogate pair that waits for its second."""
 Grown: TypeAlias = tuple[Leaf, int] | WithHalf
@@ -82,7 +81,7 @@ def has_half(text: GrowingText) -> TypeGuard[WithHalf]:
 
 def extend(text: GrowingText, piece: str) -> Grown:
     """`text + piece` in O(len(piece)), leaving `text` as it was."""
-    # `len(text) == 2` says, like `not has_half(text)`, that no half waits, without a call for each piece.
+    # `len(text) == 2` is `not has_half(text)` without the cost of a call for each piece.
     if type(text) is tuple and len(text) == 2 and (piece.isascii() or not _has_surrogate(piece)):
         leaf, n = text
         pieces = leaf.pieces
@@ -95,9 +94,9 @@ def extend(text: GrowingText, piece: str) -> Grown:
 
 
 def _branch(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
-    """A leaf of its own for the piece: on top of the full one, or beside one that another text has grown."""
+    """A new leaf for the piece: on top of a full leaf, or beside a leaf that another text has extended."""
     if n == _LEAF_PIECES:
-        full = "".join(leaf.pieces[:n])  # behind them may stand a piece that lost a tie
+        full = "".join(leaf.pieces[:n])  # a piece that lost a tie may follow them
         mine = object()
         leaf.heirs.append(mine)
         lineage = leaf.lineage if leaf.heirs[0] is mine else Lineage()
@@ -106,7 +105,7 @@ def _branch(leaf: Leaf, n: int, piece: str) -> tuple[Leaf, int]:
 
 
 def _extend_with_care(text: GrowingText, piece: str) -> Grown:
-    """The rarer cases: a first piece, and a surrogate pair that came in two pieces."""
+    """The rare cases: the first piece, and a surrogate pair that is cut in two."""
     half = ""
     if isinstance(text, str):
         text = (Leaf(None, 0, [text] if text else [], Lineage()), 1 if text else 0)
@@ -130,7 +129,7 @@ def _seal(older: Sealed | None, text: str) -> Sealed:
 
 
 def read_text(text: GrowingText) -> str:
-    """The text as one string. Remembered, so that reading again, or a little later, copies no more than it must."""
+    """The text as one string. The string is cached, so that a later reading copies as little as possible."""
     if isinstance(text, str):
         return text
     leaf, n = text[0], text[1]
@@ -156,7 +155,7 @@ def read_text(text: GrowingText) -> str:
 
 
 def last_characters(text: Grown, count: int) -> str:
-    """So many of the text's last characters, at the cost of these."""
+    """The last `count` characters of the text, in O(count)."""
     leaf, n = text[0], text[1]
     found: list[str] = []
     pieces, older = leaf.pieces[:n], leaf.sealed
@@ -173,7 +172,7 @@ def last_characters(text: Grown, count: int) -> str:
 
 
 def text_length(text: GrowingText) -> int:
-    """Characters in the text, without joining it."""
+    """The number of characters in the text, without joining it."""
     if isinstance(text, str):
         return len(text)
     leaf = text[0]
@@ -181,16 +180,18 @@ def text_length(text: GrowingText) -> int:
 
 
 def finish_text(text: GrowingText) -> str:
-    """The text as a plain string; a half surrogate pair that never got its second half becomes U+FFFD."""
+    """The text as a plain string. A half surrogate pair that still waits becomes U+FFFD."""
     whole = read_text(text)
     return whole + "\ufffd" if has_half(text) else whole
 
 
 def join_when_read(cls: type, name: str) -> Callable[[Any], Any]:
-    """Let this slot of an attrs class hold a growing text that everybody reads as the string it stands for.
+    """Let this slot of an attrs class hold a growing text, which the attribute shows as a string.
 
-    Equality, `repr`, `attrs.evolve`, pickling and matching go through the attribute, so they see a string.
-    What the slot itself holds is read by the function returned.
+    Equality, `repr`, `attrs.evolve`, pickling and matching use the attribute, so they see the string.
+
+    Returns:
+        A function that reads the value of the slot itself.
     """
     slot = cls.__dict__[name]
     held: Callable[[Any], Any] = slot.__get__

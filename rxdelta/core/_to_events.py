@@ -1,4 +1,4 @@
-"""The way back through the door: a snapshot as events, for a reader who comes late."""
+"""A snapshot as events, for a late subscriber."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["to_events"]
 def to_events(snapshot: Snapshot) -> list[Event]:
     """The shortest legal list of events that folds to this snapshot.
 
-    A block's start carries all of its text so far, so a block is one event, or two if it has ended, and one
-    more if a tool has news. Blocks that came by events keep their index; in a snapshot merged from small
-    deltas, whose keys are no indexes, they are numbered.
+    The start of a block carries all of its text so far. So a block is one event, or two if it has ended, and one more
+    if a tool has news. Blocks that were folded from events keep their index. Blocks of a snapshot that was merged from
+    small deltas have no index and are numbered.
 
     Example:
         >>> import rxdelta as rd
@@ -65,7 +65,7 @@ def to_events(snapshot: Snapshot) -> list[Event]:
 
 
 def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:
-    """The blocks under their own indexes, or numbered where those would not lead back to the same order."""
+    """The blocks with their own indexes, or numbered if those would not give the same order again."""
     kept = [(block.key, block) for block in blocks if isinstance(block.key, (int, str))]
     numbers = [index for index, _ in kept if isinstance(index, int)]
     if len({index for index, _ in kept}) == len(blocks) and numbers == sorted(numbers):
@@ -82,7 +82,7 @@ def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[
         return [start, grows_by(block)(index, block.text, choice=choice), *finish]
     unparsed = block.open or (block.type == "tool_call" and block.status == "incomplete")
     finish = [] if unparsed and not ended else [BlockFinish(index, choice=choice)]
-    # The news come before the finish: who reads block by block takes a call that has none to be over there.
+    # News come before the finish: a reader of single blocks takes a call without news to be over at its finish.
     return [BlockStart(index, block_to_wire(block), choice=choice), *_news(block), *finish]
 
 

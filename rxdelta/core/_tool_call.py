@@ -50,11 +50,11 @@ CALL_TYPES = frozenset(["tool_call", "invalid_tool_call", "server_tool_call"])
 
 
 def real_id(value: str | None) -> str | None:
-    """The id, or `None` for what gateways write where there is none: `""`, `"null"`, `"None"`."""
+    """The id; `None` for `""`, `"null"` and `"None"`, which gateways write if there is no id."""
     return None if value in ("", "null", "None") else value
 
 
-# Converters let what has the wrong type pass as it is: the check that follows names the field.
+# Converters let a value of the wrong type pass: the check that follows reports it with the field's name.
 
 
 def _clean_id(value: str | None) -> str | None:
@@ -79,23 +79,23 @@ class ToolCall:
     """A tool that the model wants to be run, or that the provider ran itself.
 
     Attributes:
-        call_id: The id that a result must name.
+        call_id: The id by which a result refers to the call.
         name: The tool's name.
-        arguments: While the call is open the JSON text so far; once complete a read-only mapping; of an
-            invalid call the raw text; `None` where nothing came.
-        status: `incomplete` or `complete`; only moves forward.
-        index: The index that a `Snapshot` gave it, if it came by one.
-        display_text: A line for people, such as "Reading outline.md"; refined, never blanked.
-        metadata: All else that is known of it, `execution_status` among it.
-        result: What the tool gave back so far.
+        arguments: The JSON text so far while the call is open; a read-only mapping once it is complete; the raw text
+            of an invalid call; `None` if no arguments came.
+        status: `incomplete` or `complete`; never goes back.
+        index: The index that a small `Snapshot` gave the call, if there was one.
+        display_text: A line for people, such as "Reading outline.md". It may be replaced, but not removed.
+        metadata: All other facts about the call, e.g. `execution_status`.
+        result: The tool's result so far.
         type: `tool_call`; `invalid_tool_call`, which must not be run; or `server_tool_call`, which the
             provider ran.
         error: Why an invalid call is invalid.
         key, open: As in `ContentPart`. Not compared.
 
     Raises:
-        InvalidValueError: A status or type that does not exist, an id or name that is no string, arguments
-            that are neither text nor a mapping.
+        InvalidValueError: The status or type does not exist, the id or name is not a string, or the arguments are
+            neither text nor a mapping.
 
     Example:
         >>> import rxdelta as rd
@@ -137,17 +137,17 @@ class ToolCall:
 
     @property
     def arguments_so_far(self) -> Any:
-        """The arguments as far as they have come, as a read-only value; `None` before anything is there.
+        """The arguments received so far as a read-only value; `None` if there is no value yet.
 
-        An open string is shown as far as it came, an unfinished number or word waits, open containers are
-        closed. Parsing resumes where the last reading stopped, so reading after every delta costs what came
-        since.
+        An open string is shown up to its last character; an unfinished number or word is left out; open containers
+        are closed. Parsing resumes where the last reading stopped, so reading after every delta costs time in
+        proportion to that delta.
         """
         text = self._argument_text()
         return self.arguments if text is None else _preview(text, lambda reader: reader.value)
 
     def is_final(self, *path: str | int) -> bool:
-        """Whether the argument at `path` has come whole: `call.is_final("files", 0)`. Without a path, all of them."""
+        """Whether the argument at `path` is complete: `call.is_final("files", 0)`. Without a path: all arguments."""
         text = self._argument_text()
         if text is not None:
             return _preview(text, lambda reader: reader.is_final(path))
@@ -158,11 +158,11 @@ class ToolCall:
         return None if not raw or isinstance(raw, FrozenDict) else raw
 
     def execution_status(self, default: str = "identified") -> str:
-        """How far the tool's execution has come: `identified`, `executing`, `completed` or `failed`."""
+        """The state of the tool's execution: `identified`, `executing`, `completed` or `failed`."""
         return str(self.metadata.get("execution_status", default))
 
     def arguments_as_map(self) -> Mapping[str, Any]:
-        """The arguments as a mapping; `{}` where there are none or their text is not one JSON object."""
+        """The arguments as a mapping; `{}` if there are none, or if their text is not one JSON object."""
         arguments = self.arguments
         if isinstance(arguments, str):
             try:
@@ -172,11 +172,11 @@ class ToolCall:
         return EMPTY if arguments is None else arguments
 
     def complete(self) -> ToolCall:
-        """The call with its arguments parsed and `status` complete. One that is so already is returned as it is.
+        """The call with its arguments parsed and its status `complete`. A complete call is returned unchanged.
 
         Raises:
             InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Arguments that
-                never came at all stay `None`.
+                never came stay `None`.
         """
         arguments = self.arguments
         if self.status == "complete" and not isinstance(arguments, str):
@@ -195,10 +195,10 @@ class ToolCall:
         return InvalidToolCallError(f"{field}: {wrong}", call_id=self.call_id, name=self.name, field=field)
 
     def merge(self, part: ToolCall) -> ToolCall:
-        """This call with a later fragment of it.
+        """This call with a later fragment of the same call.
 
-        Argument text is appended, a name that comes again is kept once, a complete object replaces text,
-        `None` never unsets anything, and neither `status` nor the execution status goes back.
+        Argument text is appended; a repeated name is kept once; a complete object replaces text; `None` changes
+        nothing; neither `status` nor the execution status goes back.
 
         Raises:
             MergeError: The fragment has another `index`.
@@ -242,7 +242,7 @@ class ToolCall:
         return f"ToolCall({', '.join(shown + place_repr(self.key, self.open))})"
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object. An open call's text is `arguments_text`, and `arguments` what can be shown of it."""
+        """A JSON object. An open call has its text in `arguments_text` and its `arguments_so_far` in `arguments`."""
         arguments: dict[str, Any] = {"arguments": thaw(self.arguments)}
         if self.type != "invalid_tool_call" and isinstance(self.arguments, str):
             preview = thaw(self.arguments_so_far)
@@ -273,10 +273,10 @@ class ToolCall:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolCall:
-        """Read `to_dict`'s form, as untrusted input: digits as index are cast, a complete call is parsed.
+        """Read `to_dict`'s form, as untrusted input: an index of digits is cast, a complete call is parsed.
 
         Raises:
-            InvalidValueError: As the constructor.
+            InvalidValueError: As in the constructor.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
@@ -313,15 +313,15 @@ raw_arguments: Callable[[ToolCall], GrowingText | FrozenDict[Any] | None] = join
 
 @fast_constructor(ToolCall, like="call")
 def with_arguments(call: ToolCall, arguments: GrowingText | FrozenDict[Any] | None) -> ToolCall:
-    """The call with other arguments, which are known to be right."""
+    """The call with other arguments, which the caller has checked."""
     raise NotImplementedError
 
 
 def change(call: ToolCall, **fields: Any) -> ToolCall:
-    """The call with fields replaced that are known to be right. Argument text is carried over unjoined."""
+    """The call with fields replaced, which the caller has checked. Growing argument text stays unjoined."""
     changed = with_arguments(call, raw_arguments(call))
     for name, value in fields.items():
-        object.__setattr__(changed, name, value)  # nobody else has it yet
+        object.__setattr__(changed, name, value)  # the only reference to it is here
     return changed
 
 
@@ -331,7 +331,7 @@ def finished_arguments(call: ToolCall) -> str | FrozenDict[Any] | None:
 
 
 def invalid(call: ToolCall, error: str) -> ToolCall:
-    """The call as one that must not be run, with its raw text and the reason."""
+    """The call as an `invalid_tool_call`, with its raw argument text and the reason."""
     raw = finished_arguments(call)
     return change(call, type="invalid_tool_call", arguments=raw, error=error, status="incomplete", open=False)
 
@@ -343,10 +343,10 @@ def with_news(
     display_text: str | None = None,
     result: ToolResult | None = None,
 ) -> ToolCall:
-    """The call with what is new of its execution; itself where nothing is.
+    """The call with news of its execution; the same object if nothing is new.
 
-    The status only moves forward, `""` doesn't blank the display text, and what came with the first terminal
-    status is the result that stands.
+    The status never goes back, and `""` does not remove the display text. After the first terminal status the result
+    is not replaced any more.
     """
     fields: dict[str, Any] = {}
     if execution_status is not None:
@@ -361,17 +361,17 @@ def with_news(
 
 
 def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
-    """What a look at the text's reader shows. Nobody else has the reader meanwhile, or would read on in it."""
+    """The result of `look` at a parser that has read the text. The parser is taken out of the cache meanwhile."""
     if isinstance(text, str):
         reader = PartialJsonParser()
         reader.feed(text)
         return look(reader)
     length, kept = text_length(text), text[0].lineage.preview
     try:
-        read, reader = kept.pop()  # another thread that reads meanwhile begins its own
+        read, reader = kept.pop()  # if another thread has it now, begin a new one
     except IndexError:
         read, reader = 0, PartialJsonParser()
-    if read > length:  # it was a later text's
+    if read > length:  # it has read a later text of this lineage
         read, reader = 0, PartialJsonParser()
     reader.feed(last_characters(text, length - read))
     shown = look(reader)

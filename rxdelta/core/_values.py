@@ -1,4 +1,4 @@
-"""The small values of a reply: what was cited, what it cost, what a tool gave back."""
+"""The small values of a reply (citations, usage, tool results), and the checks that constructors share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
 Problem: TypeAlias = tuple[str, object, str]
-"""A field, what it was given, and what is wrong with that."""
+"""A field, its value, and what is wrong with the value."""
 
 
 def check(problems: Iterable[Problem | None]) -> None:
@@ -50,7 +50,7 @@ def count_or_none(field: str, value: object) -> Problem | None:
 
 
 def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
-    """An index is a key, so a large one costs nothing; an absurd one is refused all the same."""
+    """An index is a key, so a large one costs no memory. One beyond `Limits.index` is refused all the same."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or (lowest is not None and value < lowest):
@@ -61,17 +61,17 @@ def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Probl
 
 
 def index_of(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
-    """An index that must be there."""
+    """An index that is required."""
     return (field, value, "is invalid") if value is None else index_or_none(field, value, lowest=lowest)
 
 
 def clean(value: str | None) -> str | None:
-    """Text that can be written as UTF-8. What is no text passes as it is: the check that follows names the field."""
+    """The text as it can be written in UTF-8. A value of another type passes: the check that follows reports it."""
     return clean_text(value) if isinstance(value, str) else value
 
 
 def without_empty(items: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out `None` and empty containers; `""`, `0` and `False` say something and stay."""
+    """The items without `None` and empty containers; `""`, `0` and `False` stay."""
     return {key: value for key, value in items.items() if value is not None and value != [] and value != {}}
 
 
@@ -102,13 +102,13 @@ def _content(value: object) -> object:
 
 @attrs.frozen
 class Citation:
-    """A source that a piece of the reply points to.
+    """A source that a part of the reply cites.
 
     Attributes:
-        cited_text: The words of the source, where the provider sends them.
+        cited_text: The cited words of the source, if the provider sends them.
         title, url: The source's name and address.
-        start_index, end_index: Where in the reply's text the citation applies, in the provider's own unit.
-        raw: The provider's object whole.
+        start_index, end_index: The range of the reply's text that the citation applies to, in the provider's unit.
+        raw: The provider's whole object.
 
     Example:
         >>> import rxdelta as rd
@@ -132,14 +132,14 @@ class Citation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object with the fields that are known."""
+        """A JSON object of the known fields."""
         return without_empty(
             {field.name: thaw(getattr(self, field.name)) for field in attrs.fields(type(self))}
         )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Citation:
-        """Read `to_dict`'s form, or a provider's own object, which is kept whole in `raw` if it says more."""
+        """Read `to_dict`'s form, or a provider's own object, which is kept in `raw` if it has other fields."""
         known = {
             field.name: data[field.name]
             for field in attrs.fields(cls)
@@ -158,12 +158,12 @@ def _fits(field: str, value: object) -> bool:
 
 @attrs.frozen
 class TokenUsage:
-    """What a reply cost, in the provider's own figures.
+    """The usage of a reply, in the provider's own figures.
 
     Attributes:
-        input_tokens, output_tokens: As the provider counts them; `None` means it did not say, which is not 0.
-        raw: The provider's usage object whole, with cached, reasoning and other details.
-        cumulative: In `add`, a cumulative right side replaces the left one instead of being added to it.
+        input_tokens, output_tokens: The provider's counts; `None` is unknown, which is not 0.
+        raw: The provider's whole usage object, with cached, reasoning and other details.
+        cumulative: In `add`, a cumulative right side replaces the left side instead of being added to it.
     """
 
     input_tokens: int | None = None
@@ -183,8 +183,8 @@ class TokenUsage:
     def add(self, other: TokenUsage | None) -> TokenUsage:
         """This usage and `other` together.
 
-        Counts are summed, an unknown one counting as 0; numbers in `raw` are summed key by key, of
-        anything else `other`'s wins. A cumulative `other` is the new total itself.
+        Counts are summed, an unknown count as 0. Numbers in `raw` are summed key by key; of other values `other`'s
+        wins. A cumulative `other` is the new total itself.
 
         Example:
             >>> import rxdelta as rd
@@ -206,7 +206,7 @@ class TokenUsage:
         )
 
     def total(self) -> int:
-        """Input and output tokens together, unknown ones counting as 0."""
+        """The sum of input and output tokens; an unknown count is 0."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __repr__(self) -> str:
@@ -217,7 +217,7 @@ class TokenUsage:
         return f"TokenUsage({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object with the figures that are known."""
+        """A JSON object of the known figures."""
         return without_empty(
             {
                 "input_tokens": self.input_tokens,
@@ -229,10 +229,10 @@ class TokenUsage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TokenUsage:
-        """Read `to_dict`'s form; digit strings are taken as numbers.
+        """Read `to_dict`'s form; strings of digits are read as numbers.
 
         Raises:
-            InvalidValueError: A count that is negative or no number.
+            InvalidValueError: A count is negative or not a number.
         """
         return cls(
             whole_number(data.get("input_tokens")),
@@ -246,22 +246,22 @@ _NOTHING = TokenUsage()
 
 
 def usage_if_said(value: TokenUsage | None) -> TokenUsage | None:
-    """A usage that says nothing is none."""
+    """The usage; `None` for one without any figure."""
     return None if value == _NOTHING else value
 
 
 @attrs.frozen
 class ToolResult:
-    """What a tool gave back, as it goes to the model.
+    """The result of a tool, as it goes to the model.
 
     Attributes:
-        call_id: The call it answers.
+        call_id: The id of the call that it answers.
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
-        duration: Seconds it ran, if known.
+        duration: The seconds that the tool ran, if known.
 
     Raises:
-        InvalidValueError: Content that is not JSON, or another field that cannot be what it was given.
+        InvalidValueError: The content is not JSON, or another field is invalid.
 
     Example:
         >>> import rxdelta as rd
@@ -286,7 +286,7 @@ class ToolResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object; `content` stays even where it is empty."""
+        """A JSON object. It has `content` even if that is empty."""
         content = {} if self.content is None else {"content": thaw(self.content)}
         call_id = {} if self.call_id is None else {"call_id": self.call_id}
         duration = {} if self.duration is None else {"duration": self.duration}
@@ -297,7 +297,7 @@ class ToolResult:
         """Read `to_dict`'s form.
 
         Raises:
-            InvalidValueError: As the constructor.
+            InvalidValueError: As in the constructor.
         """
         return cls(
             data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration")
@@ -305,7 +305,7 @@ class ToolResult:
 
 
 def whole_number(value: object) -> Any:
-    """Untrusted input's numbers may come as digits: `"3"` is 3. Anything else is left for the check to refuse."""
+    """A string of digits, as untrusted input may have it, as a number. Any other value passes: the check reports it."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value
 
 
