@@ -10,7 +10,7 @@ from rxdelta.core._values import Problem, index_or_none
 __all__ = ["Key", "key_from_json", "place_repr", "place_to_dict", "wrong_key"]
 
 Key: TypeAlias = int | str | tuple[str, int | str | None] | None
-"""The name of a block within its message: the index of its events, or `("part", slot)`, `("call", index)` if deltas were merged."""
+"""The index of the block's events; or `("part", slot)`, `("call", index)` of a block that was merged from deltas."""
 
 
 def place_to_dict(key: Key, open: bool) -> dict[str, Any]:

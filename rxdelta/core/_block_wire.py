@@ -32,7 +32,7 @@ __all__ = [
     "block_to_wire",
     "finish_block",
     "finish_content",
-    "text_has_a_place",
+    "has_text_field",
     "update_block",
 ]
 
@@ -103,9 +103,8 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
         elif name == "name" and isinstance(value, str):
             known["name"] = value or call.name
         elif name in _ARGUMENTS and (isinstance(value, str) or is_mapping(value)):
-            if (
-                value != "" or raw_arguments(call) is not None
-            ):  # "" is how the wire says that none have come yet
+            none_yet = value == "" and raw_arguments(call) is None  # the wire writes "" for no arguments
+            if not none_yet:
                 known["arguments"] = clean_text(value) if isinstance(value, str) else _mapping(value)
         elif name == "error" and isinstance(value, str):
             known["error"] = value
@@ -165,7 +164,7 @@ def _identity(call: ToolCall) -> tuple[tuple[str, str], ...]:
     return (("id", (call.call_id or "").strip()), ("name", (call.name or "").strip()))
 
 
-def text_has_a_place(part: ContentPart) -> bool:
+def has_text_field(part: ContentPart) -> bool:
     """Whether `block_to_wire` has a field for the part's text that no option occupies."""
     return part.type != "unsupported" and _TEXT_FIELDS.get(part.type, "data") not in part.options
 

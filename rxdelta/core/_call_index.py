@@ -17,7 +17,7 @@ K = TypeVar("K")
 
 
 class CallIndex(Generic[K]):
-    """Finds the owners of the calls with an id, without a search through all calls. An owner is e.g. a block's place."""
+    """Finds the owners of the calls with an id without a search. An owner is, for example, a block's place."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[K, None]] = {}

@@ -67,9 +67,9 @@ class InvalidValueError(RxDeltaError, ValueError):
     @classmethod
     def of(cls, problems: Sequence[tuple[str, object, str]]) -> InvalidValueError:
         """One error for all invalid fields of one value, each as (field, value, what is wrong)."""
-        said = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
+        faults = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
         got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, _ in problems)
-        return cls(f"{said} (got {got})", field=problems[0][0], value=problems[0][1])
+        return cls(f"{faults} (got {got})", field=problems[0][0], value=problems[0][1])
 
 
 class MalformedChunkError(RxDeltaError, ValueError):

@@ -27,7 +27,7 @@ from rxdelta.core._values import (
     clean,
     index_of,
     text_or_none,
-    usage_if_said,
+    usage_or_none,
 )
 
 Wire: TypeAlias = dict[str, Any]
@@ -79,7 +79,7 @@ class MessageStart(_WireForm):
     event: ClassVar[str] = "message-start"
     id: str | None = attrs.field(default=None, converter=clean)
     model: str | None = attrs.field(default=None, converter=clean)
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
     assumed: bool = attrs.field(default=False, kw_only=True, eq=False, repr=False)
@@ -253,7 +253,7 @@ class MessageFinish(_WireForm):
     event: ClassVar[str] = "message-finish"
     reason: str | None = attrs.field(default=None, converter=clean)
     provider_reason: str | None = attrs.field(default=None, converter=clean)
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
 
@@ -392,7 +392,7 @@ class AttemptReset(_WireForm):
     event: ClassVar[str] = "attempt-reset"
     attempt: int = 1
     error: str | None = attrs.field(default=None, converter=clean)
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
 
     def __attrs_post_init__(self) -> None:
         check([index_of("attempt", self.attempt), text_or_none("error", self.error), wrong_usage(self.usage)])

@@ -45,7 +45,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_place
 from rxdelta.core._message import add_attempt
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
 from rxdelta.core._tool_call import ToolCall, with_news
@@ -247,11 +247,8 @@ class Fold:
         return self._show()
 
     def _add(self, key: Key, fold: BlockFold) -> None:
-        """Insert a new block. Blocks with integer keys stand in the order of the keys, all others in that of arrival."""
-        if isinstance(key, int) and abs(key) >= self._limits.index:
-            raise LimitExceededError.of("index", self._limits.index, "the block index")
-        if len(self._blocks) >= self._limits.blocks:
-            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
+        """Insert a new block. Integer keys stand in their order, all other keys in the order of arrival."""
+        check_place(key, len(self._blocks), self._limits)
         fold.place = len(self._blocks)
         if isinstance(key, int):
             if self._highest is not None and key < self._highest and self._order is None:
@@ -297,14 +294,14 @@ class Fold:
         word = event.provider_reason
         if word is None and event.reason not in _REASONS:
             word = event.reason
-        told = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
+        own_fields = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
         return self._show(
             status="length" if reason == "length" else "complete",
             finish_reason=reason,
             provider_finish_reason=word,
             usage=event.usage or head.usage,
             metadata=FrozenDict(
-                {k: v for k, v in {**head.metadata, **event.metadata}.items() if k not in told}
+                {k: v for k, v in {**head.metadata, **event.metadata}.items() if k not in own_fields}
             ),
             id=event.id if head.id is None else head.id,
             model=event.model if head.model is None else head.model,

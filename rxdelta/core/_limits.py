@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """Bounds on the memory that a stream may take. Exceeding one raises `LimitExceededError`, which has the reply so far.
+    """Bounds on the memory that a stream may take. Beyond one, `LimitExceededError` has the reply so far.
 
     Example:
         >>> import rxdelta as rd

@@ -111,7 +111,7 @@ def place_for(blocks: Sequence[Block], key: Key) -> int:
 
 
 def _number(key: Key) -> tuple[str, int] | None:
-    """The kind and number of a block that stands in numerical order: a part by its slot, a block of events by its index."""
+    """The kind and number of a block in numerical order: a part has its slot, a block of events its index."""
     if isinstance(key, int):
         return ("event", key)
     return (

@@ -21,7 +21,7 @@ from rxdelta.core._values import (
     one_of,
     shorten,
     text_or_none,
-    usage_if_said,
+    usage_or_none,
     wrong_items,
 )
 
@@ -122,8 +122,8 @@ def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
             shown.append(f"{block.type}{text}{mark}")
         else:
             arguments = block.arguments
-            said = shorten(arguments) if isinstance(arguments, str) else repr(arguments)
-            shown.append(f"{block.type} {block.name}({said if arguments is not None else ''}){mark}")
+            text = shorten(arguments) if isinstance(arguments, str) else repr(arguments)
+            shown.append(f"{block.type} {block.name}({text if arguments is not None else ''}){mark}")
     return f"<{name} {'; '.join([*shown, *more])}>"
 
 
@@ -165,10 +165,10 @@ class Message(Reply):
     model: str | None = attrs.field(default=None, converter=clean)
     finish_reason: str | None = attrs.field(default=None, converter=clean)
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     attempt: int = 0
-    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
 
     def __attrs_post_init__(self) -> None:
         check(

@@ -1,4 +1,4 @@
-"""The rules of the event protocol: a start before deltas before a finish, and all blocks finished before the message."""
+"""The rules of the event protocol: a start, then deltas, then a finish; and all blocks finish before the message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProtocolChecker:
     | `delta_type_mismatch` | e.g. a text delta for a reasoning |
     | `unknown_delta_type` | a delta that the protocol does not define |
     | `block_not_finished` | the message finished with a block open |
-    | `event_after_message_finish`, `duplicate_message_finish` | an event after the finish or interruption of the message |
+    | `event_after_message_finish`, `duplicate_message_finish` | an event after the message's finish or interruption |
     | `missing_message_finish` | the stream completed without a finish |
     | `error_event` | the provider reported an error |
 
@@ -111,10 +111,10 @@ class _Choice:
                 if isinstance(event, MessageFinish)
                 else "event_after_message_finish"
             )
-        unheralded = None if self._started else "missing_message_start"
+        missing_start = None if self._started else "missing_message_start"
         self._started = True
         broken = self._check_block(event)
-        return unheralded or broken
+        return missing_start or broken
 
     def _check_block(self, event: Any) -> str | None:
         if isinstance(event, UsageUpdate):

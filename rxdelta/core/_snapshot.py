@@ -36,7 +36,7 @@ from rxdelta.core._values import (
     items_of,
     one_of,
     text_or_none,
-    usage_if_said,
+    usage_or_none,
     whole_number,
     without_empty,
     wrong_items,
@@ -73,14 +73,14 @@ class Head:
     content: str | ContentPart | tuple[ContentItem, ...] | None = None
     index: int | None = None
     metadata: FrozenDict[Any] = EMPTY
-    usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     choice: int = 0
     id: str | None = attrs.field(default=None, converter=clean)
     model: str | None = attrs.field(default=None, converter=clean)
     finish_reason: str | None = attrs.field(default=None, converter=clean)
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     attempt: int = 0
-    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_if_said)
+    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`. Assumed of a snapshot that was constructed or read."""
 

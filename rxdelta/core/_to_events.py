@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.core._block_fold import grows_by
-from rxdelta.core._block_wire import block_to_wire, text_has_a_place
+from rxdelta.core._block_wire import block_to_wire, has_text_field
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import change_part
 from rxdelta.core._event_fields import Index
@@ -76,7 +76,7 @@ def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:
 def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[Event]:
     if not isinstance(block, ToolCall):
         finish = [] if block.open and not ended else [BlockFinish(index, choice=choice)]
-        if block.text is None or text_has_a_place(block):
+        if block.text is None or has_text_field(block):
             return [BlockStart(index, block_to_wire(block), choice=choice), *finish]
         start = BlockStart(index, block_to_wire(change_part(block, text=None)), choice=choice)
         return [start, grows_by(block)(index, block.text, choice=choice), *finish]

@@ -11,7 +11,7 @@ __all__ = ["usage_from_wire", "usage_to_wire"]
 
 
 def usage_to_wire(usage: TokenUsage | None) -> dict[str, Any] | None:
-    """The usage as the protocol writes it: the provider's own object where that already has this form."""
+    """The usage in the protocol's form. A provider's object that has this form already is used as it is."""
     if usage is None:
         return None
     raw: dict[str, Any] = thaw(usage.raw)

@@ -245,7 +245,7 @@ class TokenUsage:
 _NOTHING = TokenUsage()
 
 
-def usage_if_said(value: TokenUsage | None) -> TokenUsage | None:
+def usage_or_none(value: TokenUsage | None) -> TokenUsage | None:
     """The usage; `None` for one without any figure."""
     return None if value == _NOTHING else value
 
