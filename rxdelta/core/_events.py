@@ -423,8 +423,8 @@ EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
 """The classes of `Event`, to test whether a value is one."""
 
 for _event_type in EVENT_TYPES:
-    # Users and pickles name the door. Without `from __future__ import annotations` in this file, the annotations
-    # are objects already, so `typing.get_type_hints` needs no name of the module.
+    # Pickles and reprs name the door. This file does without `from __future__ import annotations`, because
+    # `typing.get_type_hints` would look for the names of the annotations in the door.
     _event_type.__module__ = "rxdelta.core.events"
 
 

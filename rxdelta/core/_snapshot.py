@@ -429,12 +429,12 @@ def make_snapshot(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
     raise NotImplementedError
 
 
-def with_head(delta: Snapshot, **fields: Any) -> Snapshot:
-    return make_snapshot(attrs.evolve(delta._head, **fields), delta.blocks)
+def with_head(snapshot: Snapshot, **fields: Any) -> Snapshot:
+    return make_snapshot(attrs.evolve(snapshot._head, **fields), snapshot.blocks)
 
 
-def with_blocks(delta: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
-    return make_snapshot(delta._head, blocks)
+def with_blocks(snapshot: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
+    return make_snapshot(snapshot._head, blocks)
 
 
 def is_over(snapshot: Snapshot) -> bool:
