@@ -9,7 +9,7 @@ import attrs
 
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._fast_constructor import fast_constructor
+from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._text import extend, join_when_read
 from rxdelta.core._values import (
@@ -196,7 +196,7 @@ def change_part(part: ContentPart, **fields: Any) -> ContentPart:
     """The part with fields replaced, which the caller has checked. Growing text stays unjoined."""
     changed = with_text(part, raw_text(part))
     for name, value in fields.items():
-        object.__setattr__(changed, name, value)  # the only reference to it is here
+        set_field(changed, name, value)
     return changed
 
 

@@ -27,10 +27,13 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["blank", "fast_constructor"]
+__all__ = ["blank", "fast_constructor", "set_field"]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=attrs.AttrsInstance)
+
+set_field = object.__setattr__
+"""Sets a field of a frozen value that nothing else refers to yet, as the `__init__` of attrs does."""
 
 
 def blank(cls: type[attrs.AttrsInstance]) -> type[Any]:

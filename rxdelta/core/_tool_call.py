@@ -10,7 +10,7 @@ import attrs
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
-from rxdelta.core._fast_constructor import fast_constructor
+from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._strict_json import InvalidJson, parse_object
@@ -321,7 +321,7 @@ def change(call: ToolCall, **fields: Any) -> ToolCall:
     """The call with fields replaced, which the caller has checked. Growing argument text stays unjoined."""
     changed = with_arguments(call, raw_arguments(call))
     for name, value in fields.items():
-        object.__setattr__(changed, name, value)  # the only reference to it is here
+        set_field(changed, name, value)
     return changed
 
 
