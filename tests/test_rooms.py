@@ -172,3 +172,9 @@ def test_no_circle_of_files() -> None:
         list(TopologicalSorter(imports_of).static_order())
     except CycleError as error:
         pytest.fail(" imports ".join(name_of(path) for path in reversed(error.args[1])))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_has_at_most_700_lines(path: Path) -> None:
+    """A file of tables may be longer, and is called so."""
+    assert path.name == "tables.py" or len(path.read_text("utf-8").splitlines()) <= 700

@@ -6,7 +6,7 @@ from collections import deque
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from rxdelta.core import JOINABLE, Joined
+from rxdelta.core import JOINABLE, TERMINAL, Joined
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -19,8 +19,6 @@ from rxdelta.core.events import (
 __all__ = ["Backlog"]
 
 T = TypeVar("T")
-
-_TERMINAL = ("completed", "failed")
 
 
 class Backlog(Generic[T]):
@@ -99,7 +97,7 @@ class _Entry:
         elif type(held) is UsageUpdate:
             self.held = event
         elif type(held) is ToolUpdate:
-            if held.execution_status != event.execution_status or held.execution_status in _TERMINAL:
+            if held.execution_status != event.execution_status or held.execution_status in TERMINAL:
                 return False
             shown = event.display_text or held.display_text  # an empty text doesn't clear the last one
             result = held.result if event.result is None else event.result

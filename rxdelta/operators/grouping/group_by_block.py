@@ -9,6 +9,7 @@ from reactivex import Observable, abc
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    TERMINAL,
     Block,
     BlockFold,
     ByChoice,
@@ -435,7 +436,7 @@ def _has_ended(block: Block) -> bool:
     if block.open:
         return False
     status = block.metadata.get("execution_status") if isinstance(block, ToolCall) else None
-    return not isinstance(status, str) or status in ("completed", "failed")
+    return not isinstance(status, str) or status in TERMINAL
 
 
 def _same(one: Block, other: Block) -> bool:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 from reactivex import Observable, abc
 from reactivex.disposable import SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, Snapshot, ToolCall
+from rxdelta.core import TERMINAL, InvalidValueError, Snapshot, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["until_all_tools_terminal"]
-
-_TERMINAL = ("completed", "failed")
 
 
 def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
@@ -104,7 +102,7 @@ def _is_over(snapshot: Snapshot) -> bool:
         return False
     cut = snapshot.status != "complete"
     return all(
-        call.execution_status() in _TERMINAL or (cut and _was_open(call)) for call in snapshot.tool_calls
+        call.execution_status() in TERMINAL or (cut and _was_open(call)) for call in snapshot.tool_calls
     )
 
 

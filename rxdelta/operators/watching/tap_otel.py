@@ -7,7 +7,7 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import InvalidValueError, ProviderError, is_mapping, redact
+from rxdelta.core import TERMINAL, InvalidValueError, ProviderError, is_mapping, redact
 from rxdelta.core.events import ToolUpdate
 from rxdelta.operators.watching.tap import Listener, tap
 
@@ -181,7 +181,7 @@ class _Telemetry(Listener):
         if self._model is None and reply is not None:
             self._model = reply.model
         if type(value) is ToolUpdate and value.result is not None:
-            done = value.execution_status in ("completed", "failed")
+            done = value.execution_status in TERMINAL
             if done and value.call_id not in self._recorded_calls and value.result.duration is not None:
                 self._recorded_calls.add(value.call_id)
                 self._tool(value.call_id, value.result.duration, value.result.is_error, reply)
