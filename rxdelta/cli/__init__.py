@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command `rxdelta`, and what it draws a reply with."""
 
 from rxdelta.cli._main import main
 from rxdelta.cli._view import picture

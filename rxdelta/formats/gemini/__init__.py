@@ -1,4 +1,8 @@
-"""Google's generateContent."""
+"""Google's generateContent.
+
+Reading: `decoder` (a response), `wire_form` (the SDK's objects), `candidate` (its parts and its end), which passes parts to
+`blocks`, `calls` with `arguments`, `server_tools` and `citations`. Writing: `request`. Both sides share `tables`.
+"""
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises

@@ -1,4 +1,8 @@
-"""Google's Interactions API."""
+"""Google's Interactions API.
+
+Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, `content` and `tools` (what a step has);
+`reading` has the fields of a chunk. Writing: `request`. Both sides share `tables`.
+"""
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises

@@ -1,4 +1,9 @@
-"""LangChain's message chunks and event protocol."""
+"""LangChain's message chunks and event protocol.
+
+Reading: `decoder`; `forms` and `protocol` (a message or an event in any form), `messages` and `envelope` (a message),
+`content`, `parts` and `calls` (its pieces), `blocks` and `merging` (which block a piece continues), `fields` and `tables`.
+Writing: `encoder` on `frames`, `block_frames` and `tool_runs`; `request`. Both sides share `marks` and `protocol_content`.
+"""
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises

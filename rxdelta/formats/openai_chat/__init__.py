@@ -1,4 +1,8 @@
-"""OpenAI's Chat Completions, and everybody's dialects of it."""
+"""OpenAI's Chat Completions, and everybody's dialects of it.
+
+Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes the delta's fields to `reasoning`, `calls`,
+`server_tools` and `media`. Writing: `request`. Both sides share `tables`.
+"""
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder, recognises
