@@ -25,10 +25,9 @@ BELOW: dict[str, set[str]] = {
     "runtime": {"core"},
     "operators": {"core", "framing", "providers", "wire", "runtime"},
     "aio": {"core", "runtime", "operators"},
-    "relay": {"core", "runtime", "operators", "aio"},
     "asgi": {"core", "wire", "operators", "aio"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
-    "cli": {"core", "providers", "requests", "wire", "operators", "aio", "relay", "testing"},
+    "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},
 }
 DOORS = {"providers", "requests", "wire"}  # they pass on what stands in the folders of the formats
 PURE = {"core", "framing", "formats", "providers", "requests", "wire"}
