@@ -22,10 +22,11 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.formats.decoding import NOTHING, due, kept
+from rxdelta.formats.decoding import NOTHING, kept
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.notes import call_identity
 
-__all__ = ["BlockWriter", "GrowingList", "MessageWriter", "take_all"]
+__all__ = ["BlockWriter", "MessageWriter", "take_all"]
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -37,37 +38,6 @@ def take_all(out: list[Event]) -> list[Event]:
     taken = out.copy()
     out.clear()
     return taken
-
-
-class GrowingList:
-    """A list that grows, but that events carry only as a whole, such as the citations of a text.
-
-    It is due when it has grown by an eighth since it was last emitted. So all emissions together stay linear in its
-    length.
-
-    Example:
-        >>> citations = GrowingList()
-        >>> citations.add("a")
-        >>> citations.take(), citations.take()
-        (['a'], None)
-    """
-
-    __slots__ = ("_emitted", "_items", "_size")
-
-    def __init__(self) -> None:
-        self._items: list[Any] = []
-        self._size = self._emitted = 0
-
-    def add(self, item: Any, size: int = 1) -> None:
-        self._items.append(item)
-        self._size += size
-
-    def take(self, *, at_end: bool = False) -> list[Any] | None:
-        """The whole list, to be emitted now, if it is due; at the end, if it has grown at all."""
-        if not (self._size > self._emitted if at_end else due(self._size, self._emitted)):
-            return None
-        self._emitted = self._size
-        return self._items
 
 
 class BlockWriter:

@@ -29,7 +29,6 @@ __all__ = [
     "Fields",
     "as_mapping",
     "by_word",
-    "due",
     "error_code",
     "error_in",
     "given_id",
@@ -238,8 +237,3 @@ def made_up_id(message_id: str | None, index: int) -> str:
         ('call-m1-2', 'call-2')
     """
     return "-".join(filter(None, ["call", message_id, str(index)]))
-
-
-def due(size: int, told: int) -> bool:
-    """Whether what can only be told whole has grown by an eighth, so that all tellings stay linear."""
-    return size > told and size * 8 >= told * 9

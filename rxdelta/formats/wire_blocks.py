@@ -16,16 +16,16 @@ Some streams go beyond that:
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from rxdelta.core import Event, events, freeze, tool_call_delta
 from rxdelta.formats.decoding import (
     CUT_OFF_AMID_ARGUMENTS,
     CUT_OFF_BEFORE_ARGUMENTS,
     Chunk,
-    due,
     invalid_call,
 )
+from rxdelta.formats.growing_list import GrowingList
 
 __all__ = ["WireBlock", "WireBlocks"]
 
@@ -37,7 +37,6 @@ class WireBlock:
     """A block that has started, and what its finish depends on."""
 
     __slots__ = (
-        "emitted",
         "error",
         "has_all_arguments",
         "has_arguments",
@@ -59,16 +58,14 @@ class WireBlock:
         self.runnable = runnable  # a call that the client runs
         self.has_arguments = self.has_all_arguments = False
         self.error: str | None = None  # why the call must not be run
-        self.items: list[Any] = []  # of which the first `emitted` have been emitted
+        self.items = GrowingList()  # for which there is no delta
         self.items_field = "citations"
-        self.emitted = 0
 
     def update(self, out: Out, *, last: bool = False) -> None:
-        """Emit the items, for which there is no delta, as a whole: when they have grown by an eighth, and at last."""
-        size = len(self.items)
-        if size > self.emitted and (last or due(size, self.emitted)):
-            self.emitted = size
-            out.append(events.BlockDelta(self.index, {self.items_field: self.items}))
+        """Emit the items if they are due."""
+        items = self.items.take(at_end=last)
+        if items is not None:
+            out.append(events.BlockDelta(self.index, {self.items_field: items}))
 
     def close(self) -> None:
         self.open, self.start = False, None

@@ -1,4 +1,4 @@
-"""Writers of a message and its blocks, and the lists that are emitted whole."""
+"""Writers of a message and its blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rxdelta.core.events import (
     TextDelta,
     UsageUpdate,
 )
-from rxdelta.formats.block_writer import BlockWriter, GrowingList, MessageWriter, take_all
+from rxdelta.formats.block_writer import BlockWriter, MessageWriter, take_all
 
 
 def writer(choice: int = 0, message_id: str | None = "m1") -> BlockWriter:
@@ -122,18 +122,6 @@ class TestCitations:
         blocks.cite({"title": title} for title in "abc")
         blocks.end_current()
         assert len([event for event in blocks.out if isinstance(event, BlockDelta)]) == 1
-
-    def test_an_empty_list_is_never_due(self) -> None:
-        growing = GrowingList()
-        assert growing.take() is growing.take(at_end=True) is None
-
-    def test_a_list_that_has_not_grown_is_not_due_at_the_end(self) -> None:
-        growing = GrowingList()
-        growing.add("abcdefgh", 8)
-        assert growing.take() == ["abcdefgh"]
-        assert growing.take(at_end=True) is None
-        growing.add("i", 1)
-        assert growing.take() == ["abcdefgh", "i"]
 
 
 class TestIdentities:

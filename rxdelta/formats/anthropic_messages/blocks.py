@@ -10,6 +10,7 @@ from rxdelta.formats.anthropic_messages.content import citation_of, content_of
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
 from rxdelta.formats.anthropic_messages.tables import SERVER_CALLS
 from rxdelta.formats.decoding import Chunk, made_up_id
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.notes import call_identity
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -28,8 +29,8 @@ class Block(WireBlock):
         self.id, self.start = block_id, start
         self.takes, self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
         if kind == "text":
-            self.items = list(content.get("citations", ()))
-            self.emitted = len(self.items)
+            citations = content.get("citations", ())
+            self.items = GrowingList(citations, len(citations))
         args: Any = content.get("args")
         self.has_arguments = bool(args)
         if isinstance(args, Mapping):
@@ -126,7 +127,7 @@ def _citations(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
     if block is None:
         return None
     found: Out = []
-    block.items.append(citation)
+    block.items.add(citation)
     block.update(found)
     return found
 

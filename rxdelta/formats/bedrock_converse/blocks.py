@@ -12,7 +12,8 @@ from rxdelta.core import Event, events, real_id, reasoning_delta, text_delta, to
 from rxdelta.formats.base64_pieces import Base64Pieces
 from rxdelta.formats.bedrock_converse.binary import as_base64, joined, readable
 from rxdelta.formats.bedrock_converse.tables import FORMAT, MEDIA
-from rxdelta.formats.decoding import Fields, due, kept, made_up_id, others, word
+from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, call_identity
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -38,10 +39,9 @@ class Block(WireBlock):
         super().update(out, last=last)
         fields: dict[str, Any] = {}
         for name, opaque in self.opaque.items():
-            if opaque.is_due(last=last):
-                fields[name] = opaque.emit()
-                if name == "data":
-                    fields[REDACTED] = True
+            whole = opaque.take(at_end=last)
+            if whole is not None:
+                fields |= {name: whole, REDACTED: True} if name == "data" else {name: whole}
         if fields:
             out.append(events.BlockDelta(self.index, fields))
         if last and (rest := self.data.rest()):
@@ -51,25 +51,23 @@ class Block(WireBlock):
 class _Opaque:
     """A signature, or encrypted reasoning: a delta has the whole of it, or a piece."""
 
-    __slots__ = ("_emitted", "_join", "_pieces", "_size")
+    __slots__ = ("_join", "_pieces")
 
     def __init__(self, join: Callable[[list[str]], str]) -> None:
         self._join = join
-        self._pieces: list[str] = []
-        self._size = self._emitted = 0
+        self._pieces = GrowingList()
 
     def add(self, piece: str) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
+        self._pieces.add(piece, len(piece))
 
-    def is_due(self, *, last: bool) -> bool:
-        return self._size > self._emitted and (last or due(self._size, self._emitted))
-
-    def emit(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces = [self._join(self._pieces)]
-        self._emitted = self._size = len(self._pieces[0])
-        return self._pieces[0]
+    def take(self, *, at_end: bool) -> str | None:
+        """The whole, to be emitted now, if it is due."""
+        pieces = self._pieces.take(at_end=at_end)
+        if pieces is None:
+            return None
+        whole = pieces[0] if len(pieces) == 1 else self._join(pieces)
+        self._pieces = GrowingList([whole], len(whole))
+        return whole
 
 
 class Blocks(WireBlocks[int, Block]):
@@ -158,7 +156,7 @@ class Blocks(WireBlocks[int, Block]):
     def _citation_delta(self, out: Out, place: int, value: Any, path: str) -> None:
         citation = _citation(_READ.mapping(value, path), path)
         block = self._prose(out, place, "text")
-        block.items.append(citation)
+        block.items.add(citation)
         block.update(out)
 
     def _reasoning_delta(self, out: Out, place: int, value: Any, path: str) -> None:
@@ -241,7 +239,8 @@ class Blocks(WireBlocks[int, Block]):
             self.foreign |= bool(items)
             return
         self.release(out)
-        block.items.extend(readable({"": item})[""] for item in items)
+        for item in items:
+            block.items.add(readable({"": item})[""])
         block.update(out)
 
     # Media.

@@ -111,7 +111,7 @@ class Blocks(WireBlocks[Place, Block]):
         if block is None:
             self.late_citations.append(freeze(citation, lenient=True))
         else:
-            block.items.append(_citation(citation))
+            block.items.add(_citation(citation))
             block.update(out)
 
     def _cited(self, citation: Json) -> Block | None:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core import DEFAULT_LIMITS, LimitExceededError, freeze, thaw
-from rxdelta.formats.decoding import Fields, due
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.tables import FORMAT
+from rxdelta.formats.growing_list import due
 
 __all__ = ["Arguments", "read_argument"]
 

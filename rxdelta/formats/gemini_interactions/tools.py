@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import freeze, real_id
-from rxdelta.formats.block_writer import GrowingList
 from rxdelta.formats.decoding import others, word
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import default_tool_name
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID, call_identity
 
 __all__ = ["Call", "Result", "ServerCall"]
@@ -113,8 +113,7 @@ class Result(_Tool):
         }
         self.start_block("result", {**others(fields, _RESULT), "type": "server_tool_result", **known})
         if output is not None:
-            self._output.add(output, 0)
-            self._type = type(output)
+            self._output, self._type = GrowingList([output]), type(output)
 
     def add_known(self, delta: Json, fields: dict[str, Any]) -> None:
         call_id = real_id(word(delta.get("call_id")))

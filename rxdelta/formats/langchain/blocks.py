@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.formats.block_writer import GrowingList
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.langchain.fields import Index, Json, part_index
 from rxdelta.formats.langchain.merging import MergedFields
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rxdelta.core import freeze, is_mapping, thaw
-from rxdelta.formats.block_writer import GrowingList
 from rxdelta.formats.decoding import NOTHING
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.tables import LAST_VALUE_FIELDS, REPEATED_FIELDS
 
@@ -129,9 +129,7 @@ class MergedFields:
                     continue
                 growing = self._growing.get(name)
                 if growing is None:
-                    growing = self._growing[name] = GrowingList()
-                    growing.add(before, len(before))
-                    growing.take(at_end=True)  # it has been emitted
+                    growing = self._growing[name] = GrowingList([before], len(before))
                 growing.add(value, len(value))
                 pieces = growing.take()
                 if pieces is not None:

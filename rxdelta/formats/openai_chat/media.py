@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.formats.block_writer import BlockWriter, GrowingList
+from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields, others
+from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.openai_chat.tables import FORMAT
 
 __all__ = ["Audio", "read_image", "read_images"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rxdelta.core import events, text_delta
-from rxdelta.formats.decoding import due
+from rxdelta.formats.growing_list import due
 from rxdelta.formats.openai_responses.items import Growing, Item, Response
 from rxdelta.formats.openai_responses.notes import fields_beside
 from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of, type_of
