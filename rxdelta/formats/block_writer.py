@@ -22,9 +22,9 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
-from rxdelta.formats.decoding import NOTHING, kept
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.notes import call_identity
+from rxdelta.formats.json_values import NOTHING, kept
+from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["BlockWriter", "MessageWriter", "take_all"]
 

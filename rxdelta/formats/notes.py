@@ -7,9 +7,9 @@ alone stands in its own folder.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID", "call_identity"]
+__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID"]
 
 PROVIDER_TYPE: Final = "provider_type"
 """The provider's own word for the type of a block or call that has become a standard one: `web_search_call`."""
@@ -25,13 +25,3 @@ REDACTED: Final = "redacted"
 
 ITEM_ID: Final = "item_id"
 """The id of the item of the Responses API of which the block is, or is a part. A call's own id is another."""
-
-
-def call_identity(call_id: str | None, made_up: str) -> dict[str, Any]:
-    """The fields by which a call is known: the provider's id, else one that the decoder made up.
-
-    Example:
-        >>> call_identity(None, "call-0"), call_identity("c1", "call-0")
-        ({'id': 'call-0', 'synthetic_id': True}, {'id': 'c1'})
-    """
-    return {"id": call_id} if call_id else {"id": made_up, SYNTHETIC_ID: True}

@@ -19,13 +19,9 @@ from collections.abc import Hashable
 from typing import Generic, TypeAlias, TypeVar
 
 from rxdelta.core import Event, events, freeze, tool_call_delta
-from rxdelta.formats.decoding import (
-    CUT_OFF_AMID_ARGUMENTS,
-    CUT_OFF_BEFORE_ARGUMENTS,
-    Chunk,
-    invalid_call,
-)
+from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.tool_calls import CUT_OFF_AMID_ARGUMENTS, CUT_OFF_BEFORE_ARGUMENTS, invalid_call
 
 __all__ = ["WireBlock", "WireBlocks"]
 

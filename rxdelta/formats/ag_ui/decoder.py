@@ -66,7 +66,8 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
-from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, kept, usage_of, word
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
 
 __all__ = ["AgUiDecoder", "recognises"]
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from rxdelta.core import is_mapping
-from rxdelta.formats.decoding import kept
+from rxdelta.formats.json_values import kept
 
 __all__ = [
     "AGAIN",

@@ -44,7 +44,7 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
-from rxdelta.formats.decoding import kept, word
+from rxdelta.formats.json_values import kept, word
 
 __all__ = ["from_ag_ui"]
 

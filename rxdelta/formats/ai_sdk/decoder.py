@@ -49,7 +49,8 @@ from rxdelta.formats.ai_sdk.marks import (
     marks_of,
 )
 from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES
-from rxdelta.formats.decoding import Fields, as_mapping, kept, usage_of, word
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import kept, usage_of, word
 
 __all__ = ["AiSdkDecoder", "json_text", "recognises"]
 

@@ -9,9 +9,9 @@ from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_d
 from rxdelta.formats.anthropic_messages.content import citation_of, content_of
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
 from rxdelta.formats.anthropic_messages.tables import SERVER_CALLS
-from rxdelta.formats.decoding import Chunk, made_up_id
+from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.notes import call_identity
+from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
 __all__ = ["Blocks"]

@@ -28,7 +28,8 @@ from rxdelta.core import Event, TokenUsage, events, freeze, real_id
 from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
-from rxdelta.formats.decoding import Chunk, as_mapping, usage_of
+from rxdelta.formats.decoding import Chunk, as_mapping
+from rxdelta.formats.json_values import usage_of
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
 

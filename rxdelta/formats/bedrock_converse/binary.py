@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import DEFAULT_LIMITS
-from rxdelta.formats.decoding import kept
+from rxdelta.formats.json_values import kept
 
 __all__ = ["as_base64", "decoded", "joined", "readable"]
 

@@ -12,9 +12,11 @@ from rxdelta.core import Event, events, real_id, reasoning_delta, text_delta, to
 from rxdelta.formats.base64_pieces import Base64Pieces
 from rxdelta.formats.bedrock_converse.binary import as_base64, joined, readable
 from rxdelta.formats.bedrock_converse.tables import FORMAT, MEDIA
-from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, call_identity
+from rxdelta.formats.json_values import kept, others, word
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
+from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
 __all__ = ["Blocks", "without"]

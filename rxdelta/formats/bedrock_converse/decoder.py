@@ -35,7 +35,9 @@ from rxdelta.core import Event, TokenUsage, events
 from rxdelta.formats.bedrock_converse.binary import readable
 from rxdelta.formats.bedrock_converse.blocks import Blocks, without
 from rxdelta.formats.bedrock_converse.tables import FORMAT, REASONS
-from rxdelta.formats.decoding import Fields, as_mapping, error_code, others, remember, usage_of, word
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.provider_errors import error_code
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
 

@@ -10,8 +10,10 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
-from rxdelta.formats.decoding import Fields, kept, made_up_id, others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
+from rxdelta.formats.decoding import Fields
+from rxdelta.formats.json_values import kept, others, word
+from rxdelta.formats.notes import PROVIDER_TYPE
+from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
 __all__ = ["Blocks"]

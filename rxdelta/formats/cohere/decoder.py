@@ -34,7 +34,8 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
 from rxdelta.formats.cohere.blocks import Blocks
 from rxdelta.formats.cohere.tables import FORMAT, PLAN, REASONS
-from rxdelta.formats.decoding import NOTHING, Fields, as_mapping, kept, others, remember, usage_of, word
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
 
 __all__ = ["CohereDecoder", "recognises"]
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core import freeze
-from rxdelta.formats.decoding import Fields, given_id, invalid_call, others
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.arguments import Arguments, read_argument
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.tables import FORMAT
+from rxdelta.formats.json_values import others
 from rxdelta.formats.notes import SYNTHETIC_ID
+from rxdelta.formats.tool_calls import given_id, invalid_call
 
 __all__ = ["Calls"]
 

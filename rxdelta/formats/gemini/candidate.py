@@ -7,13 +7,15 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage
 from rxdelta.formats.block_writer import MessageWriter
-from rxdelta.formats.decoding import BROKEN_OFF, CUT_OFF, Fields, kept, others, remember
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.calls import Calls
 from rxdelta.formats.gemini.citations import citation, grounding
 from rxdelta.formats.gemini.server_tools import ServerTools
 from rxdelta.formats.gemini.tables import FORMAT, NUMBERED_REASONS, REASONS, SERVER_TOOLS, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields
+from rxdelta.formats.json_values import kept, others, remember
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Candidate"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.formats.decoding import kept
+from rxdelta.formats.json_values import kept
 
 __all__ = ["citation", "grounding"]
 

@@ -44,10 +44,12 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, reasoning_delta, text_delta
 from rxdelta.formats.block_writer import take_all
-from rxdelta.formats.decoding import Fields, error_in, kept, remember, told_error, usage_of, word
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields, wire_form
+from rxdelta.formats.json_values import kept, remember, usage_of, word
+from rxdelta.formats.provider_errors import error_events, error_in
 
 __all__ = ["GeminiDecoder", "recognises"]
 
@@ -148,7 +150,7 @@ class GeminiDecoder:
             state.message.show_usage(self._usage)
         if error is not None:
             self._finish(is_broken_off=True)
-            self._out += told_error("google", error, error.get("status"), _ERROR)
+            self._out += error_events("google", error, error.get("status"), _ERROR)
             self._end()
 
     def _candidate(self, number: int) -> Candidate:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core import freeze
-from rxdelta.formats.decoding import Fields, given_id, kept, others, word
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.tables import (
     CODE_RESULT,
@@ -16,7 +16,9 @@ from rxdelta.formats.gemini.tables import (
     TOOL_RESPONSE,
     UNSPECIFIED,
 )
+from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE
+from rxdelta.formats.tool_calls import given_id
 
 __all__ = ["ServerTools"]
 

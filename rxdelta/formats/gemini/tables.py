@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rxdelta.formats.decoding import by_word
+from rxdelta.formats.json_values import by_word
 
 FORMAT: Final = "gemini"
 

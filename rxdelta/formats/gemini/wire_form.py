@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core import DEFAULT_LIMITS
-from rxdelta.formats.decoding import as_mapping, others
+from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.gemini.tables import FORMAT
+from rxdelta.formats.json_values import others
 
 __all__ = ["other_fields", "wire_form"]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from rxdelta.core import reasoning_delta, text_delta
 from rxdelta.formats.base64_pieces import Base64Pieces
-from rxdelta.formats.decoding import kept, others, word
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import MEDIA
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.json_values import kept, others, word
 
 __all__ = ["Content", "Output", "Thought"]
 

@@ -38,10 +38,12 @@ from typing import Any
 
 from rxdelta.core import Event, events, text_delta, tool_call_delta
 from rxdelta.formats.block_writer import take_all
-from rxdelta.formats.decoding import as_mapping, kept, others, remember, told_error
+from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.gemini_interactions.interaction import ENDED, Interaction
 from rxdelta.formats.gemini_interactions.reading import FORMAT, READ, Json, type_of
 from rxdelta.formats.gemini_interactions.steps import Steps
+from rxdelta.formats.json_values import kept, others, remember
+from rxdelta.formats.provider_errors import error_events
 
 __all__ = ["GeminiInteractionsDecoder", "recognises"]
 
@@ -182,7 +184,7 @@ class GeminiInteractionsDecoder:
 
     def _break_off(self, error: Json) -> None:
         self._steps.flush()
-        self._out += told_error("google", error, error.get("status"), _ERROR)
+        self._out += error_events("google", error, error.get("status"), _ERROR)
         self._end()
 
     def _end(self) -> None:

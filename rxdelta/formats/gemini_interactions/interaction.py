@@ -10,8 +10,8 @@ from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, real_id
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import others, remember, usage_of, word
 from rxdelta.formats.gemini_interactions.reading import READ, Json
+from rxdelta.formats.json_values import others, remember, usage_of, word
 
 __all__ = ["ENDED", "Interaction"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from rxdelta.core import events
-from rxdelta.formats.decoding import kept, word
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
+from rxdelta.formats.json_values import kept, word
 
 __all__ = ["ClientStep", "Step"]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import freeze, real_id
-from rxdelta.formats.decoding import others, word
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID, call_identity
+from rxdelta.formats.json_values import others, word
+from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["Call", "Result", "ServerCall"]
 

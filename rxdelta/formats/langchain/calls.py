@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from rxdelta.formats.decoding import NOTHING
+from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.langchain.blocks import Place
 from rxdelta.formats.langchain.fields import READ, Json, extras_of, fragment_index, other_fields, part_type
 from rxdelta.formats.langchain.tables import (

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import freeze, is_mapping, real_id
-from rxdelta.formats.decoding import word
+from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.blocks import Block, Blocks, CallBlock, Place
 from rxdelta.formats.langchain.calls import Fragment, MessageCalls, call_metadata, part_fragment
 from rxdelta.formats.langchain.envelope import Envelope
 from rxdelta.formats.langchain.fields import READ, Json, part_type
 from rxdelta.formats.langchain.parts import read_part
 from rxdelta.formats.langchain.tables import CALL_TYPES, PROSE_KWARGS
-from rxdelta.formats.notes import SYNTHETIC_ID, call_identity
+from rxdelta.formats.notes import SYNTHETIC_ID
+from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["ContentReader"]
 

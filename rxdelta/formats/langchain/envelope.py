@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rxdelta.core import TokenUsage, events, is_mapping
-from rxdelta.formats.decoding import usage_of, word
+from rxdelta.formats.json_values import usage_of, word
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.merging import add_usage, merge, remember
 from rxdelta.formats.langchain.tables import FINISH_REASONS, MESSAGE_FIELDS, MODEL_FIELDS, REASON_FIELDS

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rxdelta.core import freeze, is_mapping, thaw
-from rxdelta.formats.decoding import NOTHING
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.tables import LAST_VALUE_FIELDS, REPEATED_FIELDS
 

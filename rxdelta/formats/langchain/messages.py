@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rxdelta.core import Event, events, text_delta
-from rxdelta.formats.decoding import NOTHING, kept, word
+from rxdelta.formats.json_values import NOTHING, kept, word
 from rxdelta.formats.langchain.blocks import Blocks
 from rxdelta.formats.langchain.content import ContentReader
 from rxdelta.formats.langchain.envelope import Envelope, id_rank

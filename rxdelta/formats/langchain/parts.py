@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from rxdelta.core import is_mapping
-from rxdelta.formats.decoding import kept
+from rxdelta.formats.json_values import kept
 from rxdelta.formats.langchain.fields import READ, Json, extras_of, is_list, other_fields
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 

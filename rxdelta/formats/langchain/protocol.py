@@ -21,7 +21,7 @@ from rxdelta.core import (
     events,
     is_mapping,
 )
-from rxdelta.formats.decoding import kept, word
+from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.langchain.envelope import reason_word
 from rxdelta.formats.langchain.fields import READ, Index, Json
 from rxdelta.formats.langchain.forms import fields_of, message_in

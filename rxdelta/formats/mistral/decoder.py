@@ -28,7 +28,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, MalformedChunkError, events, thaw
-from rxdelta.formats.decoding import Fields, as_mapping, kept, others, word
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder

@@ -26,18 +26,11 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
 from rxdelta.formats.block_writer import BlockWriter, take_all
-from rxdelta.formats.decoding import (
-    NOTHING,
-    Fields,
-    as_mapping,
-    error_code,
-    kept,
-    others,
-    remember,
-    usage_of,
-    word,
-)
-from rxdelta.formats.notes import PROVIDER_TYPE, call_identity
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
+from rxdelta.formats.notes import PROVIDER_TYPE
+from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["OllamaDecoder", "recognises"]
 

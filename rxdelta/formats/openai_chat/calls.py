@@ -11,9 +11,11 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, freeze, tool_call_delta
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import Fields, given_id, invalid_call, others, word
+from rxdelta.formats.decoding import Fields
+from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
+from rxdelta.formats.tool_calls import given_id, invalid_call
 
 __all__ = ["Calls"]
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter
-from rxdelta.formats.decoding import NOTHING, Fields, kept, remember, word
+from rxdelta.formats.decoding import Fields
+from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.notes import SENT_AS
 from rxdelta.formats.openai_chat.calls import Calls
 from rxdelta.formats.openai_chat.media import Audio, read_image, read_images

@@ -52,19 +52,11 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import take_all
-from rxdelta.formats.decoding import (
-    NOTHING,
-    Fields,
-    as_mapping,
-    error_in,
-    kept,
-    remember,
-    told_error,
-    usage_of,
-    word,
-)
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import NOTHING, kept, remember, usage_of, word
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.tables import FORMAT
+from rxdelta.formats.provider_errors import error_events, error_in
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
 
@@ -170,7 +162,7 @@ class OpenAIChatDecoder:
             name = word(chunk.get("object")) or "chunk"
             self._out.append(events.ProviderEvent("openai", name, kept(chunk)))
         if error is not None:
-            self._out += told_error("openai", error, error.get("type"), _ERROR)
+            self._out += error_events("openai", error, error.get("type"), _ERROR)
             self._end()
         return take_all(self._out)
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import Fields, others
+from rxdelta.formats.decoding import Fields
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.json_values import others
 from rxdelta.formats.openai_chat.tables import FORMAT
 
 __all__ = ["Audio", "read_image", "read_images"]

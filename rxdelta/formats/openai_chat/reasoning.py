@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import Fields, others, word
+from rxdelta.formats.decoding import Fields
+from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
 from rxdelta.formats.openai_chat.tables import (
     FORMAT,

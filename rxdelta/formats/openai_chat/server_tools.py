@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rxdelta.core import freeze
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.decoding import Fields, given_id, others, word
+from rxdelta.formats.decoding import Fields
+from rxdelta.formats.json_values import others, word
 from rxdelta.formats.openai_chat.tables import FORMAT
+from rxdelta.formats.tool_calls import given_id
 
 __all__ = ["ServerTools"]
 

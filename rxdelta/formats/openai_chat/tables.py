@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rxdelta.formats.decoding import BROKEN_OFF, CUT_OFF, by_word
+from rxdelta.formats.json_values import by_word
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 FORMAT: Final = "openai-chat"
 

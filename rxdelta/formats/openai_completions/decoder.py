@@ -26,18 +26,9 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter, take_all
-from rxdelta.formats.decoding import (
-    NOTHING,
-    Fields,
-    as_mapping,
-    by_word,
-    error_in,
-    kept,
-    remember,
-    told_error,
-    usage_of,
-    word,
-)
+from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, usage_of, word
+from rxdelta.formats.provider_errors import error_events, error_in
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
 
@@ -129,7 +120,7 @@ class OpenAICompletionsDecoder:
             name = word(chunk.get("object")) or "chunk"
             self._out.append(events.ProviderEvent("openai", name, kept(chunk)))
         if error is not None:
-            self._out += told_error("openai", error, error.get("type"), _ERROR)
+            self._out += error_events("openai", error, error.get("type"), _ERROR)
             self._end()
         return take_all(self._out)
 

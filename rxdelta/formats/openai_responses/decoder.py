@@ -45,7 +45,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
-from rxdelta.formats.decoding import NOTHING, as_mapping, error_code, kept, usage_of, word
+from rxdelta.formats.decoding import as_mapping
+from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
@@ -60,6 +61,7 @@ from rxdelta.formats.openai_responses.reading import (
     object_of,
 )
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
+from rxdelta.formats.provider_errors import error_code
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 

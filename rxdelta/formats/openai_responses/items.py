@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rxdelta.core import Event, events, real_id
-from rxdelta.formats.decoding import NOTHING, word
+from rxdelta.formats.json_values import NOTHING, word
 from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, real_id_of
 
 __all__ = ["Growing", "Item", "Response", "message_fields"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rxdelta.core import events
-from rxdelta.formats.decoding import word
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.json_values import word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.openai_responses.items import Item
 from rxdelta.formats.openai_responses.notes import fields_beside

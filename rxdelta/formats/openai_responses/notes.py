@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rxdelta.formats.decoding import NOTHING
+from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
 from rxdelta.formats.openai_responses.reading import Content, Json
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.formats.decoding import word
+from rxdelta.formats.json_values import word
 from rxdelta.formats.openai_responses.calls import CALLS
 from rxdelta.formats.openai_responses.items import Item, Response
 from rxdelta.formats.openai_responses.media import Image

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 
 from rxdelta.core import events, thaw
-from rxdelta.formats.decoding import NOTHING
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, call_identity
+from rxdelta.formats.json_values import NOTHING
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
 from rxdelta.formats.openai_responses.arguments import TEXT_OF, Arguments
 from rxdelta.formats.openai_responses.calls import CALLS, NAMED_CALLS, CallType, result_field
 from rxdelta.formats.openai_responses.items import Item
@@ -23,6 +23,7 @@ from rxdelta.formats.openai_responses.reading import (
     mapping_or_none,
     real_id_of,
 )
+from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["INCOMPLETE", "Call", "Result"]
 

@@ -1,0 +1,42 @@
+"""A provider's error in a stream: where it stands, and the events that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rxdelta.core import Event
+from rxdelta.core.events import ProviderEvent, StreamError
+from rxdelta.formats.decoding import Chunk
+from rxdelta.formats.json_values import NOTHING, kept, word
+
+__all__ = ["error_code", "error_events", "error_in"]
+
+
+def error_in(source: object) -> Chunk | None:
+    """The error that an object has, as an object; `None` if it has none."""
+    if not isinstance(source, Mapping):
+        return None
+    error: Any = source.get("error")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not error:
+        return None
+    if isinstance(error, Mapping):
+        return error  # pyright: ignore[reportUnknownVariableType]
+    return {"message": error} if isinstance(error, str) else {"error": error}
+
+
+def error_code(value: object) -> str | None:
+    """An error's code as text: a string, or a number that is not too large to be a code."""
+    if type(value) is int:
+        return str(value) if abs(value) < 2**31 else None
+    return word(value)
+
+
+def error_events(provider: str, error: Mapping[str, Any], kind: object, read: frozenset[str]) -> list[Event]:
+    """The event of an error, with which a stream ends. If fields are not read, the provider's object goes before it."""
+    message = word(error.get("message"))
+    more = any(value not in NOTHING for name, value in error.items() if name not in read)
+    found: list[Event] = []
+    if more or message is None:  # such as Groq's `failed_generation`
+        found.append(ProviderEvent(provider, "error", kept(error)))
+    return [*found, StreamError(message or "unknown error", word(kind), error_code(error.get("code")))]
