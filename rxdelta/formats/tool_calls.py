@@ -1,7 +1,8 @@
-"""Rules for the calls of tools that decoders share: the id of a call, and calls that must not be run."""
+"""Rules for the calls of tools that formats share: the id of a call, and calls that must not be run."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from rxdelta.core import real_id
@@ -17,6 +18,7 @@ __all__ = [
     "given_id",
     "invalid_call",
     "made_up_id",
+    "plain_id",
 ]
 
 BROKEN_OFF: Final = "broken off by an error"
@@ -49,6 +51,16 @@ def call_identity(call_id: str | None, made_up: str) -> dict[str, Any]:
         ({'id': 'call-0', 'synthetic_id': True}, {'id': 'c1'})
     """
     return {"id": call_id} if call_id else {"id": made_up, SYNTHETIC_ID: True}
+
+
+def plain_id(call_id: str | None) -> str:
+    """The id for a request to an API that refuses other characters, which other providers' ids may have.
+
+    Example:
+        >>> plain_id("functions.now:0"), plain_id(None)
+        ('functions_now_0', 'call')
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
 
 
 def invalid_call(error: str) -> dict[str, Any]:

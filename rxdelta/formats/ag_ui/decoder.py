@@ -68,6 +68,7 @@ from rxdelta.formats.ag_ui.marks import (
 )
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
+from rxdelta.formats.tool_calls import invalid_call
 
 __all__ = ["AgUiDecoder", "recognises"]
 
@@ -495,7 +496,7 @@ class _Run:
 
     def _finish(self, out: Out, block: _Block) -> None:
         self._open.pop(block.key, None)
-        content = None if block.error is None else {"type": "invalid_tool_call", "error": block.error}
+        content = None if block.error is None else invalid_call(block.error)
         if content is not None:
             self._unanswered.pop(block.key[1], None)
         out.append(events.BlockFinish(block.index, content))

@@ -10,7 +10,6 @@ isn't Anthropic's, and an empty text is refused, so both are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from rxdelta.formats.anthropic_messages.tables import FORMAT, RESULT_SUFFIX, SER
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
+from rxdelta.formats.tool_calls import plain_id
 
 __all__ = ["request"]
 
@@ -103,7 +103,7 @@ def _call(call: ToolCall) -> Json | None:
     kind = kind if kind in SERVER_CALLS else "tool_use"
     return {
         "type": kind,
-        "id": _id(call.call_id),
+        "id": plain_id(call.call_id),
         "name": call.name or "invalid",
         "input": arguments_of(call),
         **own,
@@ -121,15 +121,10 @@ def _result(result: ToolResult) -> Json:
     failed = {"is_error": True} if result.is_error else {}
     return {
         "type": "tool_result",
-        "tool_use_id": _id(result.call_id),
+        "tool_use_id": plain_id(result.call_id),
         "content": result_text(result),
         **failed,
     }
-
-
-def _id(call_id: str | None) -> str:
-    """An id of another provider's may hold what this one refuses."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
 
 
 def _also(options: Json, *names: str) -> Json:

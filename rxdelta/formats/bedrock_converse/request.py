@@ -26,6 +26,7 @@ from rxdelta.formats.bedrock_converse.tables import FORMAT
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
+from rxdelta.formats.tool_calls import plain_id
 
 __all__ = ["request"]
 
@@ -250,8 +251,8 @@ def _without_blanks(blocks: Sequence[Json]) -> list[Json]:
 
 
 def _id(call_id: str | None) -> str:
-    """An id of another provider's may be longer than Bedrock allows, or hold what it, or the model, refuses."""
-    found = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
+    """The id as Bedrock takes it. Other providers' may be longer."""
+    found = plain_id(call_id)
     return found if len(found) <= _LONGEST_ID else hashlib.sha256(found.encode()).hexdigest()[:_LONGEST_ID]
 
 

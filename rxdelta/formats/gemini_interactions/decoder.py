@@ -44,6 +44,7 @@ from rxdelta.formats.gemini_interactions.reading import FORMAT, READ, Json, type
 from rxdelta.formats.gemini_interactions.steps import Steps
 from rxdelta.formats.json_values import kept, others, remember
 from rxdelta.formats.provider_errors import error_events
+from rxdelta.formats.tool_calls import CUT_OFF
 
 __all__ = ["GeminiInteractionsDecoder", "recognises"]
 
@@ -282,8 +283,8 @@ _STATUS_OF = {
 }
 _DELTAS = ("step.delta", "content.delta")
 _CUT_OFF: Mapping[str, str] = {
-    "incomplete": "cut off by the token limit",
-    "budget_exceeded": "cut off by the token limit",
+    "incomplete": CUT_OFF,
+    "budget_exceeded": CUT_OFF,
     "cancelled": "cancelled",
 }
 

@@ -15,7 +15,7 @@ from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
-from rxdelta.formats.tool_calls import call_identity
+from rxdelta.formats.tool_calls import call_identity, invalid_call
 
 __all__ = ["Call", "Result", "ServerCall"]
 
@@ -83,8 +83,7 @@ class Call(_AnyCall):
         return self.writes == "call"
 
     def finish_block(self, cut: str | None, /) -> None:
-        wrong = None if cut is None else {"type": "invalid_tool_call", "error": cut}
-        self.blocks.finish(self.block, wrong)
+        self.blocks.finish(self.block, None if cut is None else invalid_call(cut))
 
 
 class ServerCall(_AnyCall):

@@ -9,6 +9,7 @@ from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_d
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.langchain.fields import Index, Json, part_index
 from rxdelta.formats.langchain.merging import MergedFields
+from rxdelta.formats.tool_calls import CUT_OFF, invalid_call
 
 __all__ = ["Block", "Blocks", "CallBlock", "Place"]
 
@@ -81,7 +82,7 @@ class CallBlock(Block):
         if self.family != "tool_call":
             return None
         if cut_off:
-            return "cut off by the token limit"
+            return CUT_OFF
         return self.error or (None if self.name.strip() else "the call has no name")
 
 
@@ -181,8 +182,7 @@ class Blocks:
         if late:
             self.change(block, late)
         fault = block.fault(cut_off=cut_off) if isinstance(block, CallBlock) else None
-        content = None if fault is None else {"type": "invalid_tool_call", "error": fault}
-        self.events.append(events.BlockFinish(block.key, content))
+        self.events.append(events.BlockFinish(block.key, None if fault is None else invalid_call(fault)))
 
     def finish_all(self, *, cut_off: bool) -> None:
         for block in list(self._open.values()):

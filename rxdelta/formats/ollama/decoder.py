@@ -30,7 +30,7 @@ from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.provider_errors import error_code
-from rxdelta.formats.tool_calls import call_identity
+from rxdelta.formats.tool_calls import call_identity, made_up_id
 
 __all__ = ["OllamaDecoder", "recognises"]
 
@@ -162,10 +162,8 @@ class OllamaDecoder:
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, (str, Mapping)):
             raise _READ.fail(f"{path}.function.arguments", "an object", arguments)
-        made_up = "-".join(filter(None, ["call", self._time, str(self._blocks.count)]))
-        content = (
-            others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION) | call_identity(call_id, made_up)
-        )
+        content = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
+        content |= call_identity(call_id, made_up_id(self._time, self._blocks.count))
         if word(call.get("type")) not in (None, "function"):
             content[PROVIDER_TYPE] = call["type"]
         arguments = {} if arguments is None else freeze(arguments, lenient=True)

@@ -62,6 +62,7 @@ from rxdelta.formats.openai_responses.reading import (
 )
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
 from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.tool_calls import CUT_OFF, CUT_OFF_BY_FILTER
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
@@ -409,8 +410,5 @@ _REASONS: Mapping[str, str] = {
     "content_filter": "content_filter",
     # any other is the provider's own limit, or the client's wish: stop
 }
-_CUT_OFF: Mapping[str, str] = {
-    "length": "cut off by the token limit",
-    "content_filter": "cut off by the content filter",
-}
+_CUT_OFF: Mapping[str, str] = {"length": CUT_OFF, "content_filter": CUT_OFF_BY_FILTER}
 _ERROR = frozenset(["message", "type", "code", "sequence_number"])

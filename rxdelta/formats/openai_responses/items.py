@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from rxdelta.core import Event, events, real_id
 from rxdelta.formats.json_values import NOTHING, word
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, real_id_of
+from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, given_id_of
 
 __all__ = ["Growing", "Item", "Response", "message_fields"]
 
@@ -71,7 +71,7 @@ class Item:
         self.place = place
         self.type = kind
         self.id = word(item.get("id"))
-        self.call_id = real_id_of(item, "call_id")
+        self.call_id = given_id_of(item, "call_id")
         self.block = -1
         self.done = False
         self.pending: Json | None = None  # the whole item, while only the response's end can complete it
@@ -83,7 +83,7 @@ class Item:
         """
         if item.get("type") != self.type:
             return True
-        call_id, item_id = real_id_of(item, "call_id"), word(item.get("id"))
+        call_id, item_id = given_id_of(item, "call_id"), word(item.get("id"))
         if call_id is not None and self.call_id is not None:
             same_item = item_id is not None and item_id == self.id
             return call_id != self.call_id and (self.done or not same_item)
@@ -106,7 +106,7 @@ class Item:
     def end(self, out: Out, item: Json, path: str, wrong: str | None = None) -> None:
         """Finish with the whole item, unless only the response's end shows whether it is complete."""
         self.id = self.id or word(item.get("id"))  # the first one: deltas name it
-        self.call_id = real_id_of(item, "call_id") or self.call_id  # the last one: the provider stores it
+        self.call_id = given_id_of(item, "call_id") or self.call_id  # the last one: the provider stores it
         if self.is_doubtful(item):
             self.pending = item
         else:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, real_id
+from rxdelta.core import Event
 from rxdelta.formats.decoding import Fields
+from rxdelta.formats.tool_calls import given_id
 
 __all__ = [
     "FORMAT",
@@ -17,9 +18,9 @@ __all__ = [
     "Content",
     "Json",
     "Out",
+    "given_id_of",
     "mapping_or_none",
     "object_of",
-    "real_id_of",
     "type_of",
 ]
 
@@ -51,7 +52,7 @@ def mapping_or_none(value: object) -> Json | None:
     return value if isinstance(value, Mapping) else None
 
 
-def real_id_of(item: Json, name: str) -> str | None:
+def given_id_of(item: Json, name: str) -> str | None:
     """The id that an item has under a name, unless it is blank or a placeholder."""
     value = item.get(name)
-    return real_id(value.strip()) and value if isinstance(value, str) else None
+    return given_id(value) if isinstance(value, str) else None

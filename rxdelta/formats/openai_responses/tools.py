@@ -20,10 +20,10 @@ from rxdelta.formats.openai_responses.reading import (
     Content,
     Json,
     Out,
+    given_id_of,
     mapping_or_none,
-    real_id_of,
 )
-from rxdelta.formats.tool_calls import call_identity
+from rxdelta.formats.tool_calls import call_identity, invalid_call, made_up_id
 
 __all__ = ["INCOMPLETE", "Call", "Result"]
 
@@ -103,7 +103,7 @@ class Call(Item):
             return
         name = READ.text(item.get("name"), f"{path}.name")
         args = self._payload(item, kind, path)
-        identity = call_identity(self.call_id or self.id, self._made_up_id())
+        identity = call_identity(self.call_id or self.id, made_up_id(self.response.id, self.block))
         content: Content = {**self._fields(item, kind), **identity}
         content["type"] = "tool_call" if for_client else "server_tool_call"
         if name:
@@ -111,7 +111,7 @@ class Call(Item):
         if item.get("status") == "incomplete":
             wrong = wrong or INCOMPLETE
         if for_client and wrong is not None:
-            content |= {"type": "invalid_tool_call", "error": wrong}
+            content |= invalid_call(wrong)
             if isinstance(args, Mapping):
                 args = None if self._arguments.begun else json.dumps(thaw(args), ensure_ascii=False)
         elif args is None:
@@ -125,7 +125,7 @@ class Call(Item):
     def _finish_with_deltas(self, out: Out, for_client: bool, wrong: str | None) -> None:
         content: Content | None = None
         if wrong is not None and for_client:
-            content = {"type": "invalid_tool_call", "error": wrong}
+            content = invalid_call(wrong)
         else:
             self._arguments.close(out)
         self._finish_call(out, for_client, content)
@@ -144,9 +144,6 @@ class Call(Item):
         fields = {name: item[name] for name in kind.payload if item.get(name) is not None}
         empty = all(value in NOTHING for value in fields.values())
         return None if empty and self._arguments.begun else fields
-
-    def _made_up_id(self) -> str:
-        return "-".join(filter(None, ["call", self.response.id, str(self.block)]))
 
     def _add_result(self, out: Out, item: Json, call_id: str, output: object) -> None:
         error = item.get("error")
@@ -186,7 +183,7 @@ class Result(Item):
             content[ITEM_STATUS] = content["status"]
         return content | {
             "type": "server_tool_result",
-            "tool_call_id": real_id_of(item, "call_id") or searched or real_id_of(item, "id"),
+            "tool_call_id": given_id_of(item, "call_id") or searched or given_id_of(item, "id"),
             "output": item.get(field),
             PROVIDER_TYPE: self.type,
             "status": "error" if item.get("status") in ("failed", "incomplete") else "success",
