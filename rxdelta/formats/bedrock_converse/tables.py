@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from rxdelta.formats.json_values import by_word
+
 __all__ = ["FORMAT", "MEDIA", "REASONS"]
 
 FORMAT: Final = "bedrock-converse"
@@ -12,10 +14,11 @@ FORMAT: Final = "bedrock-converse"
 MEDIA: Mapping[str, str] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 """What each medium becomes."""
 
-_REASONS = {
-    "stop": "end_turn stop_sequence pause_turn malformed_model_output malformed_tool_use",
-    "tool_use": "tool_use",
-    "length": "max_tokens model_context_window_exceeded",
-    "content_filter": "content_filtered guardrail_intervened refusal",
-}
-REASONS: Mapping[str, str] = {word: reason for reason, words in _REASONS.items() for word in words.split()}
+REASONS: Mapping[str, str] = by_word(
+    {
+        "stop": "end_turn stop_sequence pause_turn malformed_model_output malformed_tool_use",
+        "tool_use": "tool_use",
+        "length": "max_tokens model_context_window_exceeded",
+        "content_filter": "content_filtered guardrail_intervened refusal",
+    }
+)

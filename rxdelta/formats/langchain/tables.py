@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rxdelta.formats.json_values import by_word
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
 
 __all__ = [
@@ -59,14 +60,15 @@ PROSE_KWARGS = {"reasoning_content": "reasoning", "refusal": "refusal"}
 REASON_FIELDS = ("finish_reason", "stop_reason", "finishReason", "stopReason", "done_reason")
 MODEL_FIELDS = ("model_name", "model", *REASON_FIELDS)
 
-_REASON_WORDS = {
-    "stop": "stop end_turn stop_sequence complete completed eos pause_turn",
-    "tool_use": "tool_calls tool_use tool_call function_call",
-    "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded error_limit",
-    "content_filter": "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii"
-    " image_safety guardrail_intervened error_toxic",
-}
-FINISH_REASONS = {word: reason for reason, words in _REASON_WORDS.items() for word in words.split()}
+FINISH_REASONS: Mapping[str, str] = by_word(
+    {
+        "stop": "stop end_turn stop_sequence complete completed eos pause_turn",
+        "tool_use": "tool_calls tool_use tool_call function_call",
+        "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded error_limit",
+        "content_filter": "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii"
+        " image_safety guardrail_intervened error_toxic",
+    }
+)
 """Our finish reason, by the provider's in lower case."""
 
 # Parts and calls.
