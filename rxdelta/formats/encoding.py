@@ -14,10 +14,10 @@ __all__ = [
     "PIECE_FIELDS",
     "Encoder",
     "Masked",
-    "choice_problems",
     "cut_off",
     "masked",
     "not_an_event",
+    "number_problems",
     "shown_error",
     "whole_characters",
 ]
@@ -82,10 +82,10 @@ def not_an_event(value: object) -> InvalidValueError:
     return InvalidValueError.of([("event", value, "must be an event; chunks go through decode() first")])
 
 
-def choice_problems(choice: object) -> list[tuple[str, object, str]]:
-    """What is wrong with the number of the choice to encode, for `InvalidValueError.of`."""
-    valid = isinstance(choice, int) and not isinstance(choice, bool) and choice >= 0
-    return [] if valid else [("choice", choice, "must be a whole number from 0")]
+def number_problems(name: str, value: object) -> list[tuple[str, object, str]]:
+    """What is wrong with an option that must be a whole number from 0, for `InvalidValueError.of`."""
+    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return [] if valid else [(name, value, "must be a whole number from 0")]
 
 
 def whole_characters(half: str, piece: str) -> tuple[str, str]:

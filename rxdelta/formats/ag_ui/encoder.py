@@ -68,10 +68,10 @@ from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import (
     PIECE_FIELDS,
     Masked,
-    choice_problems,
     cut_off,
     masked,
     not_an_event,
+    number_problems,
     shown_error,
 )
 from rxdelta.framing import SSE_HEADERS
@@ -131,7 +131,7 @@ class AgUiEncoder:
         reasoning: bool = True,
         provider_events: bool = False,
     ) -> None:
-        if problems := choice_problems(choice):
+        if problems := number_problems("choice", choice):
             raise InvalidValueError.of(problems)
         ag = load_ag_ui()
         request = RunInput(run_input)

@@ -49,10 +49,10 @@ from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
 from rxdelta.formats.encoding import (
     PIECE_FIELDS,
     Masked,
-    choice_problems,
     cut_off,
     masked,
     not_an_event,
+    number_problems,
     shown_error,
 )
 from rxdelta.framing import DONE, SSE_HEADERS, Done
@@ -398,7 +398,7 @@ def _check_options(message_id: object, choice: object, sdk_version: object, meta
     problems: list[tuple[str, object, str]] = []
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
         problems.append(("message_id", message_id, "must be a string that says something"))
-    problems += choice_problems(choice)
+    problems += number_problems("choice", choice)
     if isinstance(sdk_version, bool) or sdk_version not in (5, 6, 7):
         problems.append(("sdk_version", sdk_version, "must be 5, 6 or 7"))
     if metadata is not None and not is_mapping(metadata):

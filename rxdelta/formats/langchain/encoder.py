@@ -38,7 +38,7 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.formats.encoding import Masked, cut_off, masked
+from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
 from rxdelta.formats.langchain.block_frames import DELTAS, BlockFrames
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
 from rxdelta.formats.langchain.marks import ATTEMPT_RESET, INTERRUPTED, SYNTHETIC
@@ -116,9 +116,7 @@ class LangChainEncoder:
             return self._blocks.grow(given) if given.choice == self._choice else ()
         step = self._STEPS.get(kind)
         if step is None:
-            raise InvalidValueError.of(
-                [("event", event, "must be an event; chunks go through decode() first")]
-            )
+            raise not_an_event(event)
         if kind is not StreamError and getattr(given, "choice", self._choice) != self._choice:
             return ()
         return list(step(self, given))
@@ -128,7 +126,7 @@ class LangChainEncoder:
         if self._over:
             return ()
         self._over = True
-        message = self._mask(error)
+        message = shown_error(self._on_error, error)
         frames = [*self._blocks.close(), *self._tools.close()]
         if self._state != "open":  # only a message can end with an error
             frames += self._begin(MessageStart(), synthetic=True)
@@ -142,13 +140,6 @@ class LangChainEncoder:
             return ()
         self._over = True
         return list(self._tools.close())
-
-    def _mask(self, error: Exception) -> str:
-        try:
-            return clean_text(str(self._on_error(error)))
-        except Exception as wrong:
-            wrong.__context__ = error
-            return masked(wrong)
 
     # The message.
 
@@ -288,8 +279,8 @@ def _check_options(choice: object, namespace: object, first_seq: object) -> None
         InvalidValueError: Naming the first that is wrong.
     """
     for name, value in (("choice", choice), ("first_seq", first_seq)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidValueError.of([(name, value, "must be a whole number from 0")])
+        if problems := number_problems(name, value):
+            raise InvalidValueError.of(problems)
     if isinstance(namespace, (str, bytes)) or not isinstance(namespace, Sequence):
         raise InvalidValueError.of([("namespace", namespace, "must be a list of strings")])
     if not all(isinstance(one, str) for one in namespace):  # pyright: ignore[reportUnknownVariableType]
