@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID"]
+__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID", "THOUGHT"]
 
 PROVIDER_TYPE: Final = "provider_type"
 """The provider's own word for the type of a block or call that has become a standard one: `web_search_call`."""
@@ -25,3 +25,6 @@ REDACTED: Final = "redacted"
 
 ITEM_ID: Final = "item_id"
 """The id of the item of the Responses API of which the block is, or is a part. A call's own id is another."""
+
+THOUGHT: Final = "thought"
+"""`True` for an image or a call that Gemini made while thinking. Gemini wants it back as a part of the thought."""

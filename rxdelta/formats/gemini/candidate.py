@@ -15,6 +15,7 @@ from rxdelta.formats.gemini.server_tools import ServerTools
 from rxdelta.formats.gemini.tables import FORMAT, NUMBERED_REASONS, REASONS, SERVER_TOOLS, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields
 from rxdelta.formats.json_values import kept, others, remember
+from rxdelta.formats.notes import THOUGHT
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Candidate"]
@@ -94,7 +95,7 @@ class Candidate:
         kind = "reasoning" if is_thought else "text"
         kinds = [name for name in _KINDS if part.get(name) is not None]
         if is_thought and kinds and kinds != ["text"]:
-            fields["thought"] = True  # an image or a call that was made while thinking
+            fields[THOUGHT] = True  # an image or a call that was made while thinking
         for name in kinds:
             at = f"{path}.{name}"
             if name == "text":

@@ -30,7 +30,7 @@ from rxdelta.formats.gemini.tables import (
     TOOL_CALL,
     TOOL_RESPONSE,
 )
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
 
 __all__ = ["request"]
 
@@ -172,7 +172,7 @@ _SAID: Mapping[str, Callable[[ContentPart], Json | None]] = {
 def _signature(block: ContentPart | ToolCall) -> Json:
     """What hung on the part."""
     found = block.metadata if isinstance(block, ToolCall) else block.options
-    thought = {"thought": True} if found.get("thought") is True else {}
+    thought = {"thought": True} if found.get(THOUGHT) is True else {}
     return thought | ({"thoughtSignature": found["signature"]} if "signature" in found else {})
 
 
@@ -278,7 +278,7 @@ _PART = (
 """What a request's part may have beside its content."""
 
 _OURS = frozenset([
-    PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "signature", "thought", "tool_call_id", "output",
+    PROVIDER_TYPE, SYNTHETIC_ID, "execution_status", "signature", THOUGHT, "tool_call_id", "output",
     "status",
 ])  # fmt: skip
 _ANOTHERS = frozenset([ITEM_ID, SENT_AS, REDACTED, "data"])

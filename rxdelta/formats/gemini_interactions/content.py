@@ -13,6 +13,7 @@ from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import MEDIA
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import kept, others, word
+from rxdelta.formats.notes import THOUGHT
 
 __all__ = ["Content", "Output", "Thought"]
 
@@ -142,7 +143,7 @@ class Thought(Content):
         if content.get("type", "text") == "text":
             self._reason(READ.text_of(content, "text", path))
         else:
-            self._show({"thought": True, **content}, path)
+            self._show({THOUGHT: True, **content}, path)
 
     def _reason(self, text: str) -> None:
         if text and self.writes != "reasoning":

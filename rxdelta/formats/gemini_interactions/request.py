@@ -22,7 +22,7 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.gemini_interactions.tables import MEDIA, default_tool_name
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
 
 __all__ = ["request"]
 
@@ -128,7 +128,7 @@ class _Reply:
         content = _medium(block)
         if content is None:
             return
-        if block.options.get("thought") is not True:
+        if block.options.get(THOUGHT) is not True:
             self._add_content(content)
         elif self._steps and self._steps[-1]["type"] == "thought":
             self._steps[-1].setdefault("summary", []).append(content)
