@@ -12,6 +12,7 @@ from rxdelta.core import Event, events, real_id, reasoning_delta, text_delta, to
 from rxdelta.formats.base64_pieces import Base64Pieces
 from rxdelta.formats.bedrock_converse.binary import as_base64, joined, readable
 from rxdelta.formats.bedrock_converse.tables import FORMAT, MEDIA
+from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import kept, others, word
@@ -289,7 +290,7 @@ def _citation(citation: Json, path: str) -> Json:
         at = f"{path}.sourceContent[{n}]"
         cited += _READ.text_of(_READ.mapping(piece, at), "text", at)
     found = {"cited_text": cited or None, "title": word(citation.get("title")), "url": url}
-    return kept({name: value for name, value in found.items() if value is not None} | {"raw": citation})
+    return as_citation(found, citation)
 
 
 def _base64(value: Any, path: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, freeze, real_id, reasoning_delta, text_delta, tool_call_delta
+from rxdelta.formats.citations import as_citation
 from rxdelta.formats.cohere.tables import BLOCK_TYPES, CONTENT_TYPES, FORMAT, PLAN
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import kept, others, word
@@ -189,7 +190,7 @@ def _citation(citation: Json) -> Json:
         if isinstance(document, Mapping):
             for name in ("title", "url"):
                 found.setdefault(name, word(document.get(name)))
-    return kept({name: value for name, value in found.items() if value is not None} | {"raw": citation})
+    return as_citation(found, citation)
 
 
 _Growth = tuple[str | None, Callable[[int, str], Event]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.formats.json_values import kept
+from rxdelta.formats.citations import as_citation
 
 __all__ = ["citation", "grounding"]
 
@@ -17,8 +17,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 def citation(found: Json) -> Json:
     names = {"title": "title", "url": "uri", "start_index": "startIndex", "end_index": "endIndex"}
-    known = {name: found[theirs] for name, theirs in names.items() if found.get(theirs) is not None}
-    return kept({**known, "raw": found})
+    return as_citation({name: found.get(theirs) for name, theirs in names.items()}, found)
 
 
 def grounding(metadata: object) -> list[Json]:
@@ -46,6 +45,5 @@ def grounding(metadata: object) -> list[Json]:
                 "start_index": place.get("startIndex"),
                 "end_index": place.get("endIndex"),
             }
-            known = {name: value for name, value in values.items() if value is not None}
-            found.append(kept({**known, "raw": {**fields, "groundingChunk": whole}}))
+            found.append(as_citation(values, {**fields, "groundingChunk": whole}))
     return found

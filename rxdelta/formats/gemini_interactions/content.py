@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from rxdelta.core import reasoning_delta, text_delta
 from rxdelta.formats.base64_pieces import Base64Pieces
+from rxdelta.formats.citations import as_citation
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import MEDIA
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.json_values import kept, others, word
+from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import THOUGHT
 
 __all__ = ["Content", "Output", "Thought"]
@@ -178,7 +179,7 @@ def _citation(annotation: Json) -> Json:
     found = {name: annotation.get(name) for name in ("title", "url", "start_index", "end_index")}
     found["title"] = found["title"] or annotation.get("file_name") or annotation.get("name")
     found["url"] = found["url"] or annotation.get("document_uri")
-    return kept({**{name: value for name, value in found.items() if value is not None}, "raw": annotation})
+    return as_citation(found, annotation)
 
 
 _THOUGHT = frozenset(["type", "signature", "summary", "text", "thought"])

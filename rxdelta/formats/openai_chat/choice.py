@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter
+from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.notes import SENT_AS
@@ -208,7 +209,7 @@ def _citation(annotation: Json) -> Json:
     source: Json = inner if isinstance(inner, Mapping) else annotation
     found = {name: source.get(name) for name in ("title", "url", "start_index", "end_index")}
     found["cited_text"] = source.get("cited_text", source.get("content"))
-    return kept({name: value for name, value in found.items() if value is not None} | {"raw": annotation})
+    return as_citation(found, annotation)
 
 
 _FIELDS: Mapping[str, Callable[[Choice, Any, str], None]] = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rxdelta.core import events, text_delta
+from rxdelta.formats.citations import as_citation
 from rxdelta.formats.growing_list import due
 from rxdelta.formats.openai_responses.items import Growing, Item, Response
 from rxdelta.formats.openai_responses.notes import fields_beside
@@ -220,7 +221,7 @@ def _citation(annotation: Json) -> Content:
     """An annotation as a citation. A file is cited by its name."""
     found = {name: annotation.get(name) for name in ("url", "start_index", "end_index")}
     found["title"] = annotation.get("title") or annotation.get("filename")
-    return {name: value for name, value in found.items() if value is not None} | {"raw": annotation}
+    return as_citation(found, annotation)
 
 
 # A part has its text in the field of this name.
