@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -16,9 +16,11 @@ __all__ = [
     "Turn",
     "arguments_of",
     "conversation",
+    "messages_of",
     "refuse",
     "result_text",
     "text_of",
+    "text_or_parts",
 ]
 
 Native: TypeAlias = Mapping[str, Any]
@@ -186,6 +188,45 @@ def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:
         wanted = "of role tool must hold calls with results, or name its call as metadata['tool_call_id']"
         raise InvalidValueError.of([(f"messages[{place}]", message, wanted)])
     return tuple(results)
+
+
+def messages_of(
+    turns: Sequence[Turn | Native],
+    *,
+    user: Callable[[Turn], dict[str, Any]],
+    assistant: Callable[[Turn], dict[str, Any] | None],
+    result: Callable[[ToolResult, ToolCall | None], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The messages of a request in which every result is a message of its own.
+
+    Args:
+        turns: The conversation.
+        user: Writes a message of the user or the system.
+        assistant: Writes a message of the assistant; `None` if nothing of it may be sent.
+        result: Writes a result, with its call if that is in the same turn.
+    """
+    messages: list[dict[str, Any]] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            messages.append(thaw(turn))
+            continue
+        if turn.role == "assistant":
+            message = assistant(turn)
+            messages += [] if message is None else [message]
+        elif turn.role != "tool":
+            messages.append(user(turn))
+        calls = {call.call_id: call for call in turn.calls}
+        messages += [result(found, calls.get(found.call_id)) for found in turn.results]
+    return messages
+
+
+def text_or_parts(
+    turn: Turn, write: Callable[[ContentPart, str], dict[str, Any]]
+) -> str | list[dict[str, Any]]:
+    """The content of a turn: a string if it is only text, which every vendor takes; else the parts as written."""
+    if all(part.type == "text" for part in turn.parts):
+        return turn.text
+    return [write(part, turn.role) for part in turn.parts]
 
 
 def text_of(value: Any) -> str:

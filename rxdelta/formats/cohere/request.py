@@ -16,9 +16,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import ContentPart, ToolCall, is_mapping, thaw
+from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.cohere.tables import CONTENT_TYPES, FORMAT, PLAN
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.conversation import (
+    Native,
+    Turn,
+    arguments_of,
+    messages_of,
+    refuse,
+    result_text,
+    text_or_parts,
+)
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE
 
@@ -28,27 +36,11 @@ Json = dict[str, Any]
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    messages: list[Json] = []
-    for turn in turns:
-        if isinstance(turn, Mapping):
-            messages.append(thaw(turn))
-            continue
-        if turn.role == "assistant":
-            said = _said(turn)
-            messages += [{"role": "assistant", **said}] if said else []
-        elif turn.role != "tool":
-            messages.append({"role": turn.role, "content": _content(turn)})
-        messages += [
-            {"role": "tool", "tool_call_id": result.call_id or "call", "content": result_text(result)}
-            for result in turn.results
-        ]
-    return {"messages": messages}
+    return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result)}
 
 
-def _content(turn: Turn) -> str | list[Json]:
-    if all(part.type == "text" for part in turn.parts):
-        return turn.text
-    return [_part(part, turn.role) for part in turn.parts]
+def _user(turn: Turn) -> Json:
+    return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
 def _part(part: ContentPart, role: str) -> Json:
@@ -64,7 +56,7 @@ def _part(part: ContentPart, role: str) -> Json:
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
-def _said(turn: Turn) -> Json:
+def _assistant(turn: Turn) -> Json | None:
     plan: list[str] = []
     content: list[Json] = []
     citations: list[Json] = []
@@ -88,7 +80,12 @@ def _said(turn: Turn) -> Json:
         "citations": citations if content or plan else [],
         "tool_calls": calls,
     }
-    return {name: value for name, value in found.items() if value}
+    written = {name: value for name, value in found.items() if value}
+    return {"role": "assistant", **written} if written else None
+
+
+def _result(result: ToolResult, _: ToolCall | None) -> Json:
+    return {"role": "tool", "tool_call_id": result.call_id or "call", "content": result_text(result)}
 
 
 def _is_ours(raw: Any) -> bool:

@@ -17,11 +17,11 @@ LangChain's models leave those out, and the result of the call would then answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rxdelta.core import Citation, ContentPart, ToolCall, ToolResult, is_mapping, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.conversation import Native, Turn, arguments_of, messages_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID
 
@@ -32,21 +32,14 @@ _FORMAT = "langchain"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    messages: list[Json] = []
-    for turn in turns:
-        if isinstance(turn, Mapping):
-            messages.append(thaw(turn))
-            continue
-        if turn.role == "assistant":
-            messages.append(_assistant_message(turn))
-        elif turn.role != "tool":
-            messages.append({"role": turn.role, "content": _user_content(turn)})
-        names = {call.call_id: call.name for call in turn.calls}
-        messages += [_result(result, names.get(result.call_id)) for result in turn.results]
-    return {"messages": messages}
+    return {"messages": messages_of(turns, user=_user, assistant=_assistant_message, result=_result)}
 
 
 # Users and the system.
+
+
+def _user(turn: Turn) -> Json:
+    return {"role": turn.role, "content": _user_content(turn)}
 
 
 def _user_content(turn: Turn) -> str | list[Json]:
@@ -186,10 +179,10 @@ def _more(options: Json, *own: str, known: frozenset[str] = frozenset()) -> Json
 # Tools.
 
 
-def _result(result: ToolResult, name: str | None) -> Json:
+def _result(result: ToolResult, call: ToolCall | None) -> Json:
     found: Json = {"role": "tool", "tool_call_id": result.call_id or "", "content": result_text(result)}
-    if name:
-        found["name"] = name
+    if call is not None and call.name:
+        found["name"] = call.name
     if result.is_error:
         found["status"] = "error"
     return found

@@ -22,7 +22,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.formats.conversation import (
+    Native,
+    Turn,
+    arguments_of,
+    messages_of,
+    refuse,
+    result_text,
+    text_or_parts,
+)
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.notes import SENT_AS
@@ -35,19 +43,7 @@ _FORMAT = "mistral"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    messages: list[Json] = []
-    for turn in turns:
-        if isinstance(turn, Mapping):
-            messages.append(thaw(turn))
-            continue
-        if turn.role == "assistant":
-            message = _said(turn)
-            messages += [message] if message["content"] or "tool_calls" in message else []
-        elif turn.role != "tool":
-            messages.append({"role": turn.role, "content": _content(turn)})
-        names = {call.call_id: call.name for call in turn.calls}
-        messages += [_result(result, names.get(result.call_id)) for result in turn.results]
-    return {"messages": _in_order(messages)}
+    return {"messages": _in_order(messages_of(turns, user=_user, assistant=_assistant, result=_result))}
 
 
 def _in_order(messages: Sequence[Json]) -> list[Json]:
@@ -62,10 +58,8 @@ def _in_order(messages: Sequence[Json]) -> list[Json]:
 # What people say.
 
 
-def _content(turn: Turn) -> str | list[Json]:
-    if all(part.type == "text" for part in turn.parts):
-        return turn.text
-    return [_part(part, turn.role) for part in turn.parts]
+def _user(turn: Turn) -> Json:
+    return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
 def _part(part: ContentPart, role: str) -> Json:
@@ -93,14 +87,16 @@ def _part(part: ContentPart, role: str) -> Json:
 # What the model said.
 
 
-def _said(turn: Turn) -> Json:
+def _assistant(turn: Turn) -> Json | None:
     content: list[Json] = []
     for part in turn.parts:
         content += _written(part)
     calls = [_call(call) for call in turn.calls]
     plain = all(part["type"] == "text" for part in content)
-    said: str | list[Json] = "".join(part["text"] for part in content) if plain else content
-    return {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+    written: str | list[Json] = "".join(part["text"] for part in content) if plain else content
+    if not (written or calls):
+        return None
+    return {"role": "assistant", "content": written, **({"tool_calls": calls} if calls else {})}
 
 
 def _written(part: ContentPart) -> list[Json]:
@@ -133,8 +129,8 @@ def _call(call: ToolCall) -> Json:
     return {"id": _id(call.call_id), "type": "function", "function": function}
 
 
-def _result(result: ToolResult, name: str | None) -> Json:
-    named = {"name": name} if name else {}
+def _result(result: ToolResult, call: ToolCall | None) -> Json:
+    named = {"name": call.name} if call is not None and call.name else {}
     return {"role": "tool", "tool_call_id": _id(result.call_id), **named, "content": result_text(result)}
 
 

@@ -15,11 +15,11 @@ name: `//etc/passwd` is valid base64. So an image ends with a line end, which ba
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rxdelta.core import ToolCall, ToolResult, thaw
-from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
+from rxdelta.core import ToolCall, ToolResult
+from rxdelta.formats.conversation import Native, Turn, arguments_of, messages_of, refuse, result_text
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import SYNTHETIC_ID
 
@@ -30,18 +30,7 @@ _FORMAT = "ollama"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    messages: list[Json] = []
-    for turn in turns:
-        if isinstance(turn, Mapping):
-            messages.append(thaw(turn))
-            continue
-        if turn.role == "assistant":
-            messages.append(_reply(turn))
-        elif turn.role != "tool":
-            messages.append(_input(turn))
-        calls = {call.call_id: call for call in turn.calls}
-        messages += [_result(result, calls.get(result.call_id)) for result in turn.results]
-    return {"messages": messages}
+    return {"messages": messages_of(turns, user=_input, assistant=_reply, result=_result)}
 
 
 def _input(turn: Turn) -> Json:

@@ -14,8 +14,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import ContentPart, ToolCall, thaw
-from rxdelta.formats.conversation import Native, Turn, refuse, result_text, text_of
+from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.conversation import (
+    Native,
+    Turn,
+    messages_of,
+    refuse,
+    result_text,
+    text_of,
+    text_or_parts,
+)
 from rxdelta.formats.media import data_url, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
 from rxdelta.formats.openai_chat.tables import (
@@ -36,27 +44,11 @@ Json = dict[str, Any]
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    messages: list[Json] = []
-    for turn in turns:
-        if isinstance(turn, Mapping):
-            messages.append(thaw(turn))
-            continue
-        if turn.role == "assistant":
-            messages.append(_assistant(turn))
-        elif turn.role != "tool":
-            messages.append({"role": turn.role, "content": _content(turn)})
-        messages += [
-            {"role": "tool", "tool_call_id": result.call_id, "content": result_text(result)}
-            for result in turn.results
-        ]
-    return {"messages": messages}
+    return {"messages": messages_of(turns, user=_user, assistant=_assistant, result=_result)}
 
 
-def _content(turn: Turn) -> str | list[Json]:
-    """What a person says. A text alone is a string, which every vendor takes."""
-    if all(part.type == "text" for part in turn.parts):
-        return turn.text
-    return [_part(part, turn.role) for part in turn.parts]
+def _user(turn: Turn) -> Json:
+    return {"role": turn.role, "content": text_or_parts(turn, _part)}
 
 
 def _part(part: ContentPart, role: str) -> Json:
@@ -154,6 +146,10 @@ def _call(call: ToolCall) -> Json:
     extra = {name: metadata[name] for name in _BACK if name in metadata}
     function = {"name": call.name or "invalid", "arguments": arguments}
     return {"id": call.call_id, "type": "function", "function": function, **extra}
+
+
+def _result(result: ToolResult, _: ToolCall | None) -> Json:
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result_text(result)}
 
 
 _BACK = ("extra_content",)

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, thaw
-from rxdelta.formats.conversation import Native, Turn, refuse, text_of
+from rxdelta.formats.conversation import Native, Turn, refuse, text_of, text_or_parts
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
 from rxdelta.formats.openai_responses.calls import CALLS, NAMED_CALLS, result_field
 from rxdelta.formats.openai_responses.notes import (
@@ -54,18 +54,12 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         if turn.role == "assistant":
             items += _Reply(turn).items()
         elif turn.role != "tool":
-            items.append({"role": turn.role, "content": _content(turn)})
+            items.append({"role": turn.role, "content": text_or_parts(turn, _input_part)})
         items += [result_item(result, calls.get(result.call_id or "", {})) for result in turn.results]
     return {"input": items}
 
 
 # System and user.
-
-
-def _content(turn: Turn) -> str | list[Json]:
-    if all(part.type == "text" for part in turn.parts):
-        return turn.text
-    return [_input_part(part, turn.role) for part in turn.parts]
 
 
 def _input_part(part: ContentPart, role: str) -> Json:
