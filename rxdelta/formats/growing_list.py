@@ -16,7 +16,7 @@ def due(size: int, emitted: int) -> bool:
 class GrowingList:
     """A list that grows, but that events carry only as a whole, such as the citations of a text.
 
-    It is emitted when it is due, so that all emissions together stay linear in its length.
+    The list is emitted after growth by an eighth. All emissions together stay linear in its length.
 
     Args:
         emitted: The items that it has from the start, which have been emitted.

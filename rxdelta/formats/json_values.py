@@ -1,4 +1,4 @@
-"""What values of a provider's JSON mean: which of them are empty, what is kept of an object, and its usage."""
+"""Values of a provider's JSON: the empty ones, words, immutable copies of fields, and the usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 def word(value: object) -> str | None:
-    """A string that is not empty; `None` for any other value."""
+    """The string, or `None` for an empty one and for all other types."""
     return value if isinstance(value, str) and value else None
 
 
@@ -54,7 +54,7 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
 
 
 def usage_of(raw: Mapping[str, Any], input_tokens: object, output_tokens: object) -> TokenUsage:
-    """The usage with the provider's object and two of its counts. A value that is no count is unknown, which is not 0."""
+    """The usage with the provider's object and two of its counts. Where there is no valid count, the usage has `None`, not 0."""
     return TokenUsage(_count(input_tokens), _count(output_tokens), freeze(raw, "usage", lenient=True))
 
 

@@ -54,7 +54,7 @@ class WireBlock:
         self.runnable = runnable  # a call that the client runs
         self.has_arguments = self.has_all_arguments = False
         self.error: str | None = None  # why the call must not be run
-        self.items = GrowingList()  # for which there is no delta
+        self.items = GrowingList()  # emitted whole, since no delta can carry them
         self.items_field = "citations"
 
     def update(self, out: Out, *, last: bool = False) -> None:

@@ -19,7 +19,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 
 def as_base64(value: Any) -> Any:
-    """Bytes as base64; any other value as it is."""
+    """Encode bytes as base64. Return other values unchanged."""
     return base64.b64encode(value).decode() if isinstance(value, Bytes) else value
 
 
