@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rxdelta.core import Block, BlockFold, InvalidJson, ToolCall, ToolResult, parse_object, thaw
+from rxdelta.core import TERMINAL, Block, BlockFold, InvalidJson, ToolCall, ToolResult, parse_object, thaw
 from rxdelta.formats.ag_ui.blocks import StreamedBlock
 from rxdelta.formats.ag_ui.marks import (
     ERROR,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.texts import TextMessage
 
 __all__ = ["CallBlock"]
-
-_TERMINAL = ("completed", "failed")
 
 
 class _Answer(NamedTuple):
@@ -180,7 +178,7 @@ class CallBlock(StreamedBlock):
             return
         status, result = event.execution_status, event.result
         self._partial_result = result or self._partial_result
-        terminal = status in _TERMINAL
+        terminal = status in TERMINAL
         if event.display_text or (not terminal and (status != "identified" or result is not None)):
             value = {**event.to_dict(), "call_id": self.id}
             del value["event"]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from rxdelta.core import BlockFold, ContentPart, ToolCall, thaw, with_news
+from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, thaw, with_news
 from rxdelta.formats.ai_sdk.marks import DISPLAY_TEXT, OPTIONS, TEXT, TOOL_UPDATE, TYPE, marked, marks_for
 from rxdelta.formats.ai_sdk.parts import Part
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CallIds", "CallPart", "OutputPart"]
 
-_TERMINAL = ("completed", "failed")
 _INPUT_FIELDS = frozenset(["args", "input", "arguments"])
 _UNNAMED = "invalid"  # the name of a tool in a call that names none
 
@@ -189,7 +188,7 @@ class CallPart(Part):
         if self._output is not None:
             self._settled = True
             self._send_provider_output(out, self._output)
-        elif status in _TERMINAL:
+        elif status in TERMINAL:
             self._settled = True
             if status == "failed" or (result is not None and result.is_error):
                 self._send_error(out, content)

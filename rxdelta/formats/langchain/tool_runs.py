@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Any
 
-from rxdelta.core import Block, ToolCall, ToolResult, thaw
+from rxdelta.core import TERMINAL, Block, ToolCall, ToolResult, thaw
 from rxdelta.core.events import ToolUpdate
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame
 from rxdelta.formats.langchain.marks import DISPLAY_TEXT, RESULT, SYNTHETIC
@@ -35,7 +35,7 @@ class ToolRuns:
 
     def update(self, event: ToolUpdate) -> Iterator[LangChainFrame]:
         run, status = self._runs.get(event.call_id), event.execution_status
-        ended = status in ("completed", "failed")
+        ended = status in TERMINAL
         if run is None or run.ended or not (ended or status == "executing"):
             yield self._frames.custom(event)
         elif ended:
