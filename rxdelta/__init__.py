@@ -1,7 +1,5 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from typing import Any
-
 from rxdelta import core, operators, providers, requests, wire
 from rxdelta.aio import (
     first_value,
@@ -220,8 +218,12 @@ REQUEST_FORMATS: tuple[str, ...]
 """The names that `to_request` takes."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`REQUEST_FORMATS` when it is first asked for, see `rxdelta.requests`."""
     if name == "REQUEST_FORMATS":
         return requests.REQUEST_FORMATS
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

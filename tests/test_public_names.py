@@ -43,6 +43,11 @@ def test_a_door_lists_each_of_its_names_once(door: ModuleType) -> None:
     assert all(hasattr(door, name) for name in door.__all__)
 
 
+@pytest.mark.parametrize("door", [rd, rd.events, rd.providers, rd.requests])
+def test_a_door_shows_nothing_else(door: ModuleType) -> None:
+    assert {name for name in dir(door) if not name.startswith("_")} <= {*door.__all__}
+
+
 def test_each_operator_stands_in_the_same_place_in_both_lists() -> None:
     mine = [name for name in rd.__all__ if name in rd.operators.__all__]
     assert mine == [name for name in rd.operators.__all__ if name in mine]

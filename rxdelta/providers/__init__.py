@@ -1,7 +1,5 @@
 """Provider chunks → events: a decoder for each wire format, and the framing of bytes into chunks. No I/O."""
 
-from typing import Any
-
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
@@ -25,9 +23,13 @@ FORMATS: tuple[str, ...]
 """The names that `decode` takes."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`FORMATS` when it is first asked for: installed formats are looked up then, not at every import."""
     if name == "FORMATS":
         globals()[name] = registry.names()
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -1,7 +1,5 @@
 """A conversation → what a provider's next request takes; a browser's messages → a conversation. No I/O."""
 
-from typing import Any
-
 from rxdelta.formats.ag_ui.messages import from_ag_ui
 from rxdelta.formats.ai_sdk.messages import from_ai_sdk
 from rxdelta.formats.conversation import Native, Turn
@@ -13,9 +11,13 @@ REQUEST_FORMATS: tuple[str, ...]
 """The names that `to_request` takes."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`REQUEST_FORMATS` when it is first asked for: installed formats are looked up then, not at every import."""
     if name == "REQUEST_FORMATS":
         globals()[name] = request_formats()
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -197,8 +197,9 @@ class _Reader:
         self._response.begin(out, response, "response.")
 
     def _read_tools(self, response: Json, path: str) -> None:
-        tools = READ.items(response.get("tools"), f"{path}tools")
-        self._response.tools = self._response.tools or tools
+        """Read the tools where they first come. Nothing depends on the copies behind that."""
+        if not self._response.tools:
+            self._response.tools = READ.items(response.get("tools"), f"{path}tools")
 
     def read_item_added(self, out: Out, chunk: Json) -> None:
         self._output.begin(out, chunk, object_of(chunk, "item"))

@@ -82,6 +82,11 @@ def test_of_the_response_only_what_the_request_did_not_say_is_kept() -> None:
     }
 
 
+def test_a_faulty_copy_of_the_tools_in_the_end_costs_no_end() -> None:
+    tools = [{"type": "function", "name": "f"}]
+    assert reply(created(tools=tools), text("a"), completed(tools=3)).status == "complete"
+
+
 @pytest.mark.parametrize(
     ("why", "reason", "status"),
     [
