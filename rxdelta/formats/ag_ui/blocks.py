@@ -10,7 +10,7 @@ from rxdelta.formats.encoding import whole_characters
 
 if TYPE_CHECKING:
     from rxdelta.core.events import BlockDelta
-    from rxdelta.formats.ag_ui.reply import Reply
+    from rxdelta.formats.ag_ui.reply import EncodedReply
 
 __all__ = ["ActivityBlock", "AgUiBlock", "StreamedBlock"]
 
@@ -33,7 +33,7 @@ class AgUiBlock:
         done: Whether the block has ended, or was taken back.
     """
 
-    def __init__(self, reply: Reply, index: int | str, fold: BlockFold) -> None:
+    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
         self.reply = reply
         self.run = reply.run
         self.index = index
@@ -103,7 +103,7 @@ class StreamedBlock(AgUiBlock):
             sent before the end.
     """
 
-    def __init__(self, reply: Reply, index: int | str, fold: BlockFold) -> None:
+    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
         super().__init__(reply, index, fold)
         self.pieces: list[str] = []
         self.contradicted = False

@@ -26,7 +26,7 @@ from rxdelta.formats.ag_ui.marks import (
 
 if TYPE_CHECKING:
     from rxdelta.core.events import ToolUpdate
-    from rxdelta.formats.ag_ui.reply import Reply
+    from rxdelta.formats.ag_ui.reply import EncodedReply
     from rxdelta.formats.ag_ui.texts import TextMessage
 
 __all__ = ["CallBlock"]
@@ -47,7 +47,7 @@ class CallBlock(StreamedBlock):
         answers: The results that the client has.
     """
 
-    def __init__(self, reply: Reply, index: int | str, fold: BlockFold) -> None:
+    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
         super().__init__(reply, index, fold)
         self.message: TextMessage | None = None
         self.answers: list[Any] = []

@@ -59,7 +59,7 @@ from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
 from rxdelta.formats.ag_ui.calls import CallBlock
 from rxdelta.formats.ag_ui.marks import INTERRUPTED, marked
 from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
-from rxdelta.formats.ag_ui.reply import Reply
+from rxdelta.formats.ag_ui.reply import EncodedReply
 from rxdelta.formats.ag_ui.retraction import replace_messages, send_snapshot
 from rxdelta.formats.ag_ui.run import Run, load_ag_ui
 from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
@@ -151,9 +151,9 @@ class AgUiEncoder:
         self._on_error = on_error
         self._provider_events = provider_events
         self._started = self._over = self._cancelled = False
-        self._past: list[Reply] = []
+        self._past: list[EncodedReply] = []
         self._reply_count = 1
-        self._reply = Reply(self._run, 1)
+        self._reply = EncodedReply(self._run, 1)
         self._usage: dict[
             str | None, dict[str, int]
         ] = {}  # of the messages and attempts that have ended, by model
@@ -279,7 +279,7 @@ class AgUiEncoder:
 
     def _begin_reply(self) -> None:
         self._reply_count += 1
-        self._reply = Reply(self._run, self._reply_count)
+        self._reply = EncodedReply(self._run, self._reply_count)
 
     def _provider_event(self, event: ProviderEvent) -> None:
         if self._provider_events:

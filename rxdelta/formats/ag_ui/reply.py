@@ -34,14 +34,14 @@ if TYPE_CHECKING:
         BlockStart | BlockDelta | BlockFinish | TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
     )
 
-__all__ = ["Reply"]
+__all__ = ["EncodedReply"]
 
 Index: TypeAlias = int | str
 
 _REASONS = (None, "stop", "length", "tool_use", "content_filter")
 
 
-class Reply:
+class EncodedReply:
     """One message of the conversation, and what the client has of it.
 
     Args:

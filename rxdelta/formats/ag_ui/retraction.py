@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rxdelta.formats.ag_ui.reply import Reply
+    from rxdelta.formats.ag_ui.reply import EncodedReply
     from rxdelta.formats.ag_ui.run import Run
 
 __all__ = ["replace_messages", "send_snapshot"]
 
 
-def send_snapshot(run: Run, history: Sequence[Any], replies: Sequence[Reply]) -> None:
+def send_snapshot(run: Run, history: Sequence[Any], replies: Sequence[EncodedReply]) -> None:
     """Repeat all messages of the request and of the run.
 
     Args:
@@ -43,7 +43,7 @@ def send_snapshot(run: Run, history: Sequence[Any], replies: Sequence[Reply]) ->
     run.send(ag.MessagesSnapshotEvent(messages=messages, metadata=metadata))
 
 
-def replace_messages(run: Run, replies: Sequence[Reply]) -> None:
+def replace_messages(run: Run, replies: Sequence[EncodedReply]) -> None:
     """Discard the run's messages one by one, and send those that hold again, in their order."""
     stale_ids, run.stale_ids = run.stale_ids, []
     replies[-1].reusable_reasoning_id = None

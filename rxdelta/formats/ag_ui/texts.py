@@ -10,7 +10,7 @@ from rxdelta.formats.ag_ui.marks import CITATIONS, LENGTH, OPTIONS, PARTS, SIGNA
 
 if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.calls import CallBlock
-    from rxdelta.formats.ag_ui.reply import Reply
+    from rxdelta.formats.ag_ui.reply import EncodedReply
 
 __all__ = ["OpenTexts", "TextBlock", "TextMessage"]
 
@@ -25,7 +25,7 @@ class TextMessage:
         is_open: Whether the client waits for TEXT_MESSAGE_END.
     """
 
-    def __init__(self, reply: Reply, own_id: str) -> None:
+    def __init__(self, reply: EncodedReply, own_id: str) -> None:
         self.reply = reply
         self.run = reply.run
         self.id = own_id

@@ -15,7 +15,7 @@ class Start(TypedDict):
     messageMetadata: NotRequired[dict[str, Any]]
 
 
-class Step(TypedDict):
+class StepChunk(TypedDict):
     type: Literal["start-step", "finish-step", "reset-step"]
 
 
@@ -150,7 +150,7 @@ class Abort(TypedDict):
 
 AiSdkFrame: TypeAlias = (
     Start
-    | Step
+    | StepChunk
     | TextStart
     | TextMore
     | TextEnd

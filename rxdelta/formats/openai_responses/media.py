@@ -12,10 +12,10 @@ from rxdelta.formats.openai_responses.items import Item
 from rxdelta.formats.openai_responses.notes import fields_beside
 from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out
 
-__all__ = ["Audio", "Image"]
+__all__ = ["Audio", "ImageItem"]
 
 
-class Image(Item):
+class ImageItem(Item):
     """An image that the provider's own tool made. Its `result` is the data."""
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:

@@ -16,10 +16,10 @@ from rxdelta.formats.openai_responses.items import Growing, Item, Response
 from rxdelta.formats.openai_responses.notes import fields_beside
 from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of, type_of
 
-__all__ = ["Message"]
+__all__ = ["MessageItem"]
 
 
-class Message(Item):
+class MessageItem(Item):
     """A block for each part of the message, with the message's own fields in each."""
 
     def __init__(self, response: Response, place: int, kind: str, item: Json) -> None:

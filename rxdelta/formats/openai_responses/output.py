@@ -12,11 +12,11 @@ from typing import Any
 from rxdelta.formats.json_values import word
 from rxdelta.formats.openai_responses.calls import CALLS
 from rxdelta.formats.openai_responses.items import Item, Response
-from rxdelta.formats.openai_responses.media import Image
-from rxdelta.formats.openai_responses.message import Message
+from rxdelta.formats.openai_responses.media import ImageItem
+from rxdelta.formats.openai_responses.message import MessageItem
 from rxdelta.formats.openai_responses.reading import READ, Json, Out, type_of
-from rxdelta.formats.openai_responses.reasoning import Reasoning
-from rxdelta.formats.openai_responses.tools import Call, Result
+from rxdelta.formats.openai_responses.reasoning import ReasoningItem
+from rxdelta.formats.openai_responses.tools import CallItem, ResultItem
 
 __all__ = ["Output"]
 
@@ -131,12 +131,12 @@ def _class_of(kind: str) -> type[Item]:
     if known is not None:
         return known
     if kind in CALLS or kind.endswith("_call"):
-        return Call
-    return Result if kind.endswith("_output") else Item
+        return CallItem
+    return ResultItem if kind.endswith("_output") else Item
 
 
 _ITEMS: Mapping[str, type[Item]] = {
-    "message": Message,
-    "reasoning": Reasoning,
-    "image_generation_call": Image,
+    "message": MessageItem,
+    "reasoning": ReasoningItem,
+    "image_generation_call": ImageItem,
 }

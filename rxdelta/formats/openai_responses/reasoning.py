@@ -10,13 +10,13 @@ from rxdelta.formats.openai_responses.items import Growing, Item
 from rxdelta.formats.openai_responses.notes import PARAGRAPH, PART_LENGTHS, REASONING_TEXT, fields_beside
 from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of
 
-__all__ = ["Reasoning"]
+__all__ = ["ReasoningItem"]
 
 _SUMMARY, _CONTENT = "summary_index", "content_index"
 """The indexes of its two texts."""
 
 
-class Reasoning(Item):
+class ReasoningItem(Item):
     """A block with the summary or with the raw chain of thought: of the two the one that comes first."""
 
     def begin(self, out: Out, item: Json, path: str, /) -> None:

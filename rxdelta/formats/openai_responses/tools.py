@@ -25,13 +25,13 @@ from rxdelta.formats.openai_responses.reading import (
 )
 from rxdelta.formats.tool_calls import call_identity, invalid_call, made_up_id
 
-__all__ = ["INCOMPLETE", "Call", "Result"]
+__all__ = ["INCOMPLETE", "CallItem", "ResultItem"]
 
 INCOMPLETE = "left incomplete by the provider"
 """Why a call is invalid whose item is incomplete, where nothing else says why."""
 
 
-class Call(Item):
+class CallItem(Item):
     """A call of a tool. If the provider ran the tool, a block with the results in the item may follow."""
 
     def begin(self, out: Out, item: Json, path: str, /) -> None:
@@ -162,7 +162,7 @@ class Call(Item):
         out.append(events.BlockFinish(block))
 
 
-class Result(Item):
+class ResultItem(Item):
     """The results of a tool that the provider ran, where they are an item of their own."""
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
