@@ -432,7 +432,16 @@ STARTED = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x": 
 SILENT = lines(chat("Hi"), {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [STARTED]}}]})
 
 
+@pytest.fixture
+def children_heed_ctrl_c() -> Iterator[None]:
+    """A shell that runs the tests in the background lets them ignore SIGINT, and a child inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @STOPS
+@pytest.mark.usefixtures("children_heed_ctrl_c")
 def test_a_stop_on_a_silent_pipe_prints_what_had_come(number: signal.Signals, code: int) -> None:
     program = [sys.executable, "-m", "rxdelta", "replay", "-"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -454,6 +463,7 @@ def test_a_stop_on_a_silent_pipe_prints_what_had_come(number: signal.Signals, co
 
 
 @STOPS
+@pytest.mark.usefixtures("children_heed_ctrl_c")
 def test_a_stop_on_a_terminal_leaves_it_as_it_was(number: signal.Signals, code: int) -> None:
     ours, theirs = os.pipe()
     try:
