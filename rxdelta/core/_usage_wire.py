@@ -11,7 +11,7 @@ __all__ = ["usage_from_wire", "usage_to_wire"]
 
 
 def usage_to_wire(usage: TokenUsage | None) -> dict[str, Any] | None:
-    """The usage in the protocol's form. A provider's object that has this form already is used as it is."""
+    """The usage in the protocol's form. A provider's object in this form is used unchanged."""
     if usage is None:
         return None
     raw: dict[str, Any] = thaw(usage.raw)

@@ -178,7 +178,7 @@ class _Text:
         if isinstance(whole, str) and not self._has_text:
             self.append(out, whole)
         self.release(out)
-        if content is not None and self._has_tags:  # its text is that of all pieces
+        if content is not None and self._has_tags:  # the finish repeats the text of all pieces
             content = {name: value for name, value in content.items() if name != "text"}
         if self._number is None and not self._has_tags:
             self._begin(out)  # a text that is empty remains an empty text

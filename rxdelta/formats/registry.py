@@ -1,4 +1,4 @@
-"""Which wire formats there are: those of the library, and those that other distributions bring."""
+"""The wire formats of the library, and of other installed distributions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Format | None:
-    """The format of this name, if there is one. A name of the library's own always means the library's own.
+    """The format of this name, or `None`. A name of the library's own always means the library's own.
 
     Raises:
         UnknownWireFormatError: Another distribution has a format of this name, which can't be loaded; or two have.
@@ -77,7 +77,7 @@ def formats() -> Iterator[Format]:
 
 
 def recognise(chunk: Mapping[str, Any]) -> str | None:
-    """The name of the first format whose stream can begin with this chunk. An installed one that raises is logged."""
+    """The name of the first format whose stream can begin with this chunk. An installed format that raises is logged and skipped."""
     for one in _OWN.values():
         if one.recognises(chunk):
             return one.name

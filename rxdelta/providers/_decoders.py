@@ -26,7 +26,7 @@ def decoder(
     Args:
         wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own.
         cumulative: `True` for a gateway whose every delta repeats the whole text so far, which the format
-            doesn't intend; `"auto"` to find out from the first two or three deltas. What is repeated is told
+            doesn't intend; `"auto"` to find out from the first two or three deltas. Repeated text is emitted
             once. It is off unless asked for, because a model may be repeating itself.
         reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
             `True` for `think` and `thinking`. The blocks are then numbered as they appear.
@@ -53,7 +53,7 @@ def decoder_factory(
     reasoning_tags: bool | str | Iterable[str] = False,
     **options: Any,
 ) -> Callable[[], Decoder]:
-    """A function that makes such decoders, one for each stream. What is wrong is raised here, not by that.
+    """A function that makes such decoders, one for each stream. Wrong arguments raise here, not in the function.
 
     Example:
         >>> import rxdelta as rd

@@ -143,7 +143,7 @@ class AgUiDecoder:
 
 
 class _Run:
-    """One run, which becomes one message.
+    """A run of AG-UI becomes a message.
 
     The keys of blocks are a space (`text`, `reasoning` or `call`) and an id.
     """

@@ -117,7 +117,7 @@ class EncodedReply:
         return message
 
     def pause_for_call(self) -> None:
-        """Where calls are serialized, end the open messages. One that continues is opened again."""
+        """Where calls are serialized, end the open messages. A block that continues is opened again."""
         if self.run.serialize_calls:
             self.open_texts.end_all()
             for block in [*self.open_reasoning]:

@@ -25,7 +25,7 @@ def send_snapshot(run: Run, history: Sequence[Any], replies: Sequence[EncodedRep
     Args:
         run: The run.
         history: The messages of the request.
-        replies: The replies of the run. The last one is the current one.
+        replies: The replies of the run. The last reply is current.
     """
     ag, current = run.ag, replies[-1]
     run.stale_ids.clear()

@@ -15,7 +15,7 @@ class RunInput:
     """A `RunAgentInput`, as object or as JSON.
 
     Args:
-        run_input: The request; `None` if there is none.
+        run_input: The client's request, if the run has one.
 
     Raises:
         InvalidValueError: It is neither an object nor a mapping.

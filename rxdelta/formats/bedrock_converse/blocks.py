@@ -74,7 +74,7 @@ class _Opaque:
 
 
 class Blocks(WireBlocks[int, Block]):
-    """A block's place is its `contentBlockIndex`. Its kind is the name under which Bedrock has it."""
+    """A block's place is its `contentBlockIndex`. `kind` is Bedrock's name of the block."""
 
     replaced = "another block took its place before its arguments came"
 

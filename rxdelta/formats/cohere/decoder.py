@@ -323,7 +323,7 @@ _ENDS = frozenset(["content-end", "tool-call-end", "citation-end"])
 _WITH_A_MESSAGE = frozenset(_EVENTS) - _ENDS - {"message-end", "error"}
 
 _BROKEN: Mapping[str, str] = {
-    # finish reason: the error's message, where there is none
+    # finish reason: the message of an error without a message
     "ERROR": "unknown error",
     "TIMEOUT": "the generation timed out",
 }

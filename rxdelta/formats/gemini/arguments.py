@@ -60,7 +60,7 @@ class Arguments:
         self._size = self._emitted = 0
 
     def take(self, args: Json) -> None:
-        """Add arguments that came whole, before those that come one by one."""
+        """Add the arguments that came whole, before the streamed arguments."""
         self.in_order = False
         self._values.update(_opened(thaw(freeze(args, lenient=True))))
 

@@ -117,7 +117,7 @@ class Output(Content):
             at = f"{path}.content[{place}]"
             self._show(READ.mapping(found, at), at, new=True)
         more = others(fields, _OUTPUT)
-        if more:  # such as the error that ended it
+        if more:  # such as an error
             self.end_block()
             self.blocks.pass_on({"type": self.kind, **more})
 

@@ -127,7 +127,7 @@ class Result(_Tool):
             self.blocks.change(self.block, fields)
 
     def _add_output(self, result: Any) -> None:
-        """Add a piece of a text or a list. Any other value replaces the one before."""
+        """Add a piece of a text or a list. Any other value replaces the previous value."""
         continues = isinstance(result, (str, list))
         if not continues or type(result) is not self._type:
             self._output, self._type = GrowingList(), type(result)

@@ -170,7 +170,7 @@ class _Block:
         self.done = False
 
     def end(self) -> None:
-        """Forget its text, but not that it was there."""
+        """Forget the text of the block, but keep the block."""
         self.done = True
         self.fold = _ENDED
 

@@ -22,7 +22,7 @@ __all__ = ["Fragment", "MessageCalls", "call_metadata", "part_fragment"]
 
 @attrs.define
 class Fragment:
-    """What one chunk gives of one call.
+    """A chunk's fragment of a call.
 
     Attributes:
         entry: Its `id`, `name`, `args` and `error`, not checked yet.

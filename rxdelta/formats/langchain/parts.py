@@ -136,7 +136,7 @@ def _status(result: Json) -> str:
 
 
 def _other(part: Json, kind: str, _: str) -> Piece:
-    """Keep any other part whole, except its index, which is only its place."""
+    """Keep any other part unchanged but for its index, the part's place."""
     if kind == "non_standard" and is_mapping(part.get("value")) and not other_fields(part, "value"):
         value = part["value"]
         if value.get("type") == "redacted_thinking":  # the standard has no type for it

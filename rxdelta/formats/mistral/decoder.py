@@ -6,8 +6,8 @@
     reference = reference_ids: [id*]         to what a tool or the request gave; in the text where it stands
 
 A thinking is open until another part begins: every piece of it has `closed`, which means nothing. A reference is a
-citation of the current text or thinking. Without one it is a block of its own. The deltas of several messages in one
-choice have different values of an `index` of their own; each message begins a new block.
+citation of the current text or thinking. Without such a block a reference becomes a block. The deltas of several
+messages in one choice have different values of an `index` of their own; each message begins a new block.
 
 Calls come whole, all in the chunk of the finish reason. Those of models that Mistral hosts for others come in
 fragments, which repeat neither id nor name. The usage comes with the finish reason. `p` is padding. The SDK emits

@@ -8,9 +8,9 @@
 A thinking stays in the content, at its place. A reference stands behind its text, or in the thinking that has it. The
 calls have a field of their own. Unlike the dialects of `openai_chat`, this one refuses unknown fields.
 
-The API accepts only ids of calls that are nine letters or digits. Any other id is replaced by one made from it. It also
-refuses a message without content and calls, which is left out, and a user's message right behind a tool's. Between
-those an assistant's message is inserted, with the text "OK".
+The API accepts only ids of calls that are nine letters or digits. The request has a hash in place of any other id. The
+API also refuses a message without content and calls, which is left out, and a user's message right behind a tool's. An
+assistant's message with the text "OK" goes between those two.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class _Choice:
         return False
 
     def read_finish_reason(self, choice: Json, path: str) -> bool:
-        """Read the finish reason. The first one counts: return whether this is it."""
+        """Read the finish reason. Return whether this is the first reason, which counts."""
         found = _READ.text_of(choice, "finish_reason", path)
         if not found or self.reason is not None:
             return False
