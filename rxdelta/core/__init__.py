@@ -32,7 +32,7 @@ from rxdelta.core._events_so_far import EventsSoFar
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._fold import Fold, begins_another
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
-from rxdelta.core._joined import JOINABLE, Joined
+from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
@@ -49,6 +49,7 @@ from rxdelta.core._values import Citation, TokenUsage, ToolResult
 __all__ = [
     "DEFAULT_LIMITS",
     "JOINABLE",
+    "PIECE_FIELDS",
     "TERMINAL",
     "Block",
     "BlockFold",

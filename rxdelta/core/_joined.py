@@ -16,7 +16,7 @@ from rxdelta.core._events import (
     tool_call_delta,
 )
 
-__all__ = ["JOINABLE", "Joined"]
+__all__ = ["JOINABLE", "PIECE_FIELDS", "Joined"]
 
 JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
     TextDelta: ("text", text_delta),
@@ -25,6 +25,9 @@ JOINABLE: Mapping[type, tuple[str, Callable[..., Event]]] = {
     DataDelta: ("data", DataDelta),
 }
 """The deltas that can be joined: the field with the piece, and the constructor."""
+
+PIECE_FIELDS: Mapping[type, str] = {kind: field for kind, (field, _) in JOINABLE.items()}
+"""The field of each kind of delta that holds the next piece of a block."""
 
 
 class Joined:

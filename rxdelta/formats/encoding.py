@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text
-from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta
 
 __all__ = [
     "MASKED",
-    "PIECE_FIELDS",
     "Encoder",
     "Masked",
     "cut_off",
@@ -29,14 +27,6 @@ MASKED = "An error occurred."
 
 Masked = Callable[[Exception], str]
 """Makes the text that a front end gets of an error."""
-
-PIECE_FIELDS: Final[Mapping[type, str]] = {
-    TextDelta: "text",
-    ReasoningDelta: "reasoning",
-    DataDelta: "data",
-    ToolCallDelta: "args",
-}
-"""The field of each kind of delta that holds the next piece of a block."""
 
 _log = logging.getLogger("rxdelta.wire")
 

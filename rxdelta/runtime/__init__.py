@@ -4,13 +4,12 @@ from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
 from rxdelta.runtime.loop import call_on, running_loop
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
-from rxdelta.runtime.pings import PIECES, is_ping
+from rxdelta.runtime.pings import is_ping
 from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
 from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session
 
 __all__ = [
     "ABOUT_NOW",
-    "PIECES",
     "Outlet",
     "Pump",
     "Backpressure",

@@ -5,26 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rxdelta.core.events import (
-    EVENT_TYPES,
-    DataDelta,
-    ProviderEvent,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-)
+from rxdelta.core import PIECE_FIELDS
+from rxdelta.core.events import EVENT_TYPES, ProviderEvent
 
-__all__ = ["PIECES", "is_ping"]
+__all__ = ["is_ping"]
 
 _PINGS = ("ping", "keepalive")
-
-
-PIECES: Mapping[type[Any], str] = {
-    TextDelta: "text",
-    ReasoningDelta: "reasoning",
-    DataDelta: "data",
-    ToolCallDelta: "args",
-}
 
 
 def is_ping(value: Any) -> bool:
@@ -32,7 +18,7 @@ def is_ping(value: Any) -> bool:
     if kind in EVENT_TYPES:
         if isinstance(value, ProviderEvent):
             return value.name in _PINGS
-        field = PIECES.get(kind)
+        field = PIECE_FIELDS.get(kind)
         return field is not None and not getattr(value, field)
     if isinstance(value, (bytes, bytearray)):
         return all(not line.strip() or line.startswith(b":") for line in value.splitlines())

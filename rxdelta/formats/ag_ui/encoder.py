@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    PIECE_FIELDS,
     Block,
     BlockFold,
     Event,
@@ -66,7 +67,6 @@ from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
 from rxdelta.formats.ag_ui.texts import TextBlock
 from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import (
-    PIECE_FIELDS,
     Masked,
     cut_off,
     masked,

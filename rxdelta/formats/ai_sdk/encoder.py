@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    PIECE_FIELDS,
     BlockFold,
     Event,
     InvalidValueError,
@@ -47,7 +48,6 @@ from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
 from rxdelta.formats.ai_sdk.stream import Index, Step, Stream, add_usage, usage_figures
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
 from rxdelta.formats.encoding import (
-    PIECE_FIELDS,
     Masked,
     cut_off,
     masked,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import Snapshot
+from rxdelta.core import PIECE_FIELDS, Snapshot
 from rxdelta.core.events import EVENT_TYPES, BlockStart
-from rxdelta.runtime import PIECES, is_ping
+from rxdelta.runtime import is_ping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +195,7 @@ def _letters(event: Any) -> int:
     if kind is BlockStart:
         text = event.content.get("text") or event.content.get("reasoning")
     else:
-        field = PIECES.get(kind)
+        field = PIECE_FIELDS.get(kind)
         text = None if field is None else getattr(event, field)
     return len(text) if isinstance(text, str) else 0
 
