@@ -6,7 +6,7 @@ from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
 from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
-from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session
+from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session, session_of
 
 __all__ = [
     "ABOUT_NOW",
@@ -24,5 +24,6 @@ __all__ = [
     "is_ping",
     "report",
     "running_loop",
+    "session_of",
     "errors_to_session",
 ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
-__all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session"]
+__all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session", "session_of"]
 
 
 class Pump(Protocol):
@@ -112,6 +112,11 @@ class Session(Protocol):
 
 
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
+
+
+def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:  # noqa: ARG001
+    """The session of a subscription, by the scheduler that the subscriber gave."""
+    return current_session.get()
 
 
 class _Reader:
