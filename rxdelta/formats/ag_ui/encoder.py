@@ -168,7 +168,8 @@ class AgUiEncoder:
         if step is None:
             raise not_an_event(event)
         self._start()
-        step(self, event)
+        if type(event) is StreamError or getattr(event, "choice", None) in (None, self._choice):
+            step(self, event)
         return self._run.take_frames()
 
     def fail(self, error: Exception, /) -> Sequence[BaseEvent]:
@@ -229,18 +230,16 @@ class AgUiEncoder:
     # Messages.
 
     def _message_start(self, event: MessageStart) -> None:
-        if event.choice != self._choice:
-            return
         if self._reply.is_followed_by(event):
             self._next_reply()
         self._reply.start(event)
 
     def _usage_update(self, event: UsageUpdate) -> None:
-        if event.choice == self._choice and not self._reply.over:
+        if not self._reply.over:
             self._reply.usage = event.usage
 
     def _message_finish(self, event: MessageFinish) -> None:
-        if event.choice == self._choice and not self._reply.over:
+        if not self._reply.over:
             self._close_all(_CUT_BY_LENGTH if event.reason == "length" else None)
             self._reply.finish(event)
 
@@ -299,7 +298,7 @@ class AgUiEncoder:
 
     def _block_event(self, event: BlockEvent) -> None:
         reply = self._reply
-        if event.choice != self._choice or reply.over:
+        if reply.over:
             return
         order = reply.order
         if order.open_call is not None and order.open_call.index != event.index:

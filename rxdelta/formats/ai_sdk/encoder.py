@@ -129,7 +129,7 @@ class AiSdkEncoder:
             return out
         step = self._STEPS.get(kind)
         if step is not None:
-            if getattr(event, "choice", self._choice) == self._choice or kind is StreamError:
+            if getattr(event, "choice", None) in (None, self._choice) or kind is StreamError:
                 step(self, out, given)
         elif not isinstance(event, Event):
             raise not_an_event(event)

@@ -117,7 +117,7 @@ class LangChainEncoder:
         step = self._STEPS.get(kind)
         if step is None:
             raise not_an_event(event)
-        if kind is not StreamError and getattr(given, "choice", self._choice) != self._choice:
+        if kind is not StreamError and getattr(given, "choice", None) not in (None, self._choice):
             return ()
         return list(step(self, given))
 

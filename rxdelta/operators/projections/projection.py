@@ -94,7 +94,7 @@ class Projection(Generic[T]):
             )
         if isinstance(event, StreamError):
             raise ProviderError(event.message, type=event.type, code=event.code)
-        if getattr(event, "choice", self._choice) != self._choice:
+        if getattr(event, "choice", None) not in (None, self._choice):
             return
         if kind is AttemptReset:
             self._restart()
