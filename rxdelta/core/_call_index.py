@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rxdelta.core._tool_call import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from rxdelta.core._blocks import Block
 
@@ -23,7 +23,7 @@ class CallIndex(Generic[K]):
         self._known: dict[str, dict[K, None]] = {}
         self._earlier: dict[str, dict[K, None]] = {}  # of earlier messages
 
-    def of(self, call_id: str) -> Iterable[K]:
+    def of(self, call_id: str) -> Sequence[K]:
         return tuple(self._known.get(call_id) or self._earlier.get(call_id) or ())
 
     def kept(self, still_needed: Callable[[K], bool]) -> CallIndex[K]:

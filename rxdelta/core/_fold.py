@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rxdelta.core._block_fold import BlockFold
+    from rxdelta.core._events import ToolUpdate
 
 
 __all__ = ["Fold"]
@@ -167,6 +168,10 @@ class Fold:
     def begins_another(self, event: Event | Snapshot) -> bool:
         """Whether another message begins, which `step` refuses."""
         return not isinstance(event, Snapshot) and self._walk.begins_another(event)
+
+    def has_call(self, update: ToolUpdate) -> bool:
+        """Whether the message has the call of this update."""
+        return update.choice in (None, self._walk.choice) and self._walk.has_call(update.call_id)
 
     def _another(self, event: Event) -> ProtocolError:
         what = "another attempt" if isinstance(event, AttemptReset) else "a second message"

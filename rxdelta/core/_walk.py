@@ -304,13 +304,20 @@ class Walk:
     def _provider_event(self, _: ProviderEvent) -> Sequence[Change]:
         return _NOTHING
 
-    def _tool_update(self, event: ToolUpdate) -> Sequence[Change]:
+    def has_call(self, call_id: str) -> bool:
+        """Whether a `ToolUpdate` of this call finds it."""
+        return bool(self._calls_named(call_id))
+
+    def _calls_named(self, call_id: str) -> Sequence[BlockFold]:
         if self._calls is None:
             self._calls = CallIndex()
             for fold in (*self._doubled, *self.blocks.values()):
                 self._calls.note(fold, None, call_id_of(fold.block))
+        return self._calls.of(call_id)
+
+    def _tool_update(self, event: ToolUpdate) -> Sequence[Change]:
         changes: list[Change] = []
-        for fold in self._calls.of(event.call_id):
+        for fold in self._calls_named(event.call_id):
             before = fold.block
             if isinstance(before, ToolCall):
                 fold.block = with_news(
