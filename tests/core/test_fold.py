@@ -586,7 +586,7 @@ def test_a_new_attempt_starts_afresh_and_remembers_the_cost() -> None:
 
 def test_a_new_attempt_after_the_end_belongs_to_the_next_message() -> None:
     with pytest.raises(
-        rd.ProtocolError, match="another attempt begins after the first has finished.*group_by_message"
+        rd.ProtocolError, match=r"another attempt begins after the first has finished.*group_by_message"
     ) as caught:
         fold(ev.MessageStart("m"), ev.MessageFinish(), ev.AttemptReset(1))
     assert caught.value.snapshot is not None
