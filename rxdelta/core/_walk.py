@@ -27,7 +27,7 @@ changes in each state. `-` means that it changes nothing.
 have one id for all messages. While the message is open, a start begins another message unless it repeats the message's
 own id; a start without an id repeats none. There are two exceptions, in which the start only adds what the message
 lacks: the message has had no start yet, because it came late or was lost; or no block has begun. An `AttemptReset` that
-names no choice and comes after the end is the next message's: its first attempt has failed. One that names its choice
+names no choice and comes after the end is the next message's: its first attempt has failed. A reset that names a choice
 takes that choice back, in any state. What *another* means is the reader's: a fold reads one message and refuses it; a
 reader of a conversation puts the old message away and goes on.
 
