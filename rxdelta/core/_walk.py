@@ -77,7 +77,7 @@ from rxdelta.core._events import (
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
-from rxdelta.core._refusal import refusal
+from rxdelta.core._refusal import wrong_value
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Walk:
         """
         step = self._STEPS.get(type(event))
         if step is None:
-            raise refusal(event) or TypeError
+            raise wrong_value("Walk.step", event)
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self.choice:
             if self.choice is None:
