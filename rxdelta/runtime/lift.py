@@ -178,6 +178,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.closed = True
         for source in self._sources:
             source.end()
+        self._dispose_owned()
+
+    def _dispose_owned(self) -> None:
         owned = self._owned
         while owned:
             try:
@@ -283,6 +286,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     ) -> None:
         def fail(error: Exception) -> None:
             if self.closed and error is self.raised:
+                self.dispose()
                 raise error  # a source that catches our observer's exception gets it back
             if not upstream.over:
                 upstream.end()
@@ -315,8 +319,20 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             _current_pipeline.reset(token)
 
     def _leave(self, error: BaseException) -> None:
-        self.raised = error
-        self.dispose()
+        """End the subscription, because the observer has raised this.
+
+        A source that emits during its subscription, such as `rx.of`, catches the exception and emits it as its error. It
+        could not if it were disposed now, and the exception would be lost.
+        """
+        self.raised, self.closed = error, True
+        trampoline = CurrentThreadScheduler.singleton()
+        if trampoline.schedule_required():
+            self.dispose()
+            return
+        for source in self._sources:
+            source.over = True
+        self._dispose_owned()
+        trampoline.schedule(lambda _, __: self.dispose())
 
     def _fail(
         self,
@@ -325,7 +341,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         on_error: Callable[[Exception], object],
     ) -> None:
         """Handle an exception in a turn: an error of the operator's own code ends the source."""
-        upstream.end()
+        if self.raised is None:
+            upstream.end()
         self._end_or_raise(error, self._guarded, on_error)
 
     def _guarded(self, step: Callable[..., object], *arguments: Any) -> None:
@@ -337,7 +354,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
     def _end_or_raise(self, error: BaseException, end: Callable[..., object], *arguments: Any) -> None:
         """End the stream with an error of the operator's own code; raise an exception of the observer again."""
-        if self.raised is not None or not isinstance(error, Exception):
+        if self.raised is not None:
+            raise error
+        if not isinstance(error, Exception):
             self.dispose()
             raise error
         end(*arguments, error)
