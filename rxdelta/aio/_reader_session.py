@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.runtime import Backpressure, current_session
+from rxdelta.runtime import Backpressure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rxdelta.core import Limits
     from rxdelta.runtime import Pump
 
-__all__ = ["CLOSE_SECONDS", "ReaderSession", "current_session"]
+__all__ = ["CLOSE_SECONDS", "ReaderSession"]
 
 CLOSE_SECONDS = 5.0
 """How long leaving waits for a source to close before it cancels the closing."""
@@ -27,12 +28,14 @@ class ReaderSession:
         has_room: Callable[[], bool],
         check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
+        limits: Limits | None,
     ) -> None:
         self._fail = fail
         self._has_room = has_room
         self._check_lag = check_lag
         self._pumps: dict[asyncio.Task[None], Pump] = {}
         self._left = False
+        self.limits = limits
         self.backpressure = Backpressure(self._is_ready, loop)
 
     def register(self, pump: Pump) -> None:

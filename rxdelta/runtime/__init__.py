@@ -1,15 +1,24 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
-from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock
+from rxdelta.runtime.loop import call_on, other_library, running_loop
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
 from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
-from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session, session_of
+from rxdelta.runtime.session import (
+    Backpressure,
+    Pump,
+    Session,
+    SharedSession,
+    current_session,
+    session_of,
+    subscribing,
+)
 
 __all__ = [
     "ABOUT_NOW",
+    "LoopScheduler",
     "Outlet",
     "Pump",
     "Backpressure",
@@ -22,8 +31,10 @@ __all__ = [
     "drop_error",
     "is_interrupt",
     "is_ping",
+    "other_library",
     "report",
     "running_loop",
     "session_of",
+    "subscribing",
     "errors_to_session",
 ]

@@ -1,15 +1,16 @@
-"""The asyncio loop of this thread, and calls on another thread's loop."""
+"""The asyncio loop of this thread, calls on another thread's loop, and other async libraries."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["call_on", "running_loop"]
+__all__ = ["call_on", "other_library", "running_loop"]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -27,3 +28,15 @@ def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None
     else:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(call)
+
+
+def other_library() -> str | None:
+    """Return the name of the async library that runs this task, such as trio, unless it is asyncio."""
+    sniffio = sys.modules.get("sniffio")  # trio and curio set its mark
+    if sniffio is None:
+        return None
+    try:
+        library: str = sniffio.current_async_library()
+    except sniffio.AsyncLibraryNotFoundError:
+        return None
+    return None if library == "asyncio" else library

@@ -1,35 +1,75 @@
-"""The connection between the reader of a pipeline and its sources: backpressure, closing and exceptions.
+"""One session connects the reader of a pipeline with its sources.
 
-Observables carry neither "slow down" nor "have you closed?", so these three go past them, through a session.
+Observables carry values and one end downstream, and a disposal upstream. Three questions have no place there, and
+go past the Observables, through a session:
 
-- `to_async_iterable` and its kin create a session. It is the context's `current_session` while they subscribe.
-- A pump (the task behind `from_async_iterable` or `from_iterable`) that starts during this subscription registers
-  with the session. An operator with a timer, a task or a branch keeps the session for later.
-- After each item a pump waits while the session's `backpressure` isn't ready, that is, while the reader's queue is
-  full. A reader that leaves waits, for a bounded time, until the pumps that stopped with it have closed.
-- An exception that no source can catch goes to `fail()`: it ends the reading and is raised at the reader.
-- A shared source creates a `SharedSession` for its own pumps. It is ready while any of its readers is, and passes
-  pumps and exceptions on to all of them.
+- *Room*: may the source go on? After each item a pump waits while `backpressure` isn't ready, that is, while the
+  reader's queue is full. Operators measure a provider's silence without the time in which there was no room.
+- *End*: has the source closed? A pump registers with the session. A reader that leaves waits, for a bounded time,
+  until the pumps that stopped with it have closed.
+- *Failure*: who gets an exception that no source can catch, because a timer, a task or another reader's source was
+  calling? `fail()` ends the reading and raises the exception at the reader. It returns `False` if the reader has
+  left; the exception then belongs to the caller.
+
+**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. `limits` are those
+that the door was given. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its
+readers is, and passes pumps and exceptions on to all of them. A plain `subscribe` makes none.
+
+**Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
+its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
+thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
+table in `docs/pacing.md` names them. For these the session is also the context's `current_session` during the
+subscription. Python copies the context into each task and each call of a loop, but not into a thread. The scheduler
+takes precedence, because the context may be that of another reader, whose source happens to be emitting.
+
+**Time.** A `SessionScheduler` takes its time from another scheduler: at a door from the reader's loop, in an operator
+with `scheduler=` from that one. Work that is due now runs at once, on the calling thread, as in Rx without a
+scheduler. So a stream subscribed during a notification misses none of the following ones. Work that is due later runs
+on the loop. An action that raises fails the session, since nobody else would notice: Rx's own timers have no
+`on_error` for it.
+
+**Threads.** `fail`, `check_lag` and `Backpressure.update` may be called on any thread, `register` only on the
+reader's loop. No lock is held while a reader is called. A watcher of the backpressure is called under its lock and
+may take locks upstream only.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from reactivex.disposable import Disposable
+from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
+from rxdelta.core import as_exception
 from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.reporting import is_interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from datetime import datetime
 
-    from reactivex import abc
+    from reactivex import abc, typing
 
-__all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session", "session_of"]
+    from rxdelta.core import Limits
+
+__all__ = [
+    "Pump",
+    "Backpressure",
+    "Session",
+    "SessionScheduler",
+    "SharedSession",
+    "carrying",
+    "current_session",
+    "session_of",
+    "subscribing",
+]
+
+S = TypeVar("S")
 
 
 class Pump(Protocol):
@@ -100,7 +140,14 @@ class Session(Protocol):
         """Pumps wait for this before their next item."""
         ...
 
-    def register(self, pump: Pump) -> None: ...
+    @property
+    def limits(self) -> Limits | None:
+        """The limits that the door was given, for every operator that has none of its own."""
+        ...
+
+    def register(self, pump: Pump) -> None:
+        """Let the reader wait for this pump's end when it leaves."""
+        ...
 
     def fail(self, error: Exception) -> bool:
         """Raise an exception of the pipeline at the reader. Return `False` if the reader has left."""
@@ -114,9 +161,69 @@ class Session(Protocol):
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
 
 
-def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:  # noqa: ARG001
-    """The session of a subscription, by the scheduler that the subscriber gave."""
-    return current_session.get()
+class SessionScheduler(PeriodicScheduler):
+    """Carries a session up a pipeline, with the time of another scheduler."""
+
+    def __init__(self, session: Session, time: abc.SchedulerBase) -> None:
+        super().__init__()
+        self.session = session
+        self._time: abc.SchedulerBase = time._time if isinstance(time, SessionScheduler) else time
+
+    @property
+    def now(self) -> datetime:
+        return self._time.now
+
+    def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
+        return self._time.schedule(partial(self._run, action), state)
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self._time.schedule_relative(duetime, partial(self._run, action), state)
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self._time.schedule_absolute(duetime, partial(self._run, action), state)
+
+    def _run(
+        self, action: typing.ScheduledAction[S], _: abc.SchedulerBase, state: S | None = None
+    ) -> abc.DisposableBase:
+        try:
+            return self.invoke_action(action, state)
+        except BaseException as error:
+            if not self.session.fail(as_exception(error)) or is_interrupt(error):
+                raise
+            return Disposable()
+
+
+def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
+    """Return the session of a subscription, by the scheduler that the subscriber gave."""
+    current = current_session.get()
+    # A shared source subscribes with its first reader's scheduler, so its own session is only in the context.
+    if isinstance(scheduler, SessionScheduler) and not isinstance(current, SharedSession):
+        return scheduler.session
+    return current
+
+
+def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
+    """Return a scheduler with this time that carries the session, if there is one."""
+    if session is None or (isinstance(time, SessionScheduler) and time.session is session):
+        return time
+    return SessionScheduler(session, time)
+
+
+@contextmanager
+def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[abc.SchedulerBase | None]:
+    """Make all that is subscribed in this block belong to the session. The value is the scheduler to subscribe with.
+
+    Without a time only the context carries the session.
+    """
+    token = current_session.set(session)
+    try:
+        yield None if time is None else carrying(session, time)
+    finally:
+        current_session.reset(token)
 
 
 class _Reader:
@@ -151,6 +258,11 @@ class SharedSession:
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
         self.backpressure = Backpressure(self._any_has_room, self._loop)
+
+    @property
+    def limits(self) -> Limits | None:
+        """Those of the first reader that has some: the source is subscribed once, for its first reader."""
+        return next((known for reader in self._readers if (known := reader.session.limits) is not None), None)
 
     def join(self, session: Session | None) -> None:
         if session is None:
