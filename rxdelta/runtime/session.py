@@ -18,7 +18,7 @@ readers is, and passes pumps and exceptions on to all of them. A plain `subscrib
 **Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
 its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
 thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
-table in `docs/pacing.md` names them. For these the session is also the context's `current_session` during the
+table in `docs/guide.md` names them. For these the session is also the context's `current_session` during the
 subscription. Python copies the context into each task and each call of a loop, but not into a thread. The scheduler
 takes precedence, because the context may be that of another reader, whose source happens to be emitting.
 
