@@ -13,7 +13,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.aio._finishing import is_finishing
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import Session, call_on, is_interrupt, report, running_loop, session_of
+from rxdelta.runtime import Session, call_on, is_interrupt, needed_loop, report, session_of
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -59,13 +59,7 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
         observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
     ) -> abc.DisposableBase:
         nonlocal used
-        loop = running_loop()
-        if loop is None:
-            raise InvalidValueError(
-                "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
-                "e.g. with for_each() or last_value()",
-                field="source",
-            )
+        loop = needed_loop("from_async_iterable", "subscribe inside a coroutine, e.g. with for_each()")
         if used and _is_one_shot(source):
             raise InvalidValueError(
                 "this source has been subscribed before and gives its items once; pass a function that makes "

@@ -34,11 +34,14 @@ class ReaderSession:
         self._has_room = has_room
         self._check_lag = check_lag
         self._pumps: dict[asyncio.Task[None], Pump] = {}
+        self._loop = loop
         self._left = False
         self.limits = limits
-        self.backpressure = Backpressure(self._is_ready, loop)
+        self.backpressure = Backpressure(self._is_ready)
 
     def register(self, pump: Pump) -> None:
+        if pump.task.get_loop() is not self._loop:
+            return
         self._pumps[pump.task] = pump
         pump.task.add_done_callback(self._ended)
 

@@ -19,8 +19,7 @@ from rxdelta.runtime import (
     LoopScheduler,
     call_on,
     drop_error,
-    other_library,
-    running_loop,
+    needed_loop,
     subscribing,
 )
 
@@ -112,15 +111,7 @@ class Reading(Generic[T]):
             raise InvalidValueError(
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
-        loop, library = running_loop(), other_library()
-        if loop is None or library is not None:
-            needs = f"{self._door} needs a running asyncio loop"
-            raise InvalidValueError(
-                f"{needs}: await it in a coroutine that asyncio.run() runs"
-                if library is None
-                else f"{needs}, and {library} runs this task; read with to_iterable() in a worker thread",
-                field="source",
-            )
+        loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
         inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._limits, loop)
         self._inbox = inbox
         with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:

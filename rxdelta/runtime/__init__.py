@@ -1,7 +1,7 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock
-from rxdelta.runtime.loop import call_on, other_library, running_loop
+from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
@@ -31,6 +31,7 @@ __all__ = [
     "drop_error",
     "is_interrupt",
     "is_ping",
+    "needed_loop",
     "other_library",
     "report",
     "running_loop",

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition, Thread
-from time import monotonic, time
+from time import monotonic
+from time import time as time_of_day
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex.abc import DisposableBase
@@ -43,15 +44,15 @@ def clock(
     new thread. That thread ends with the subscription; Rx's default would start a thread for each timer. An action
     that raises fails the subscriber's session, whichever of them runs it.
     """
-    session = session_of(inherited)
-    given = chosen if chosen is not None else inherited
-    if given is not None:
-        return carrying(session, given), Disposable()
-    loop = running_loop()
-    if loop is not None:
-        return carrying(session, LoopScheduler(loop)), Disposable()
-    thread = _ThreadScheduler()
-    return carrying(session, thread), thread
+    owned: abc.DisposableBase = Disposable()
+    time = chosen if chosen is not None else inherited
+    if time is None:
+        loop = running_loop()
+        if loop is not None:
+            time = LoopScheduler(loop)
+        else:
+            time = owned = _ThreadScheduler()
+    return carrying(session_of(inherited), time), owned
 
 
 def check_seconds(name: str, seconds: object) -> float:
@@ -67,7 +68,7 @@ class LoopScheduler(PeriodicScheduler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._loop = loop
-        self._epoch = time() - loop.time()
+        self._epoch = time_of_day() - loop.time()
 
     @property
     def now(self) -> datetime:

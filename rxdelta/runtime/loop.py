@@ -7,10 +7,12 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rxdelta.core import InvalidValueError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["call_on", "other_library", "running_loop"]
+__all__ = ["call_on", "needed_loop", "other_library", "running_loop"]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -19,6 +21,20 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def needed_loop(by: str, otherwise: str) -> asyncio.AbstractEventLoop:
+    """Return this thread's running loop, or raise an error that says `otherwise` what to do.
+
+    Raises:
+        InvalidValueError: No loop is running, or another library, such as trio, runs this task.
+    """
+    loop, library = running_loop(), other_library()
+    if library is not None:
+        otherwise = f"{library} runs this task; read with to_iterable() in a worker thread"
+    elif loop is not None:
+        return loop
+    raise InvalidValueError(f"{by} needs a running asyncio loop: {otherwise}", field="source")
 
 
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:

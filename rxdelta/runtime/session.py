@@ -25,12 +25,10 @@ takes precedence, because the context may be that of another reader, whose sourc
 **Time.** A `SessionScheduler` takes its time from another scheduler: at a door from the reader's loop, in an operator
 with `scheduler=` from that one. Work that is due now runs at once, on the calling thread, as in Rx without a
 scheduler. So a stream subscribed during a notification misses none of the following ones. Work that is due later runs
-on the loop. An action that raises fails the session, since nobody else would notice: Rx's own timers have no
-`on_error` for it.
+on the loop. An action that raises fails the session, because a loop could only log the exception.
 
-**Threads.** `fail`, `check_lag` and `Backpressure.update` may be called on any thread, `register` only on the
-reader's loop. No lock is held while a reader is called. A watcher of the backpressure is called under its lock and
-may take locks upstream only.
+**Threads.** Everything may be called on any thread. A pump may run on another loop than the reader, which then can't
+wait for its end. Watchers of the backpressure are called under its lock; nothing else is.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from reactivex.disposable import Disposable
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
 from rxdelta.core import as_exception
-from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.loop import call_on
 from rxdelta.runtime.reporting import is_interrupt
 
 if TYPE_CHECKING:
@@ -82,27 +80,31 @@ class Pump(Protocol):
 class Backpressure:
     """Whether a reader has room for more values: its last answer, and a way to wait for a better one.
 
-    Any thread may update it; only the loop waits for it. Watchers are called for each change, on the thread that
-    made the change. They are called under the lock, so that they see all changes in order; they may take locks
-    upstream only, or two threads could deadlock.
+    Any thread may update it, any loop may wait for it. Watchers are called for each change, on the thread that made the
+    change. They are called under the lock, so that they see all changes in order; they may take locks upstream only,
+    or two threads could deadlock.
     """
 
-    def __init__(self, has_room: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, has_room: Callable[[], bool]) -> None:
         self._has_room = has_room
-        self._loop = loop
         self._lock = RLock()
         self._ready = True
-        self._changed = asyncio.Event()
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def is_ready(self) -> bool:
         return self._ready
 
     async def wait(self) -> None:
-        while not self._ready:
-            self._changed.clear()
-            if not self._ready:  # another thread may have been quicker
-                await self._changed.wait()
+        changed = asyncio.Event()
+        wake = partial(call_on, asyncio.get_running_loop(), changed.set)
+        watching = self.watch(wake)
+        try:
+            while not self._ready:
+                changed.clear()
+                if not self._ready:  # another thread may have been quicker
+                    await changed.wait()
+        finally:
+            watching.dispose()
 
     def update(self) -> None:
         """Ask the reader again, and once more after a change: it may have read a value before it saw the change."""
@@ -111,8 +113,6 @@ class Backpressure:
                 self._ready = not self._ready
                 for call in list(self._watchers.values()):
                     call()
-                if self._ready:
-                    self._wake()
 
     def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
         who = object()
@@ -123,13 +123,6 @@ class Backpressure:
     def _forget(self, who: object) -> None:
         with self._lock:
             self._watchers.pop(who, None)
-
-    def _wake(self) -> None:
-        # An asyncio event must not be set on another thread.
-        if self._loop is None:
-            self._changed.set()
-        else:
-            call_on(self._loop, self._changed.set)
 
 
 class Session(Protocol):
@@ -146,7 +139,7 @@ class Session(Protocol):
         ...
 
     def register(self, pump: Pump) -> None:
-        """Let the reader wait for this pump's end when it leaves."""
+        """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
         ...
 
     def fail(self, error: Exception) -> bool:
@@ -226,25 +219,12 @@ def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[a
         current_session.reset(token)
 
 
-class _Reader:
-    """One reader of a shared source."""
-
-    __slots__ = ("on_our_loop", "session", "watching")
-
-    def __init__(self, session: Session, watching: abc.DisposableBase, on_our_loop: bool) -> None:
-        self.session = session
-        self.watching = watching
-        self.on_our_loop = on_our_loop  # the source's loop
-
-
 class SharedSession:
     """All readers of one shared source as a single session: there is room while any reader has room.
 
     So a stuck reader, or a reader that starts after another, doesn't block the source. A subscriber without a
-    session always has room.
-
-    A pump registers with every reader on its loop, so that the last reader to leave can wait until the pump has
-    closed. A reader on another loop couldn't wait for it.
+    session always has room. A pump registers with every reader, so that the last reader to leave can wait until the
+    pump has closed.
 
     Args:
         end: Ends the source with an error for subscribers without a session and for late subscribers.
@@ -252,48 +232,46 @@ class SharedSession:
 
     def __init__(self, end: Callable[[Exception], None]) -> None:
         self._end = end
-        self._loop = running_loop()
-        self._readers: tuple[_Reader, ...] = ()
+        self._readers: tuple[
+            tuple[Session, abc.DisposableBase], ...
+        ] = ()  # and what watches their backpressure
         self._without_session = 0  # subscribers
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
-        self.backpressure = Backpressure(self._any_has_room, self._loop)
+        self.backpressure = Backpressure(self._any_has_room)
 
     @property
     def limits(self) -> Limits | None:
         """Those of the first reader that has some: the source is subscribed once, for its first reader."""
-        return next((known for reader in self._readers if (known := reader.session.limits) is not None), None)
+        return next((known for session, _ in self._readers if (known := session.limits) is not None), None)
 
     def join(self, session: Session | None) -> None:
         if session is None:
             self._without_session += 1
         else:
-            on_our_loop = self._loop is not None and self._loop is running_loop()
-            reader = _Reader(session, session.backpressure.watch(self.backpressure.update), on_our_loop)
-            self._readers = (*self._readers, reader)
-            if on_our_loop:
-                for pump in self._pumps:
-                    session.register(pump)
+            watching = session.backpressure.watch(self.backpressure.update)
+            self._readers = (*self._readers, (session, watching))
+            for pump in tuple(self._pumps):
+                session.register(pump)
         self.backpressure.update()
 
     def leave(self, session: Session | None) -> None:
         if session is None:
             self._without_session -= 1
         else:
-            left = next(reader for reader in self._readers if reader.session is session)
-            left.watching.dispose()
+            left = next(reader for reader in self._readers if reader[0] is session)
+            left[1].dispose()
             self._readers = tuple(reader for reader in self._readers if reader is not left)
         self.backpressure.update()
 
     def register(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
-        for reader in self._readers:
-            if reader.on_our_loop:
-                reader.session.register(pump)
+        for session, _ in self._readers:
+            session.register(pump)
 
     def fail(self, error: Exception) -> bool:
-        delivered = [reader.session.fail(error) for reader in self._readers]
+        delivered = [session.fail(error) for session, _ in self._readers]
         self._end(error)
         return any(delivered)
 
@@ -307,7 +285,5 @@ class SharedSession:
                 session.check_lag()
 
     def _any_has_room(self) -> bool:
-        self._slow = tuple(
-            reader.session for reader in self._readers if not reader.session.backpressure.is_ready()
-        )
+        self._slow = tuple(session for session, _ in self._readers if not session.backpressure.is_ready())
         return self._without_session > 0 or not self._readers or len(self._slow) < len(self._readers)

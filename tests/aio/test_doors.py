@@ -131,12 +131,20 @@ def test_a_door_names_itself_and_the_way_out_under_another_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sniffio", sniffio(library))
     wanted = (
-        f"^{door.__name__} needs a running asyncio loop, and {library} runs this task; "
+        f"^{door.__name__} needs a running asyncio loop: {library} runs this task; "
         r"read with to_iterable\(\) in a worker thread$"
     )
     with pytest.raises(rd.InvalidValueError, match=wanted):
         door(rx.of(1)).send(None)  # as that library's loop does
     assert wanted[1:9] in str(refusal(lambda: door(rx.of(1))))  # in trio's guest mode asyncio runs too
+
+
+def test_a_source_names_itself_under_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sniffio", sniffio("trio"))
+    errors: list[Exception] = []
+    rd.from_async_iterable(lambda: None).subscribe(on_error=errors.append)  # type: ignore[arg-type,return-value]
+    (error,) = errors
+    assert str(error).startswith("from_async_iterable needs a running asyncio loop: trio runs this task; ")
 
 
 def test_a_plain_for_would_block_another_librarys_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +185,7 @@ def test_under_trio_itself() -> None:
             return list(values)
 
     async def main() -> list[int]:
-        with pytest.raises(
-            rd.InvalidValueError, match=r"^for_each needs a running asyncio loop, and trio runs"
-        ):
+        with pytest.raises(rd.InvalidValueError, match=r"^for_each needs a running asyncio loop: trio runs"):
             await for_each(rx.of(1))
         with pytest.raises(rd.InvalidValueError, match=r"^to_iterable would block the loop of trio"):
             read()

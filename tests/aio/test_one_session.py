@@ -11,9 +11,11 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.scheduler.eventloop import AsyncIOScheduler
+from reactivex.subject import Subject
 from support.loops import run, turns
 
 import rxdelta as rd
+from rxdelta.aio import _reader_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -289,3 +291,25 @@ def test_what_raises_behind_a_timer_on_another_loop_is_raised_there() -> None:
     asyncio.run(main())
     assert raised == [BOOM]
     assert source.closed == source.opened == 1
+
+
+def test_a_source_on_another_loop_waits_for_the_reader_but_not_the_reader_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 10 * SECONDS)
+    source = Source()
+    bridge = Subject[int]()
+
+    async def elsewhere() -> None:
+        bridge.on_next(1)
+        await until(lambda: source.closed == 1)
+
+    async def main() -> None:
+        behind = bridge.pipe(ops.flat_map(lambda _: source.pump()))
+        async with rd.to_async_iterable(behind, maxsize=ROOM) as values:
+            other = asyncio.ensure_future(asyncio.to_thread(asyncio.run, elsewhere()))
+            assert [await anext(values) for _ in range(COUNT // 2)] == list(range(COUNT // 2))
+        await asyncio.wait_for(other, SECONDS)
+        assert source.given < COUNT
+
+    asyncio.run(main())

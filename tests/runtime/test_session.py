@@ -30,7 +30,7 @@ class Reader:
         self.limits = limits
         self.has_left = has_left
         self.errors: list[Exception] = []
-        self.backpressure = Backpressure(lambda: True, None)
+        self.backpressure = Backpressure(lambda: True)
 
     def register(self, pump: Any) -> None: ...
 
