@@ -89,22 +89,23 @@ class Backpressure:
         self._has_room = has_room
         self._lock = RLock()
         self._ready = True
+        self._changed: dict[
+            asyncio.AbstractEventLoop, asyncio.Event
+        ] = {}  # for the pumps that wait on each loop
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def is_ready(self) -> bool:
         return self._ready
 
     async def wait(self) -> None:
-        changed = asyncio.Event()
-        wake = partial(call_on, asyncio.get_running_loop(), changed.set)
-        watching = self.watch(wake)
-        try:
-            while not self._ready:
-                changed.clear()
-                if not self._ready:  # another thread may have been quicker
-                    await changed.wait()
-        finally:
-            watching.dispose()
+        loop = asyncio.get_running_loop()
+        changed = self._changed.get(loop)
+        if changed is None:
+            changed = self._changed[loop] = asyncio.Event()
+        while not self._ready:
+            changed.clear()
+            if not self._ready:  # another thread may have been quicker
+                await changed.wait()
 
     def update(self) -> None:
         """Ask the reader again, and once more after a change: it may have read a value before it saw the change."""
@@ -113,6 +114,9 @@ class Backpressure:
                 self._ready = not self._ready
                 for call in list(self._watchers.values()):
                     call()
+                if self._ready:
+                    for loop, changed in list(self._changed.items()):
+                        call_on(loop, changed.set)
 
     def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
         who = object()

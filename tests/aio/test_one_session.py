@@ -297,19 +297,29 @@ def test_a_source_on_another_loop_waits_for_the_reader_but_not_the_reader_for_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 10 * SECONDS)
-    source = Source()
+    closed = asyncio.Event()
+    left = threading.Event()
     bridge = Subject[int]()
+
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            for number in range(COUNT):
+                yield number
+        finally:
+            assert left.is_set() or await asyncio.to_thread(left.wait, SECONDS)
+            closed.set()
 
     async def elsewhere() -> None:
         bridge.on_next(1)
-        await until(lambda: source.closed == 1)
+        await asyncio.wait_for(closed.wait(), SECONDS)
 
     async def main() -> None:
-        behind = bridge.pipe(ops.flat_map(lambda _: source.pump()))
+        behind = bridge.pipe(ops.flat_map(lambda _: rd.from_async_iterable(numbers)))
         async with rd.to_async_iterable(behind, maxsize=ROOM) as values:
             other = asyncio.ensure_future(asyncio.to_thread(asyncio.run, elsewhere()))
             assert [await anext(values) for _ in range(COUNT // 2)] == list(range(COUNT // 2))
+            await until(lambda: not session_of(values).backpressure.is_ready())
+        left.set()
         await asyncio.wait_for(other, SECONDS)
-        assert source.given < COUNT
 
-    asyncio.run(main())
+    asyncio.run(asyncio.wait_for(main(), SECONDS))
