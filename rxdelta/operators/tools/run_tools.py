@@ -18,7 +18,7 @@ from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
 from rxdelta.core.events import MessageInterrupted, ToolUpdate
-from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Change
+from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.tool_execution import (
     Tool,
     ToolOutcome,
@@ -290,14 +290,14 @@ class _ToolRunner:
         return not self._rules.leaves_unknown or name in self._rules.tools
 
     def _step(self, event: Event) -> None:
-        if isinstance(event, MessageInterrupted):
+        if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
             self._fail_all("the message was interrupted")
-        self._change(self._calls.step(event))
+        self._decide(self._calls.step(event))
 
-    def _change(self, changes: Sequence[Change]) -> None:
-        for call, how, why in changes:
+    def _decide(self, decisions: Sequence[Decision]) -> None:
+        for call, how, why in decisions:
             if how == "identified":
-                self._updates.append(ToolUpdate(call.call_id or "", "identified"))
+                self._updates.append(ToolUpdate(call.call_id, "identified"))
             elif how == "failed":
                 self._fail(call, why)
             elif how == "gone":
@@ -308,13 +308,13 @@ class _ToolRunner:
 
     def _end_source(self) -> None:
         self._source_ended = True
-        self._change(self._calls.give_up("the stream ended before the call was complete"))
+        self._decide(self._calls.give_up("the stream ended before the call was complete"))
 
     def _abort(self, error: Exception) -> None:
         self._failure = self._failure or error
         why = "the stream broke off"
         self._fail_all(why)
-        self._change(self._calls.give_up(why))
+        self._decide(self._calls.give_up(why))
         self._fail_all(why)  # calls that became ready before a limit was exceeded
 
     def _fail_all(self, why: str) -> None:
@@ -329,7 +329,7 @@ class _ToolRunner:
     def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
         """Emit the call's outcome; only the first counts."""
         if call.asked is None or self._remove_run(call):
-            self._updates.append(ToolUpdate(call.call_id or "", status, None, result))
+            self._updates.append(ToolUpdate(call.call_id, status, None, result))
 
     def _remove_run(self, call: AskedCall) -> bool:
         """Stop a call's tool. Return whether the call had no outcome yet."""
@@ -371,7 +371,7 @@ class _ToolRunner:
             return
         self._running += 1
         run.began = self._time.now
-        self._updates.append(ToolUpdate(run.call.call_id or "", "executing"))
+        self._updates.append(ToolUpdate(run.call.call_id, "executing"))
         self._to_start.append(run)
 
     def _start_due(self) -> None:
@@ -423,7 +423,7 @@ class _ToolRunner:
             self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
             self._take_tools_turn(
-                self._add_update, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
+                self._add_update, run.call, ToolUpdate(run.call.call_id, None, text, result)
             )
 
     def _add_update(self, call: AskedCall, update: ToolUpdate) -> None:
@@ -452,7 +452,7 @@ class _ToolRunner:
 
     def _to_result(self, run: _ToolRun, value: Any) -> ToolResult | None:
         try:
-            return result_of(run.call.call_id or "", value, self._seconds(run.call))
+            return result_of(run.call.call_id, value, self._seconds(run.call))
         except BaseException as error:
             if is_interrupt(error):
                 raise

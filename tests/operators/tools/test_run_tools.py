@@ -706,6 +706,32 @@ def test_a_call_that_turns_out_to_be_a_text_fails_and_the_stream_goes_on() -> No
     assert results(out)["c0"] == "it turned out to be no call"
 
 
+def test_a_text_that_turns_out_to_be_a_call_is_run() -> None:
+    out = run(reply([ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0, PAY)]), {"f": lambda a: a})
+    assert told(out) == [("c1", "identified"), ("c1", "executing"), ("c1", "completed")]
+
+
+def test_a_call_that_gets_another_id_is_another_call() -> None:
+    out = run(reply([begin(0), ev.BlockDelta(0, {"id": "c1"}), ev.BlockFinish(0)]), {"f": lambda: 1})
+    assert told(out) == [
+        ("c0", "identified"),
+        ("c0", "failed"),
+        ("c1", "identified"),
+        ("c1", "executing"),
+        ("c1", "completed"),
+    ]
+
+
+@pytest.mark.parametrize("choice", [None, 0, 1])
+def test_an_interruption_stops_the_tools_of_its_choice(choice: int | None) -> None:
+    marks = {210.0: [*call(0), begin(1)], 220.0: [ev.MessageInterrupted(choice=choice)]}
+    messages, _ = virtual(marks, lambda s: {"f": after(100)(s)}, end=230)
+    stopped = [(220.0, "c0", "failed"), (220.0, "c1", "failed")]
+    went_on = [(230.0, "c1", "failed"), (310.0, "c0", "completed")]
+    ended = [update for update in updates_of(messages) if update[2] in ("completed", "failed")]
+    assert ended == (went_on if choice == 1 else stopped)
+
+
 def test_a_call_that_turns_out_to_be_the_providers_own_is_not_run_and_has_not_failed() -> None:
     theirs = ev.BlockFinish(0, {"type": "server_tool_call", "id": "c0", "name": "f", "args": {}})
     out = run(reply([begin(0), theirs], reason="stop"), {"f": pytest.fail})
