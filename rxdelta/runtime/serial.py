@@ -1,0 +1,89 @@
+"""Steps that run one at a time, in the order in which any threads gave them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Serial"]
+
+A = TypeVar("A")
+
+
+class Serial:
+    """Runs steps one at a time. The thread that finds it idle runs the queue; the others leave their steps and go on.
+
+    So no caller waits for another caller's step, and a step that is given during a step runs after it. If a step
+    raises, the caller that ran it gets the exception, and the next call runs the rest.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> serial = rd.Serial()
+        >>> def step(number):
+        ...     if number < 3:
+        ...         serial.run(step, number + 1)
+        ...     print(number)
+        >>> serial.run(step, 1)
+        1
+        2
+        3
+    """
+
+    __slots__ = ("_idle", "_steps")
+
+    def __init__(self) -> None:
+        self._idle = deque(
+            [True]
+        )  # empty during a step; to take the item is atomic, and faster than to try a lock
+        self._steps: deque[tuple[Callable[[Any], object], Any]] = deque()
+
+    def run(self, step: Callable[[A], object], argument: A) -> None:
+        """Run `step(argument)`: now if no step is running, otherwise after the steps given before it."""
+        self._steps.append((step, argument))
+        self.flush()
+
+    def put(self, step: Callable[[A], object], argument: A) -> None:
+        """Leave a step for the next call of `run` or `flush`. So an owner of several queues in all, then flushes each."""
+        self._steps.append((step, argument))
+
+    def flush(self) -> None:
+        """Run the steps that wait, unless a step is running: its caller then runs them."""
+        steps, idle = self._steps, self._idle
+        while steps:
+            try:
+                idle.pop()
+            except IndexError:
+                return
+            try:
+                while steps:
+                    step, argument = steps.popleft()
+                    step(argument)
+            finally:
+                idle.append(True)
+
+    def entry(self, step: Callable[[A], object]) -> Callable[[A], None]:
+        """Return a function that runs this step with its argument, as `run` does, only faster."""
+        steps, idle, flush = self._steps, self._idle, self.flush
+        begin, end = idle.pop, idle.append
+
+        def enter(argument: A) -> None:
+            if idle and not steps:
+                try:
+                    begin()
+                except IndexError:  # another thread was quicker
+                    pass
+                else:
+                    try:
+                        step(argument)
+                    finally:
+                        end(True)
+                    if steps:
+                        flush()
+                    return
+            steps.append((step, argument))
+            flush()
+
+        return enter
