@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
-    CompositeDisposable,
     Disposable,
     SerialDisposable,
     SingleAssignmentDisposable,
@@ -86,6 +85,18 @@ class _Pipeline:
 _current_pipeline: ContextVar[_Pipeline | None] = ContextVar("rxdelta_pipeline", default=None)
 
 
+class _Source(SingleAssignmentDisposable):
+    """The subscription of one source, which may be disposed before its last values have had their turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = False  # nothing more is taken
+
+    def end(self) -> None:
+        self.over = True
+        self.dispose()
+
+
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
     """The reader's side of one subscription of an operator.
 
@@ -107,9 +118,11 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.closed = False
         self._limits = limits
         self._next, self._error, self._completed = on_next, on_error, on_completed
-        self._owned = CompositeDisposable()
+        self._owned: list[abc.DisposableBase] = []
+        self._sources: list[_Source] = []
         self._serial = Serial()
-        self._raised: BaseException | None = None  # by the observer
+        self.raised: BaseException | None = None
+        """The exception of the observer that has ended the subscription."""
         self._subscribing = True
         pipeline = _current_pipeline.get()
         self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
@@ -141,7 +154,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             try:
                 self._error(error)
             except BaseException as raised:
-                self._raised = raised
+                self.raised = raised
                 raise
 
     def on_completed(self) -> None:
@@ -151,17 +164,32 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             try:
                 self._completed()
             except BaseException as raised:
-                self._raised = raised
+                self.raised = raised
                 raise
 
     def own(self, disposable: abc.DisposableBase) -> None:
-        """Dispose this at the end: after any end, or when the reader leaves."""
-        self._owned.add(disposable)
+        """Dispose this at the end: after any end, or when the reader leaves. The last one is disposed first."""
+        self._owned.append(disposable)
+        if self.closed:
+            self.dispose()
 
     def dispose(self) -> None:
         """Leave: dispose the source and all that this subscription owns."""
         self.closed = True
-        self._owned.dispose()
+        for source in self._sources:
+            source.end()
+        owned = self._owned
+        while owned:
+            try:
+                last = owned.pop()
+            except IndexError:  # another thread disposes, too
+                return
+            last.dispose()
+
+    def dispose_source(self) -> None:
+        """Dispose the source now, from any thread. Its values that wait for their turns are still taken."""
+        for source in self._sources:
+            source.dispose()
 
     def run(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a timer, a task or another thread, which can't handle the exceptions of an observer.
@@ -185,21 +213,36 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             step, arguments = call
             self._guarded(step, *arguments)
 
-    def when_subscribed(self, step: Callable[..., object], *arguments: Any) -> None:
-        """Take a turn as soon as the whole chain has been subscribed, so that a reader who has left is known to have left.
+    def effect(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Run a step with effects outside of the stream, such as a request, as soon as it is known that a reader is there.
 
-        For effects outside of the stream, such as a request: a source may emit everything during its subscription, and a
-        reader such as `take(1)` can't dispose it meanwhile.
+        It runs after the turns that wait, outside of a turn: what it makes a source emit at once is emitted at once. It
+        also waits until the whole chain has been subscribed, because a reader such as `take(1)` can't dispose a source
+        that emits during its subscription. Effects run one at a time, and none runs once the reader has left.
         """
+
+        def act() -> None:
+            if not self.closed:
+                try:
+                    step(*arguments)
+                except BaseException as error:
+                    self._end_or_raise(error, self.turn, self.on_error)
+
+        def after_subscription(*_: object) -> None:
+            self._serial.after(act)
+
         if self._subscribing:
-            trampoline = CurrentThreadScheduler.singleton()
-
-            def take_turn(*_: object) -> None:
-                self.turn(step, *arguments)
-
-            trampoline.schedule(take_turn)
+            CurrentThreadScheduler.singleton().schedule(after_subscription)
         else:
-            self.turn(step, *arguments)
+            self._serial.after(act)
+
+    def put(self, step: Callable[[A], object], argument: A) -> None:
+        """Leave a turn for the next call of `flush`. So an owner of several sinks queues in all, then flushes each."""
+        self._serial.put(self._step, (step, (argument,)))
+
+    def flush(self) -> None:
+        """Take the turns that wait, unless a turn is running: its caller then takes them."""
+        self._serial.flush()
 
     def clock(self, chosen: abc.SchedulerBase | None = None) -> abc.SchedulerBase:
         """Return the scheduler of times and timers: the chosen one, the subscriber's, the running loop, or a new thread."""
@@ -217,10 +260,10 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         on_error: Callable[[Exception], object] = getattr(state, "on_error", self.on_error)
         on_completed: Callable[[], object] = getattr(state, "on_completed", self.on_completed)
 
-        upstream = SingleAssignmentDisposable()
+        upstream = _Source()
 
         def take(value: A) -> None:
-            if not upstream.is_disposed:
+            if not upstream.over:
                 try:
                     on_next(value)
                 except BaseException as error:
@@ -232,20 +275,22 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     def _connect(
         self,
         source: Observable[A],
-        upstream: SingleAssignmentDisposable,
+        upstream: _Source,
         take: Callable[[A], None],
         on_error: Callable[[Exception], object],
         on_completed: Callable[[], object],
         serial: bool,
     ) -> None:
         def fail(error: Exception) -> None:
-            if self.closed and error is self._raised:
+            if self.closed and error is self.raised:
                 raise error  # a source that catches our observer's exception gets it back
-            if not upstream.is_disposed:
+            if not upstream.over:
+                upstream.end()
                 self._guarded(on_error, error)
 
         def complete(_: object) -> None:
-            if not upstream.is_disposed:
+            if not upstream.over:
+                upstream.end()
                 self._guarded(on_completed)
 
         calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
@@ -255,7 +300,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         if serial:
             entry = self._serial.entry
             calls = _with_own_code(entry(take), self.name), entry(fail), entry(complete)
-        self.own(upstream)
+        self._sources = [*(other for other in self._sources if not other.over), upstream]
+        if self.closed:
+            return
         pipeline = self._pipeline
         was_open, pipeline.open = pipeline.open, True
         token = _current_pipeline.set(pipeline)
@@ -268,31 +315,32 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             _current_pipeline.reset(token)
 
     def _leave(self, error: BaseException) -> None:
-        self._raised = error
+        self.raised = error
         self.dispose()
 
     def _fail(
         self,
         error: BaseException,
-        upstream: abc.DisposableBase,
+        upstream: _Source,
         on_error: Callable[[Exception], object],
     ) -> None:
         """Handle an exception in a turn: an error of the operator's own code ends the source."""
-        if self._raised is not None or not isinstance(error, Exception):
-            self.dispose()
-            raise error
-        upstream.dispose()
-        self._guarded(on_error, error)
+        upstream.end()
+        self._end_or_raise(error, self._guarded, on_error)
 
     def _guarded(self, step: Callable[..., object], *arguments: Any) -> None:
         """Run a step that isn't followed by others. Its own errors end the stream."""
         try:
             step(*arguments)
         except BaseException as error:
-            if self._raised is not None or not isinstance(error, Exception):
-                self.dispose()
-                raise
-            self.on_error(error)
+            self._end_or_raise(error, self.on_error)
+
+    def _end_or_raise(self, error: BaseException, end: Callable[..., object], *arguments: Any) -> None:
+        """End the stream with an error of the operator's own code; raise an exception of the observer again."""
+        if self.raised is not None or not isinstance(error, Exception):
+            self.dispose()
+            raise error
+        end(*arguments, error)
 
 
 _codes: dict[tuple[str, str], CodeType] = {}
@@ -436,10 +484,10 @@ def lift_machine(
             if leads:
                 sink.set_limits(limits)
                 running.machine()
-            upstream, emit = SingleAssignmentDisposable(), sink._next
+            upstream, emit = _Source(), sink._next
 
             def take(value: A) -> None:
-                if upstream.is_disposed:
+                if upstream.over:
                     return
                 emitting = False
                 try:
@@ -480,10 +528,10 @@ def lift_map(
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
             running = _Running[A, B](sink, begin)
-            upstream, emit = SingleAssignmentDisposable(), sink._next
+            upstream, emit = _Source(), sink._next
 
             def take(value: A) -> None:
-                if upstream.is_disposed:
+                if upstream.over:
                     return
                 emitting = False
                 try:
@@ -522,7 +570,7 @@ class _Running(Generic[A, B]):
     def _first(self, value: A) -> Any:
         return self.machine().step(value)
 
-    def failed(self, error: BaseException, upstream: abc.DisposableBase, emitting: bool) -> None:
+    def failed(self, error: BaseException, upstream: _Source, emitting: bool) -> None:
         """Handle an exception of the machine, or of the observer if a value was being emitted."""
         if emitting:
             self._sink._leave(error)

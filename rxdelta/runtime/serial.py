@@ -32,12 +32,14 @@ class Serial:
         3
     """
 
-    __slots__ = ("_idle", "_steps")
+    __slots__ = ("_calm", "_effects", "_idle", "_steps")
 
     def __init__(self) -> None:
         self._idle = deque(
             [True]
         )  # empty during a step; to take the item is atomic, and faster than to try a lock
+        self._calm = deque([True])  # the same for effects
+        self._effects: deque[Callable[[], object]] = deque()
         self._steps: deque[tuple[Callable[[Any], object], Any]] = deque()
 
     def run(self, step: Callable[[A], object], argument: A) -> None:
@@ -63,6 +65,25 @@ class Serial:
                     step(argument)
             finally:
                 idle.append(True)
+            self._run_effects()
+
+    def after(self, effect: Callable[[], object]) -> None:
+        """Call this when no step is running or waiting. Steps may run meanwhile; other effects wait."""
+        self._effects.append(effect)
+        self.run(_nothing, None)
+
+    def _run_effects(self) -> None:
+        effects, calm = self._effects, self._calm
+        while effects:
+            try:
+                calm.pop()
+            except IndexError:
+                return
+            try:
+                while effects:
+                    effects.popleft()()
+            finally:
+                calm.append(True)
 
     def entry(self, step: Callable[[A], object]) -> Callable[[A], None]:
         """Return a function that runs this step with its argument, as `run` does, only faster."""
@@ -87,3 +108,7 @@ class Serial:
             flush()
 
         return enter
+
+
+def _nothing(_: object) -> None:
+    """A step that makes the running one flush, and so run the effects."""
