@@ -35,7 +35,7 @@ class AskedCall:
         call_id: The call's id.
         identified: Whether it is for us; other calls are not reported.
         asked: The whole call, as soon as it is to be run.
-        open: Whether the call has neither ended nor failed. What its block becomes afterwards changes nothing.
+        open: Whether the call has neither ended nor failed. A call that has is never decided again.
     """
 
     __slots__ = ("asked", "call_id", "identified", "open")
@@ -54,7 +54,7 @@ class AskedCalls:
         is_ours: Whether a call by this name is for us; other calls are not reported.
         at_once: Whether a call is to be run when it is whole, or with the end of its message.
         choice: Which of several alternative replies.
-        limits: Bounds on the size of a message.
+        limits: The most that the stream may make us hold.
     """
 
     EVENTS = frozenset(

@@ -83,7 +83,7 @@ def run_tools(
         on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
             is not called for a `ToolError`, which has its own text, nor for an exception that is no `Exception`.
         choice: Which of several alternative replies the tools are run for.
-        limits: Bounds on the size of a message; by default those of the pipeline.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
         scheduler: The scheduler for time limits and durations.
 
     Raises:
