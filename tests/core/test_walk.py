@@ -139,6 +139,17 @@ def test_a_block_that_was_let_go_opens_anew() -> None:
     assert walk.count == 3
 
 
+def test_a_block_stays_as_it_was_if_its_new_content_is_too_long() -> None:
+    walk = Walk(0, limits=rd.Limits(block_chars=3))
+    walk.step(ev.BlockStart(0, {"type": "text", "text": "Hi"}))
+    before = walk.blocks[0].block
+    long = {"type": "refusal", "refusal": "Hello"}
+    for event in (ev.BlockStart(0, long), ev.BlockDelta(0, {"text": "Hello"}), ev.BlockFinish(0, long)):
+        with pytest.raises(rd.LimitExceededError):
+            walk.step(event)
+        assert walk.blocks[0].block is before
+
+
 def test_limits_hold_where_something_is_added() -> None:
     walk = Walk(limits=rd.Limits(index=5, blocks=1, block_chars=3))
     with pytest.raises(rd.LimitExceededError, match="index"):
