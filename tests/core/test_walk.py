@@ -104,6 +104,16 @@ def test_the_end_closes_the_blocks_in_the_order_of_the_message() -> None:
     assert [change.fold.block.key for change in closed] == [0, 1, 2, "b", "a"]
 
 
+def test_whether_an_end_would_be_repeated_is_known_before() -> None:
+    walk = Walk(0)
+    (opened,) = walk.step(ev.BlockStart(0, CALL))
+    assert not walk.has_ended(opened.fold.block)
+    walk.step(ev.BlockFinish(0))
+    assert walk.has_ended(opened.fold.block)
+    (restarted,) = walk.step(ev.BlockStart(0, {**CALL, "id": "c2"}))
+    assert not walk.has_ended(restarted.fold.block)
+
+
 def test_a_call_that_ends_again_under_its_id_is_repeated() -> None:
     walk = Walk()
     steps = [ev.BlockFinish(0, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0), ev.BlockStart(0, TEXT)]
