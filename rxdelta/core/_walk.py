@@ -298,7 +298,9 @@ class Walk:
         if self.begins_another(event):
             self._begin_another()
             return _ANOTHER_ATTEMPT
-        self._calls = None
+        if self._calls is not None:
+            taken_back = {*self.blocks.values(), *self._doubled}
+            self._calls = self._calls.kept(lambda fold: fold not in taken_back)
         self._begin()
         return _RESET
 

@@ -138,6 +138,22 @@ def test_updates_find_a_running_call_of_an_earlier_message_until_a_newer_call_ha
     assert [change.fold.block.key for change in walk.step(ev.ToolUpdate("c1", "completed"))] == [3]
 
 
+def test_a_failed_attempt_leaves_the_running_calls_of_earlier_messages_alone() -> None:
+    walk = Walk(0)
+    for event in [ev.BlockStart(3, CALL), ev.ToolUpdate("c1", "executing"), ev.MessageFinish()]:
+        walk.step(event)
+    own = {**CALL, "id": "c2"}
+    for event in [
+        ev.MessageStart(),
+        ev.BlockStart(0, own),
+        ev.ToolUpdate("c2", "executing"),
+        ev.AttemptReset(),
+    ]:
+        walk.step(event)
+    assert kinds(walk.step(ev.ToolUpdate("c1", "completed"))) == ["noted"]
+    assert kinds(walk.step(ev.ToolUpdate("c2", "completed"))) == []
+
+
 def test_a_block_that_was_let_go_opens_anew() -> None:
     walk = Walk()
     for index in (0, 1, "a"):
