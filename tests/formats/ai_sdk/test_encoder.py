@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+import reactivex as rx
 from core.strategies import events as any_event
 from core.strategies import every_event, fold
 from hypothesis import HealthCheck, Phase, given, settings
@@ -308,6 +309,12 @@ def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], eve
     assert "text-end" in types(frames)
     assert of_type("error", frames)[0]["errorText"] == str(caught.value)
     read(frames)
+
+
+def test_a_limit_of_the_pipeline_is_an_error_of_the_stream() -> None:
+    encoded = rd.to_ai_sdk(limits=rd.Limits(block_chars=1), on_error=lambda error: type(error).__name__)
+    frames = rx.from_iterable([START, *TEXT, STOP]).pipe(encoded, rx.operators.to_list()).run()
+    assert frames[-2:] == [{"type": "error", "errorText": "LimitExceededError"}, DONE]
 
 
 def test_the_headers_are_those_of_the_reference() -> None:
