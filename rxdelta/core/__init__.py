@@ -2,7 +2,7 @@
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
-from rxdelta.core._block_fold import BlockFold
+from rxdelta.core._block_fold import BlockFold, grows_by
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block
 from rxdelta.core._call_index import CallIndex, call_id_of
@@ -106,6 +106,7 @@ __all__ = [
     "events",
     "extend",
     "freeze",
+    "grows_by",
     "is_mapping",
     "is_over",
     "is_readable",

@@ -58,7 +58,7 @@ class BlockFold:
     Attributes:
         block: The block so far.
         grows: The type of the deltas that continue the block; `None` once it has ended.
-        place: The block's place in the message, for the owner of this object.
+        place: For the owner of this object: the block's place in the message, or what else belongs to the block.
 
     Raises:
         LimitExceededError: The block begins with more than `Limits.block_chars`.
@@ -74,26 +74,27 @@ class BlockFold:
 
     def __init__(self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._most = limits.block_chars
-        self.place = 0
+        self.place: Any = None
         self.reset(start)
 
     def reset(self, start: BlockStart | Block) -> Block:
-        """Replace the block by a new one: one that this start begins, or this block."""
-        self.block: Block = (
-            block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
-        )
-        self._take_stock()
-        return self.block
+        """Replace the block by a new one: one that this start begins, or this block.
 
-    def _take_stock(self) -> None:
-        block = self.block
+        Raises:
+            LimitExceededError: It has more than `Limits.block_chars`. The block stays as it was.
+        """
+        block = block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
         raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
-        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # complete arguments take no more text
-        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
-        self._text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
-        self._size = 0 if raw is None or isinstance(raw, FrozenDict) else text_length(raw)
-        if self._size > self._most:
+        text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
+        size = text_length(text)
+        if size > self._most:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # complete arguments take no more text
+        self.block: Block = block
+        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
+        self._text = text
+        self._size = size
+        return block
 
     def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
         """The block after one of its events; the same object if nothing changed.

@@ -239,6 +239,10 @@ class Walk:
             return begins_another(event, id=self.id, begun=self.started and self.count > 0, over=self.over)
         return isinstance(event, AttemptReset) and event.choice is None and self.over
 
+    def has_ended(self, call: ToolCall) -> bool:
+        """Whether a call of this block has ended under this call's id, so that an end would be `repeated`."""
+        return (call.key, call.call_id) in self._closed_calls
+
     def let_go(self, fold: BlockFold) -> None:
         """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again."""
         key = fold.block.key
@@ -294,7 +298,9 @@ class Walk:
         if self.begins_another(event):
             self._begin_another()
             return _ANOTHER_ATTEMPT
-        self._calls = None
+        if self._calls is not None:
+            taken_back = {*self.blocks.values(), *self._doubled}
+            self._calls = self._calls.kept(lambda fold: fold not in taken_back)
         self._begin()
         return _RESET
 
@@ -400,9 +406,8 @@ class Walk:
                 fold.block = ended_again(before, block)
             self._index_call(fold, before)
             if block.call_id is not None:
-                name = (block.key, block.call_id)
-                repeated = name in self._closed_calls
-                self._closed_calls.add(name)
+                repeated = self.has_ended(block)
+                self._closed_calls.add((block.key, block.call_id))
         return Change("closed", fold, before, repeated)
 
     def _index_call(self, fold: BlockFold, before: Block | None) -> None:

@@ -104,6 +104,16 @@ def test_the_end_closes_the_blocks_in_the_order_of_the_message() -> None:
     assert [change.fold.block.key for change in closed] == [0, 1, 2, "b", "a"]
 
 
+def test_whether_an_end_would_be_repeated_is_known_before() -> None:
+    walk = Walk(0)
+    (opened,) = walk.step(ev.BlockStart(0, CALL))
+    assert not walk.has_ended(opened.fold.block)
+    walk.step(ev.BlockFinish(0))
+    assert walk.has_ended(opened.fold.block)
+    (restarted,) = walk.step(ev.BlockStart(0, {**CALL, "id": "c2"}))
+    assert not walk.has_ended(restarted.fold.block)
+
+
 def test_a_call_that_ends_again_under_its_id_is_repeated() -> None:
     walk = Walk()
     steps = [ev.BlockFinish(0, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0), ev.BlockStart(0, TEXT)]
@@ -128,6 +138,22 @@ def test_updates_find_a_running_call_of_an_earlier_message_until_a_newer_call_ha
     assert [change.fold.block.key for change in walk.step(ev.ToolUpdate("c1", "completed"))] == [3]
 
 
+def test_a_failed_attempt_leaves_the_running_calls_of_earlier_messages_alone() -> None:
+    walk = Walk(0)
+    for event in [ev.BlockStart(3, CALL), ev.ToolUpdate("c1", "executing"), ev.MessageFinish()]:
+        walk.step(event)
+    own = {**CALL, "id": "c2"}
+    for event in [
+        ev.MessageStart(),
+        ev.BlockStart(0, own),
+        ev.ToolUpdate("c2", "executing"),
+        ev.AttemptReset(),
+    ]:
+        walk.step(event)
+    assert kinds(walk.step(ev.ToolUpdate("c1", "completed"))) == ["noted"]
+    assert kinds(walk.step(ev.ToolUpdate("c2", "completed"))) == []
+
+
 def test_a_block_that_was_let_go_opens_anew() -> None:
     walk = Walk()
     for index in (0, 1, "a"):
@@ -137,6 +163,17 @@ def test_a_block_that_was_let_go_opens_anew() -> None:
     assert walk.step(ev.BlockFinish(1, TEXT)) == ()
     assert kinds(walk.step(ev.BlockStart("a", TEXT))) == ["opened"]
     assert walk.count == 3
+
+
+def test_a_block_stays_as_it_was_if_its_new_content_is_too_long() -> None:
+    walk = Walk(0, limits=rd.Limits(block_chars=3))
+    walk.step(ev.BlockStart(0, {"type": "text", "text": "Hi"}))
+    before = walk.blocks[0].block
+    long = {"type": "refusal", "refusal": "Hello"}
+    for event in (ev.BlockStart(0, long), ev.BlockDelta(0, {"text": "Hello"}), ev.BlockFinish(0, long)):
+        with pytest.raises(rd.LimitExceededError):
+            walk.step(event)
+        assert walk.blocks[0].block is before
 
 
 def test_limits_hold_where_something_is_added() -> None:

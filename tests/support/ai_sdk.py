@@ -65,7 +65,8 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "abort": {},
 }
 SINCE_7 = {"reset-step", "custom"}
-OUTSIDE = {"start", "start-step", "message-metadata", "error", "finish", "abort", "data-tool-update"}
+OUTSIDE = {"start", "start-step", "reset-step", "message-metadata", "error", "finish", "abort"}
+OUTSIDE |= {"data-tool-update", "data-attempt-reset"}
 
 
 class Client:
@@ -123,6 +124,7 @@ class Client:
         assert not streaming, f"U2: {streaming} are open"
 
     def _reset_step(self, _: str, frame: Json) -> None:
+        self._in_step = True  # the client goes on in its last step, also if that has been finished
         while self.parts[-1]["type"] != "step-start":
             part = self.parts.pop()
             self._calls.pop(part.get("toolCallId", ""), None)

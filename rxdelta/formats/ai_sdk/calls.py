@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, thaw, with_news
+from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, thaw
 from rxdelta.formats.ai_sdk.marks import DISPLAY_TEXT, OPTIONS, TEXT, TOOL_UPDATE, TYPE, marked, marks_for
 from rxdelta.formats.ai_sdk.parts import Part
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
 from rxdelta.formats.encoding import whole_characters
 
 if TYPE_CHECKING:
-    from rxdelta.core.events import ToolUpdate
+    from rxdelta.core import Block
     from rxdelta.formats.ai_sdk.parts import Out
     from rxdelta.formats.ai_sdk.stream import Step, Stream
 
@@ -24,14 +24,21 @@ _UNNAMED = "invalid"  # the name of a tool in a call that names none
 
 
 class CallPart(Part):
-    """A call, whether the client, the server or the provider runs it."""
+    """A call, whether the client, the server or the provider runs it.
+
+    The client runs the tool of a call when the input is available. So a call that has ended under its id, and begins
+    again under it, is not shown again.
+    """
 
     def __init__(self, stream: Stream, step: Step, fold: BlockFold) -> None:
         super().__init__(stream, step, fold)
+        self.runs_at_provider = False
         self._id: str | None = None  # for the client
         self._call_id: str | None = None  # the provider's
+        self._name = _UNNAMED
         self._half = ""  # the first half of a character
         self._streams = True  # until the input is replaced by another one
+        self._repeats = False  # a call with this id has ended in the block
         self._started = False  # tool-input-start was sent
         self._available = False  # tool-input-available was sent
         self._settled = False  # the input was an error, or the last output was sent
@@ -44,18 +51,35 @@ class CallPart(Part):
         return cast("ToolCall", self.fold.block)
 
     @property
-    def requests_tool(self) -> bool:
-        return isinstance(self.fold.block, ToolCall) and not self.runs_at_provider
-
-    @property
     def must_stay(self) -> bool:
         return self._available
 
-    @property
-    def runs_at_provider(self) -> bool:
-        return self._call.type == "server_tool_call"
-
     # The input.
+
+    def begin(self, out: Out, /) -> None:
+        """Send `tool-input-start` once the call has an id and a name, which some gateways send later."""
+        call = self._call
+        if not call.open:
+            return
+        self._repeats = self.stream.walk.has_ended(call)
+        if self._repeats:
+            return
+        self._read_id(call)
+        if not self._started and self._id is not None and call.name:
+            self._started = True
+            out.append({"type": "tool-input-start", **self._head(call)})
+            if isinstance(call.arguments, str):
+                self._send(out, call.arguments)
+
+    def _read_id(self, call: ToolCall) -> None:
+        calls = self.stream.calls
+        self.runs_at_provider = call.type == "server_tool_call"
+        if call.call_id is not None and call.call_id != self._call_id:
+            self._call_id = call.call_id
+            if self._id is None:
+                self._id = calls.register(self, call.call_id)
+            else:
+                calls.add_name(self, call.call_id)
 
     def grow(self, out: Out, piece: str, /) -> None:
         self.fold.grow(piece)
@@ -67,30 +91,13 @@ class CallPart(Part):
             return
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
-        if piece and self._id is not None:
+        if piece:
             out.append({"type": "tool-input-delta", "toolCallId": self._id, "inputTextDelta": piece})
 
-    def catch_up(self, out: Out, /) -> None:
-        """Send `tool-input-start` once the call has an id and a name, which some gateways send later."""
-        if not isinstance(self.fold.block, ToolCall):
-            return
-        call, calls = self._call, self.stream.calls
-        if call.call_id is not None and call.call_id != self._call_id:
-            self._call_id = call.call_id
-            if self._id is None:
-                self._id = calls.register(self, call.call_id)
-            else:
-                calls.add_name(self, call.call_id)
-        if not self._started and self._id is not None and call.name and not self.ended:
-            self._started = True
-            out.append({"type": "tool-input-start", **self._head()})
-            if isinstance(call.arguments, str):
-                self._send(out, call.arguments)
-
-    def _head(self) -> dict[str, Any]:
+    def _head(self, call: ToolCall) -> dict[str, Any]:
         """The fields that every chunk of the input has."""
-        call = self._call
-        head: dict[str, Any] = {"toolCallId": self._id, "toolName": call.name or _UNNAMED}
+        self._name = call.name or _UNNAMED
+        head: dict[str, Any] = {"toolCallId": self._id, "toolName": self._name}
         if call.display_text:
             head["title"] = self._title = call.display_text
         return head | self._executor()
@@ -98,72 +105,62 @@ class CallPart(Part):
     def _executor(self) -> dict[str, Any]:
         return {"providerExecuted": True} if self.runs_at_provider else {}
 
-    def is_replaced_by(self, fields: Mapping[str, Any], /) -> bool:
-        return self._started and not _INPUT_FIELDS.isdisjoint(fields)
-
-    def sent_text(self) -> str:
-        text = self._call.arguments
-        text = text if isinstance(text, str) else ""
-        return text[:-1] if self._half else text
-
-    def continue_from(self, out: Out, sent: str, /) -> bool:
+    def follow(self, out: Out, before: Block, fields: Mapping[str, Any], /) -> bool:
         """Another input needs no correction: the complete input comes at the end."""
-        now = self._call.arguments
-        if isinstance(now, str) and now.startswith(sent):
-            self._half = ""
-            self._send(out, now[len(sent) :])
-        else:
-            self._streams = isinstance(now, Mapping) and not sent
+        if self.ended:
+            return True
+        if self._started and not _INPUT_FIELDS.isdisjoint(fields):
+            sent, now = cast("ToolCall", before).arguments, self._call.arguments
+            sent = sent if isinstance(sent, str) else ""
+            sent = sent[:-1] if self._half else sent
+            if isinstance(now, str) and now.startswith(sent):
+                self._half = ""
+                self._send(out, now[len(sent) :])
+            else:
+                self._streams = isinstance(now, Mapping) and not sent
+        self.begin(out)
         return True
 
     def send_again(self, out: Out, /) -> None:
-        ended, self._started, self._half, self._streams = self.ended, False, "", True
-        self.ended = False
-        self.catch_up(out)
-        self.ended = ended
-        if ended:
-            self._close(out, None)
+        self._started, self._half, self._streams = False, "", True
+        self.begin(out)
+        super().send_again(out)
 
     def release_id(self) -> None:
         if self._id is not None:
             self.stream.calls.free(self._id)
 
     def _close(self, out: Out, _cut: str | None, /) -> None:
-        block = self.fold.block
-        if not isinstance(block, ToolCall):  # it has become another kind of block
-            if self._started:
-                head = {"toolCallId": self._id, "toolName": _UNNAMED}
-                out.append({"type": "tool-input-error", **head, "input": "", "errorText": CUT_OFF})
-            self._settled = True
+        call = self._call
+        if self._repeats and not self._started:
             return
+        self._read_id(call)
         if self._id is None:
-            self._id = self.stream.calls.register(self, block.call_id)
-        marks = marks_for(block, TYPE) if block.type == "invalid_tool_call" else marks_for(block)
-        frame = {**self._head(), "input": thaw(block.arguments), **marked(marks)}
-        if block.status == "complete":
+            self._id = self.stream.calls.register(self, None)
+        marks = marks_for(call, TYPE) if call.type == "invalid_tool_call" else marks_for(call)
+        frame = {**self._head(call), "input": thaw(call.arguments), **marked(marks)}
+        if call.status == "complete":
             self._available = True
             out.append({"type": "tool-input-available", **frame})
             self._send_result(out)
             return
         self._settled = True
         frame["input"] = frame["input"] if frame["input"] is not None else ""
-        out.append({"type": "tool-input-error", **frame, "errorText": block.error or CUT_OFF})
+        out.append({"type": "tool-input-error", **frame, "errorText": call.error or CUT_OFF})
+
+    def _drop(self, out: Out, /) -> None:
+        self._settled = True
+        if self._started:
+            head = {"toolCallId": self._id, "toolName": self._name, **self._executor()}
+            out.append({"type": "tool-input-error", **head, "input": "", "errorText": CUT_OFF})
 
     # The output.
 
-    def update(self, out: Out, event: ToolUpdate) -> None:
-        """Send the progress of the tool, or its result."""
-        if not isinstance(self.fold.block, ToolCall):
+    def update(self, out: Out) -> None:
+        """Send the news of the tool: its progress, or its result."""
+        call = self.fold.block
+        if not isinstance(call, ToolCall) or call.call_id != self._call_id:
             return
-        call = with_news(
-            self._call,
-            execution_status=event.execution_status,
-            display_text=event.display_text,
-            result=event.result,
-        )
-        if call is self._call:
-            return
-        self.fold.block = call
         if (self._started or self._available) and call.display_text not in (None, self._title):
             self._title = call.display_text
             data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text}
@@ -182,13 +179,13 @@ class CallPart(Part):
         """Send the result so far, once the input is complete."""
         if not self._available or self._settled:
             return
-        call, result = self._call, self._call.result
-        status = call.execution_status()
-        content = result and result.content
         if self._output is not None:
             self._settled = True
             self._send_provider_output(out, self._output)
-        elif status in TERMINAL:
+            return
+        result, status = self._call.result, self._call.execution_status()
+        content = result and result.content
+        if status in TERMINAL:
             self._settled = True
             if status == "failed" or (result is not None and result.is_error):
                 self._send_error(out, content)
@@ -230,10 +227,6 @@ class OutputPart(Part):
         call = self.stream.calls.provider_call(block.options.get("tool_call_id"))
         if call is None or not call.set_output(out, block):
             out.append(self.stream.whole_block(marks_for(block, TYPE, TEXT)))
-
-    def send_again(self, out: Out, /) -> None:
-        if self.ended:
-            self._close(out, None)
 
 
 class CallIds:

@@ -3,56 +3,47 @@
     stream = start step* (finish | abort | error) DONE
     step   = start-step part* finish-step                      one message of the conversation
     part   = text-start text-delta* text-end                   also of a refusal; reasoning likewise
-           | tool-input-start tool-input-delta* (tool-input-available | tool-input-error)
+           | (tool-input-start tool-input-delta*)? (tool-input-available | tool-input-error)
            | source-url | source-document | file | custom | data-…
 
 Parts overlap freely, each with its own id. A call's `tool-output-available` (any number of `preliminary` ones, then one
 that isn't) or `tool-output-error` follows its input, possibly after the end of its step. `reset-step` removes the
-step's parts and leaves the step open. `marks.py` has what the protocol has no field for.
+step's parts and leaves the step open, or opens it again. `marks.py` has what the protocol has no field for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
     PIECE_FIELDS,
+    Block,
     BlockFold,
+    Change,
     Event,
     InvalidValueError,
-    LimitExceededError,
     Limits,
     ProviderError,
+    ToolCall,
+    Walk,
     clean_text,
     freeze,
     is_mapping,
     thaw,
 )
-from rxdelta.core.events import (
-    AttemptReset,
-    BlockDelta,
-    BlockFinish,
-    BlockStart,
-    MessageFinish,
-    MessageInterrupted,
-    MessageStart,
-    StreamError,
-    ToolUpdate,
-    UsageUpdate,
-)
+from rxdelta.core.events import BlockDelta, BlockFinish, MessageFinish, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallPart, OutputPart
 from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
 from rxdelta.formats.ai_sdk.marks import ATTEMPT, ATTEMPT_RESET, FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
-from rxdelta.formats.ai_sdk.stream import Index, Step, Stream, add_usage, usage_figures
+from rxdelta.formats.ai_sdk.stream import Step, Stream, add_usage, usage_figures
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
 from rxdelta.formats.encoding import (
     Masked,
     cut_off,
     masked,
-    not_an_event,
     number_problems,
     shown_error,
 )
@@ -66,7 +57,6 @@ AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-messa
 Frame: TypeAlias = AiSdkFrame | Done
 
 _piece_field = PIECE_FIELDS.get  # bound once, because it runs for every event
-_CUT_BY_LENGTH: Final = "The message was cut short by the token limit before the call ended."
 _ATTEMPT_FAILED: Final = "The attempt failed before the call ended."
 
 
@@ -100,15 +90,15 @@ class AiSdkEncoder:
         _check_options(message_id, choice, sdk_version, metadata)
         self._message_id = None if message_id is None else clean_text(message_id)
         self._choice = choice
-        self._limits = limits
         self._on_error = on_error
         self._show_reasoning = reasoning
         self._metadata: dict[str, Any] = thaw(freeze(metadata or {}, "metadata"))
         self._started = False
         self._over = False
-        self._stream = Stream(sdk_version)
-        self._step: Step | None = None
-        self._parts: dict[Index, Part] = {}  # those of the step
+        self._walk = Walk(choice, limits=limits)
+        self._blocks = self._walk.blocks
+        self._stream = Stream(sdk_version, self._walk)
+        self._step = Step()  # of the message that the walk is in
         self._past_usage: dict[str, int] = {}  # of the messages and attempts that have ended
 
     def encode(self, event: Event, /) -> Sequence[Frame]:
@@ -124,18 +114,17 @@ class AiSdkEncoder:
         kind: Any = type(event)
         out: Out = []
         field = _piece_field(kind)
-        if field is not None:
-            if given.choice == self._choice:
-                part = self._parts.get(given.index)
-                if part is not None and part.fold.grows is kind:
-                    part.grow(out, getattr(given, field))
+        if field is not None:  # as in `Walk.grow`, but the part grows its block and sends the piece
+            fold = self._blocks.get(given.index)
+            if fold is not None and fold.grows is kind and given.choice == self._choice:
+                fold.place.grow(out, getattr(given, field))
             return out
-        step = self._STEPS.get(kind)
-        if step is not None:
-            if getattr(event, "choice", None) in (None, self._choice) or kind is StreamError:
-                step(self, out, given)
-        elif not isinstance(event, Event):
-            raise not_an_event(event)
+        try:
+            changes = self._walk.step(event)
+        except ProviderError as error:
+            return self.fail(error)
+        for change in changes:
+            self._CHANGES[change.kind](self, out, given, change)
         return out
 
     def fail(self, error: Exception, /) -> Sequence[Frame]:
@@ -150,11 +139,10 @@ class AiSdkEncoder:
         out: Out = []
         if self._over:
             return out
-        step = self._step
-        if step is None or step.status is None:
+        if not self._walk.over:
             self._fail(out, cut_off())
             return out
-        summary = self._summary(step)
+        step, summary = self._step, self._summary()
         if step.status == "interrupted":
             out.append({"type": "message-metadata", "messageMetadata": summary})
             out.append({"type": "abort", "reason": step.reason} if step.reason else {"type": "abort"})
@@ -179,24 +167,20 @@ class AiSdkEncoder:
 
     def _end(self, out: Out) -> None:
         self._over = True
-        self._parts = {}
         out.append(DONE)
 
     def _fail(self, out: Out, error: Exception) -> None:
-        self._start(out)
-        step = self._step
-        if step is not None:
-            self._finish_step(out, step, CUT_OFF)
-            summary = {STATUS: "incomplete", **self._summary(step)}  # a message that had ended has its status
+        if self._started:
+            self._finish_step(out, CUT_OFF)
+            summary = {STATUS: "incomplete", **self._summary()}  # a message that had ended has its status
             out.append({"type": "message-metadata", "messageMetadata": summary})
+        self._start(out)
         out.append({"type": "error", "errorText": shown_error(self._on_error, error)})
         self._end(out)
 
-    def _stream_error(self, out: Out, event: StreamError) -> None:
-        self._fail(out, ProviderError(event.message, type=event.type, code=event.code))
-
-    def _summary(self, step: Step) -> dict[str, Any]:
+    def _summary(self) -> dict[str, Any]:
         """The message's metadata at its end."""
+        step = self._step
         usage = add_usage(self._past_usage, step.usage)
         if len(usage) == 2:
             usage["totalTokens"] = usage["inputTokens"] + usage["outputTokens"]
@@ -210,115 +194,96 @@ class AiSdkEncoder:
 
     # Steps.
 
-    def _message_start(self, out: Out, event: MessageStart) -> None:
+    def _open_step(self, out: Out, model: str | None = None) -> Step:
+        """The step of the message, which begins now if it hasn't."""
         step = self._step
-        if step is None or step.is_followed_by(event):
-            if step is not None:
-                self._finish_step(out, step, CUT_OFF)
-            step = self._begin_step(out, event.model)
-        step.start(event)
-
-    def _begin_step(self, out: Out, model: str | None = None) -> Step:
-        self._start(out, model)
-        if self._step is not None:
-            self._past_usage = add_usage(self._past_usage, self._step.usage)
-        self._step = step = Step()
-        self._parts = step.parts
-        out.append({"type": "start-step"})
+        if not step.open:
+            step.open = True
+            self._start(out, model)
+            out.append({"type": "start-step"})
         return step
 
-    def _open_step(self, out: Out) -> Step | None:
-        """The current step, or the first one, whose message has no start; `None` if the message has ended."""
+    def _finish_step(self, out: Out, cut: str | None) -> None:
         step = self._step
-        if step is None:
-            return self._begin_step(out)
-        return step if step.status is None else None
-
-    def _finish_step(self, out: Out, step: Step, cut: str | None) -> None:
-        if step.ended:
-            return
-        step.ended = True
-        for part in step.parts.values():
+        for part in step.parts:
             part.end(out, cut)
-        out.append({"type": "finish-step"})
+        if step.open:
+            step.open = False
+            out.append({"type": "finish-step"})
 
-    def _message_finish(self, out: Out, event: MessageFinish) -> None:
+    def _put_away(self, *, open: bool) -> None:
+        """Go on with another message, or another attempt at this one."""
+        self._past_usage = add_usage(self._past_usage, self._step.usage)
+        self._step = Step(open=open)
+
+    def _another(self, out: Out, _event: Any, _: Change) -> None:
+        self._finish_step(out, CUT_OFF)
+        self._put_away(open=False)
+
+    def _message_started(self, out: Out, event: Any, _: Change) -> None:
+        self._open_step(out, event.model).start(event)
+
+    def _usage(self, out: Out, event: Any, _: Change) -> None:
+        self._open_step(out).usage = usage_figures(event.usage)
+
+    def _ended(self, out: Out, event: Any, _: Change) -> None:
         step = self._open_step(out)
-        if step is None:
+        self._finish_step(out, None)
+        if not isinstance(event, MessageFinish):
+            step.status, step.reason = "interrupted", event.reason
             return
         step.finish(event)
-        requests_tool = any(part.requests_tool for part in step.parts.values())
+        calls = (fold.block for fold in self._blocks.values() if isinstance(fold.block, ToolCall))
+        called = "tool_use" if any(call.type != "server_tool_call" for call in calls) else "stop"
         limit = event.reason if event.reason in ("length", "content_filter") else None
-        self._finish_step(out, step, _CUT_BY_LENGTH if limit == "length" else None)
         step.status = "length" if limit == "length" else "complete"
-        step.reason = TO_FINISH_REASON[limit or ("tool_use" if requests_tool else "stop")]
+        step.reason = TO_FINISH_REASON[limit or called]
 
-    def _interrupted(self, out: Out, event: MessageInterrupted) -> None:
-        step = self._open_step(out)
-        if step is None:
-            return
-        self._finish_step(out, step, CUT_OFF)
-        step.status, step.reason = "interrupted", event.reason
-
-    def _usage(self, out: Out, event: UsageUpdate) -> None:
-        step = self._open_step(out)
-        if step is not None:
-            step.usage = usage_figures(event.usage)
-
-    def _attempt_reset(self, out: Out, event: AttemptReset) -> None:
+    def _reset(self, out: Out, event: Any, _: Change) -> None:
         step = self._step
-        if step is None:
-            return
-        if step.status is not None:  # the first attempt at the next message has failed
-            if event.usage is not None:
-                self._past_usage = add_usage(self._past_usage, usage_figures(event.usage))
-            return
         if event.usage is not None:
             step.usage = usage_figures(event.usage)
-        if not step.parts:
-            self._begin_attempt(step)
-        elif self._stream.can_reset:
+        if step.parts and self._stream.can_reset:
             self._drop_parts(step)
-            self._begin_attempt(step)
+            step.open = True
             out.append({"type": "reset-step"})
-        else:
-            for part in step.parts.values():
+        elif step.parts:
+            for part in step.parts:
                 part.end(out, _ATTEMPT_FAILED)
             data = {ATTEMPT: event.attempt}
             out.append({"type": ATTEMPT_RESET, "id": self._stream.new_id(), "data": data})
-            self._finish_step(out, step, _ATTEMPT_FAILED)
-            self._begin_step(out)
-
-    def _begin_attempt(self, step: Step) -> None:
-        self._past_usage = add_usage(self._past_usage, step.usage)
-        step.usage, step.id, step.model = {}, None, None
+            self._finish_step(out, _ATTEMPT_FAILED)
+        self._put_away(open=step.open)
 
     def _drop_parts(self, step: Step) -> None:
         """The client drops the parts of the step, so their ids can be used again."""
-        for part in step.parts.values():
+        for part in step.parts:
             part.release_id()
         self._stream.calls.forget(step)
         self._stream.sources.forget(step)
-        step.parts.clear()
 
     # Blocks.
 
-    def _block_start(self, out: Out, event: BlockStart) -> None:
-        step = self._open_step(out)
-        if step is None:
-            return
-        fold = BlockFold(event, limits=self._limits)
-        known = step.parts.pop(event.index, None)
-        if known is not None:
-            known.end(out, CUT_OFF)
-        self._add_part(out, step, event.index, fold)
+    def _opened(self, out: Out, event: Any, change: Change) -> None:
+        self._begin_part(out, change.fold)
+        if isinstance(event, BlockFinish):
+            change.fold.place.end(out, None)
 
-    def _add_part(self, out: Out, step: Step, index: Index, fold: BlockFold) -> Part:
-        if len(step.parts) >= self._limits.blocks:
-            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
-        step.parts[index] = part = self._new_part(step, fold)
-        part.catch_up(out)
-        return part
+    def _restarted(self, out: Out, _event: Any, change: Change) -> None:
+        self._leave_part(out, change.fold.place)
+        self._begin_part(out, change.fold)
+
+    def _begin_part(self, out: Out, fold: BlockFold) -> None:
+        step = self._open_step(out)
+        fold.place = part = self._new_part(step, fold)
+        step.parts[part] = None
+        part.begin(out)
+
+    def _leave_part(self, out: Out, part: Part) -> None:
+        """The block is not this part any more."""
+        part.abandon(out)
+        if not part.must_stay:
+            part.step.parts.pop(part, None)
 
     def _new_part(self, step: Step, fold: BlockFold) -> Part:
         kind = kind_of(fold.block)
@@ -329,68 +294,59 @@ class AiSdkEncoder:
         part_class = CallPart if kind == "call" else OutputPart if kind == "output" else WholePart
         return part_class(self._stream, step, fold)
 
-    def _block_delta(self, out: Out, event: BlockDelta) -> None:
-        part = self._parts.get(event.index)
-        if part is not None and part.fold.block.open:
-            self._change(out, part, event, event.fields)
+    def _changed(self, out: Out, event: BlockDelta, change: Change) -> None:
+        self._follow(out, change, event.fields)
 
-    def _block_finish(self, out: Out, event: BlockFinish) -> None:
-        part = self._parts.get(event.index)
-        if part is None:
-            step = self._open_step(out) if event.content is not None else None
-            if step is None:
-                return
-            fold = BlockFold(BlockStart(event.index, event.content, choice=event.choice), limits=self._limits)
-            part = self._add_part(out, step, event.index, fold)
-        if part.ended:
-            return
-        if event.content is not None:
-            kind = kind_of(part.fold.block)
-            self._change(out, part, event, event.content)
-            if kind_of(part.fold.block) != kind:  # it has become another kind of block
-                part.end(out, None)
-                part = self._add_part(out, part.step, event.index, part.fold)
-        part.end(out, None)
+    def _follow(self, out: Out, change: Change, fields: Mapping[str, Any]) -> None:
+        """Send a change of the block by an event whose fields may replace text that the client has."""
+        fold, before = change.fold, cast("Block", change.before)
+        part: Part = fold.place
+        if kind_of(fold.block) != kind_of(before):
+            self._leave_part(out, part)
+            self._begin_part(out, fold)
+        elif not part.follow(out, before, fields):
+            parts = part.step.parts
+            if self._stream.can_reset and not any(one.must_stay for one in parts):
+                out.append({"type": "reset-step"})
+                self._stream.sources.forget(part.step)
+                for one in parts:
+                    one.send_again(out)
+            else:
+                part.restart(out)
 
-    def _change(
-        self, out: Out, part: Part, event: BlockDelta | BlockFinish, fields: Mapping[str, Any]
-    ) -> None:
-        """Apply an event whose fields may replace text that the client has."""
-        if not part.is_replaced_by(fields):
-            part.fold.step(event)
-            part.catch_up(out)
-            return
-        kind, sent = kind_of(part.fold.block), part.sent_text()
-        part.fold.step(event)
-        if kind_of(part.fold.block) != kind:
-            return
-        if part.continue_from(out, sent):
-            part.catch_up(out)
-            return
-        parts = part.step.parts.values()
-        if self._stream.can_reset and not any(one.must_stay for one in parts):
-            out.append({"type": "reset-step"})
-            self._stream.sources.forget(part.step)
-            for one in parts:
-                one.send_again(out)
+    def _closed(self, out: Out, event: Any, change: Change) -> None:
+        finish = isinstance(event, BlockFinish)
+        if finish and event.content is not None and not change.fold.place.ended:
+            self._follow(out, change, event.content)
+        part: Part = change.fold.place
+        if change.repeated:
+            self._leave_part(out, part)
         else:
-            part.restart(out)
+            whole = finish or (isinstance(event, MessageFinish) and event.reason != "length")
+            part.end(out, None if whole else CUT_OFF)
 
-    def _tool_update(self, out: Out, event: ToolUpdate) -> None:
+    def _overruled(self, out: Out, event: BlockFinish, change: Change) -> None:
+        """A call that another end overrules is not shown: the client may be running it."""
+        if event.content is not None and not isinstance(change.fold.block, ToolCall):
+            self._follow(out, change, event.content)
+            change.fold.place.end(out, None)
+
+    def _noted(self, out: Out, event: ToolUpdate, _: Change) -> None:
         for call in self._stream.calls.named(event.call_id):
-            call.update(out, event)
+            call.update(out)
 
-    _STEPS: ClassVar[dict[type, Callable[[AiSdkEncoder, Out, Any], None]]] = {
-        MessageStart: _message_start,
-        BlockStart: _block_start,
-        BlockDelta: _block_delta,
-        BlockFinish: _block_finish,
-        UsageUpdate: _usage,
-        MessageFinish: _message_finish,
-        StreamError: _stream_error,
-        ToolUpdate: _tool_update,
-        MessageInterrupted: _interrupted,
-        AttemptReset: _attempt_reset,
+    _CHANGES: ClassVar[dict[str, Callable[[AiSdkEncoder, Out, Any, Change], None]]] = {
+        "another": _another,
+        "started": _message_started,
+        "usage": _usage,
+        "ended": _ended,
+        "reset": _reset,
+        "opened": _opened,
+        "restarted": _restarted,
+        "changed": _changed,
+        "closed": _closed,
+        "overruled": _overruled,
+        "noted": _noted,
     }
 
 

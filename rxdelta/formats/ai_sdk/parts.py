@@ -1,7 +1,7 @@
 """The parts of a UI message: what all kinds have in common, texts, and blocks that are sent whole.
 
-A part remembers what the client has of its block. A piece of text is sent as it comes. After any other change of the
-block the part sends what the client lacks.
+A part remembers what the client has of its block, whose life `Walk` follows. A piece of text is sent as it comes. After
+any other change of the block the part sends what the client lacks.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rxdelta.formats.ai_sdk.tables import MEDIA_TYPES
 from rxdelta.formats.encoding import whole_characters
 
 if TYPE_CHECKING:
+    from rxdelta.core import Block
     from rxdelta.formats.ai_sdk.stream import Step, Stream
 
 __all__ = ["Kind", "Out", "Part", "TextPart", "WholePart", "kind_of"]
@@ -47,7 +48,7 @@ class Part:
         fold: The block's content so far.
 
     Attributes:
-        ended: Whether the block has ended.
+        ended: Whether the client has the end of the part.
     """
 
     def __init__(self, stream: Stream, step: Step, fold: BlockFold) -> None:
@@ -57,31 +58,28 @@ class Part:
         self.ended = False
 
     @property
-    def requests_tool(self) -> bool:
-        """Whether it is a call of a tool that the provider doesn't run."""
-        return False
-
-    @property
     def must_stay(self) -> bool:
         """Whether the part can't be reset and sent again, as its tool would run again."""
         return False
+
+    def begin(self, _out: Out, /) -> None:
+        """Send the block so far."""
 
     def grow(self, _out: Out, piece: str, /) -> None:
         """Append a delta's piece, of the kind that the block grows by."""
         self.fold.grow(piece)
 
-    def catch_up(self, _out: Out, /) -> None:
-        """Send what the client lacks."""
+    def follow(self, _out: Out, _before: Block, _fields: Mapping[str, Any], /) -> bool:
+        """Send what follows from a change of the block.
 
-    def is_replaced_by(self, _fields: Mapping[str, Any], /) -> bool:
-        """Whether these fields replace text that the client has."""
-        return False
+        Args:
+            out: Where to append the frames.
+            before: The block as it was.
+            fields: The fields that were replaced.
 
-    def sent_text(self) -> str:
-        return ""
-
-    def continue_from(self, _out: Out, _sent: str, /) -> bool:
-        """Send what follows the text that the client has; `False` if the block's text is another one now."""
+        Returns:
+            `False` if the client has text that is not the block's any more.
+        """
         return True
 
     def restart(self, out: Out, /) -> None:
@@ -89,6 +87,8 @@ class Part:
 
     def send_again(self, out: Out, /) -> None:
         """Send the whole part again, after the client has dropped it."""
+        if self.ended:
+            self._close(out, None)
 
     def release_id(self) -> None:
         """The client has dropped the part, and another attempt begins."""
@@ -100,13 +100,20 @@ class Part:
             out: Where to append the frames.
             cut: Why the block was cut off; `None` if it has ended.
         """
-        if self.ended:
-            return
-        self.ended = True
-        self.fold.finish(cut=cut)
-        self._close(out, cut)
+        if not self.ended:
+            self.ended = True
+            self.fold.finish(cut=cut)
+            self._close(out, cut)
 
     def _close(self, _out: Out, _cut: str | None, /) -> None: ...
+
+    def abandon(self, out: Out, /) -> None:
+        """End the part without a word about the block, which goes on as another one."""
+        if not self.ended:
+            self.ended = True
+            self._drop(out)
+
+    def _drop(self, _out: Out, /) -> None: ...
 
 
 class TextPart(Part):
@@ -126,8 +133,12 @@ class TextPart(Part):
     def _block(self) -> ContentPart:
         return cast("ContentPart", self.fold.block)
 
-    def _is_still_text(self) -> bool:
-        return kind_of(self.fold.block) == self._kind
+    def begin(self, out: Out, /) -> None:
+        self._id, self._half, self._cited = self.stream.new_id(), "", 0
+        marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
+        out.append({"type": f"{self._kind}-start", "id": self._id, **marked(marks)})
+        self._send(out, self._block.text or "")
+        self._send_sources(out)
 
     def grow(self, out: Out, piece: str, /) -> None:
         self.fold.grow(piece)
@@ -136,18 +147,8 @@ class TextPart(Part):
     def _send(self, out: Out, piece: str) -> None:
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
-        if piece and self._id is not None:
+        if piece:
             out.append({"type": self._delta_type, "id": self._id, "delta": piece})
-
-    def catch_up(self, out: Out, /) -> None:
-        if not self._is_still_text():
-            return
-        if self._id is None:
-            self._id = self.stream.new_id()
-            marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
-            out.append({"type": f"{self._kind}-start", "id": self._id, **marked(marks)})
-            self._send(out, self._block.text or "")
-        self._send_sources(out)
 
     def _send_sources(self, out: Out) -> None:
         citations = self._block.citations
@@ -155,36 +156,30 @@ class TextPart(Part):
             self.stream.sources.send(out, self.step, citation)
         self._cited = len(citations)
 
-    def is_replaced_by(self, fields: Mapping[str, Any], /) -> bool:
-        return not _TEXT_FIELDS.isdisjoint(fields)
-
-    def sent_text(self) -> str:
-        text = self._block.text or ""
-        return text[:-1] if self._half else text
-
-    def continue_from(self, out: Out, sent: str, /) -> bool:
-        text = self._block.text or ""
-        if not text.startswith(sent):
-            return False
-        self._half = ""
-        self._send(out, text[len(sent) :])
+    def follow(self, out: Out, before: Block, fields: Mapping[str, Any], /) -> bool:
+        if not _TEXT_FIELDS.isdisjoint(fields):
+            sent, text = cast("ContentPart", before).text or "", self._block.text or ""
+            if self.ended:
+                return text == sent
+            sent = sent[:-1] if self._half else sent
+            if not text.startswith(sent):
+                return False
+            self._half = ""
+            self._send(out, text[len(sent) :])
+        if not self.ended:
+            self._send_sources(out)
         return True
 
     def restart(self, out: Out, /) -> None:
-        out.append({"type": f"{self._kind}-end", "id": self._id})
-        self._id, self._half, self._cited = None, "", 0
-        self.catch_up(out)
+        if not self.ended:
+            self._drop(out)
+        self.send_again(out)
 
     def send_again(self, out: Out, /) -> None:
-        ended, self._id, self._half, self._cited = self.ended, None, "", 0
-        self.catch_up(out)
-        if ended:
-            self._close(out, None)
+        self.begin(out)
+        super().send_again(out)
 
     def _close(self, out: Out, _cut: str | None, /) -> None:
-        if not self._is_still_text():
-            self._finish(out, {}, [])
-            return
         if self._half:
             self._half = ""
             out.append({"type": self._delta_type, "id": self._id, "delta": "\ufffd"})
@@ -194,14 +189,13 @@ class TextPart(Part):
         citations = [
             cited for one in block.citations if (cited := sources.cite(out, self.step, one)) is not None
         ]
-        marks = marks_for(block) if block.type == self._kind else marks_for(block, TYPE)
-        self._finish(out, marks, citations if self.stream.has_citations else [])
-
-    def _finish(self, out: Out, marks: dict[str, Any], citations: list[dict[str, Any]]) -> None:
         frame: dict[str, Any] = {"type": f"{self._kind}-end", "id": self._id}
-        if citations:
+        if citations and self.stream.has_citations:
             frame["citations"] = citations
-        out.append(frame | marked(marks))
+        out.append(frame | marked(marks_for(block) if block.type == self._kind else marks_for(block, TYPE)))
+
+    def _drop(self, out: Out, /) -> None:
+        out.append({"type": f"{self._kind}-end", "id": self._id})
 
 
 class WholePart(Part):
@@ -217,10 +211,6 @@ class WholePart(Part):
         else:
             file = {"type": "file", "url": url, "mediaType": media_type}
             out.append(file | marked(marks_for(block, TYPE)))
-
-    def send_again(self, out: Out, /) -> None:
-        if self.ended:
-            self._close(out, None)
 
 
 def _file_address(block: ContentPart) -> tuple[str | None, str]:

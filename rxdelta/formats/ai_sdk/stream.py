@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import begins_another
 from rxdelta.formats.ai_sdk.calls import CallIds
 from rxdelta.formats.ai_sdk.marks import CUSTOM_KIND, WHOLE_BLOCK, marked
 from rxdelta.formats.ai_sdk.sources import Sources
@@ -12,13 +11,11 @@ from rxdelta.formats.ai_sdk.sources import Sources
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core import TokenUsage
+    from rxdelta.core import TokenUsage, Walk
     from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ai_sdk.parts import Part
 
-__all__ = ["Index", "Step", "Stream", "add_usage", "usage_figures"]
-
-Index: TypeAlias = int | str
+__all__ = ["Step", "Stream", "add_usage", "usage_figures"]
 
 
 class Stream:
@@ -26,15 +23,18 @@ class Stream:
 
     Args:
         sdk_version: The client's major version.
+        walk: Follows the messages.
 
     Attributes:
+        walk: As given.
         can_reset: Whether the client knows `reset-step`.
         has_citations: Whether it knows the citations of a text.
         calls: The calls of the stream by their ids.
         sources: The sources that the client has.
     """
 
-    def __init__(self, sdk_version: int) -> None:
+    def __init__(self, sdk_version: int, walk: Walk) -> None:
+        self.walk = walk
         self.can_reset = self.has_citations = self._has_custom = sdk_version >= 7
         self.calls = CallIds(self)
         self.sources = Sources(self.new_id)
@@ -55,33 +55,24 @@ class Step:
     """One message of the conversation.
 
     Attributes:
-        parts: Its parts by index, in the order in which they began.
+        open: Whether the client is in the step.
+        parts: What the client has in it, in the order in which the parts began.
         sources: The keys of the sources that were sent in it.
-        started: Whether the message's start has come.
-        ended: Whether `finish-step` was sent.
         status: How the message ended; `None` until then.
         reason: Why it ended.
     """
 
-    def __init__(self) -> None:
-        self.parts: dict[Index, Part] = {}
+    def __init__(self, *, open: bool = False) -> None:
+        self.open = open
+        self.parts: dict[Part, None] = {}
         self.sources: list[str] = []
-        self.id: str | None = None
         self.model: str | None = None
         self.usage: dict[str, int] = {}
-        self.started = self.ended = False
         self.status: str | None = None
         self.reason: str | None = None
 
-    def is_followed_by(self, event: MessageStart) -> bool:
-        """Whether the event begins another message."""
-        begun, over = self.started and bool(self.parts), self.status is not None
-        return begins_another(event, id=self.id, begun=begun, over=over)
-
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
-        self.id = self.id or event.id
-        self.started = self.started or not event.assumed
         self.model = self.model or event.model
         if event.usage is not None and not self.usage:
             self.usage = usage_figures(event.usage)

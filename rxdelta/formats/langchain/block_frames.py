@@ -7,11 +7,9 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from rxdelta.core import BlockFold, ContentPart, LimitExceededError, Limits
+from rxdelta.core import Block, BlockFold, ContentPart, ToolCall, grows_by
 from rxdelta.core.events import (
     BlockDelta,
-    BlockFinish,
-    BlockStart,
     DataDelta,
     ReasoningDelta,
     TextDelta,
@@ -27,7 +25,9 @@ from rxdelta.formats.langchain.tool_runs import ToolRuns
 __all__ = ["DELTAS", "BlockFrames"]
 
 Frames: TypeAlias = Sequence[LangChainFrame]
-Delta: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
+Growth: TypeAlias = TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
+
+_CUT = "The call was cut off before it ended."
 
 DELTAS: Mapping[type, tuple[str, str, Mapping[str, str]]] = {
     TextDelta: ("text", "text-delta", {}),
@@ -41,37 +41,23 @@ DELTAS: Mapping[type, tuple[str, str, Mapping[str, str]]] = {
 class BlockFrames:
     """Writes the blocks of one message. What it starts, it finishes."""
 
-    def __init__(self, frames: FrameWriter, tools: ToolRuns, limits: Limits) -> None:
-        self._limits = limits
-        self.known: dict[Index, _Block] = {}
-        """By the source's index."""
+    def __init__(self, frames: FrameWriter, tools: ToolRuns) -> None:
         self._frames = frames
         self._tools = tools
+        self._started: dict[BlockFold, None] = {}  # and not finished
         self._indexes: set[int] = set()
         self._free = 0  # no index from here on is taken
 
-    def fold(self, event: BlockStart) -> BlockFold:
-        """A fold for a new block, if the limits allow one more."""
-        index = event.index
-        if isinstance(index, int) and abs(index) >= self._limits.index:
-            raise LimitExceededError.of("index", self._limits.index, "the block index")
-        if len(self.known) >= self._limits.blocks and index not in self.known:
-            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
-        return BlockFold(event, limits=self._limits)
-
-    def start(self, source_index: Index, fold: BlockFold) -> Iterator[LangChainFrame]:
-        before = self.known.get(source_index)
-        if before is not None and not before.done:
-            yield from self._finish(before, synthetic=True)
-        block = self.known[source_index] = _Block(fold, self._new_index(source_index))
-        begun = fold.block
-        self._tools.note(begun)
+    def start(self, key: Index, fold: BlockFold, begun: Block) -> Iterator[LangChainFrame]:
+        block = fold.place = _Block(self._new_index(key))
+        self._started[fold] = None
+        self._tools.note(begun, self)
         content, block.has_a_form = write_content(begun, with_text=False)
-        mark = {} if block.index == source_index else {SOURCE_INDEX: source_index}
+        mark = {} if block.index == key else {SOURCE_INDEX: key}
         yield self._frames.message("content-block-start", index=block.index, content=content, **mark)
         text = begun.text if isinstance(begun, ContentPart) else begun.arguments if block.has_a_form else None
-        if text and isinstance(text, str) and fold.grows is not None:  # readers look for text only in deltas
-            yield from self._write_text(block, fold.grows(source_index, text), text)
+        if text and isinstance(text, str):  # readers look for text only in deltas
+            yield from self._write_text(block, grows_by(begun)(key, text), text)
 
     def _new_index(self, wanted: Index) -> int:
         """The source's own index, by which readers sort the blocks, or the next one if that is not allowed."""
@@ -82,15 +68,12 @@ class BlockFrames:
         self._free = max(self._free, index + 1)
         return index
 
-    def grow(self, event: Delta) -> Frames:
-        block = self.known.get(event.index)
-        if block is None or block.fold.grows is not type(event):
-            return ()
+    def grow(self, fold: BlockFold, event: Growth) -> Frames:
         piece: str = getattr(event, DELTAS[type(event)][0])
         if not piece:
             return ()
-        block.fold.grow(piece)
-        return self._write_text(block, event, piece)
+        fold.grow(piece)
+        return self._write_text(fold.place, event, piece)
 
     def _write_text(self, block: _Block, event: Any, piece: str) -> Frames:
         if block.half or not piece.isascii():
@@ -105,36 +88,28 @@ class BlockFrames:
         data = {"event": "content-block-delta", "index": block.index, "delta": delta}
         return (self._frames.frame("messages", data),)
 
-    def change(self, event: BlockDelta) -> Iterator[LangChainFrame]:
-        block = self.known.get(event.index)
-        if block is None or block.done:
-            return
-        before = block.fold.block
-        if block.fold.step(event) is before:
-            return
-        self._tools.note(block.fold.block)
-        fields = write_fields(block.fold.block, event) if block.has_a_form else None
+    def change(self, fold: BlockFold, event: BlockDelta) -> Iterator[LangChainFrame]:
+        block: _Block = fold.place
+        self._tools.note(fold.block, self)
+        fields = write_fields(fold.block, event) if block.has_a_form else None
         if fields is None:
             yield self._frames.custom(event)
         else:
             delta = {"type": "block-delta", "fields": fields}
             yield self._frames.message("content-block-delta", index=block.index, delta=delta)
 
-    def finish(self, event: BlockFinish) -> Iterator[LangChainFrame]:
-        block = self.known[event.index]
-        block.fold.finish(event.content)
-        yield from self._finish(block, as_folded=event.content is None)
-
-    def close(self) -> Iterator[LangChainFrame]:
-        """Finish the blocks that are open. To our reader, the end of the message finishes them."""
-        for block in self.known.values():
-            if not block.done:
-                yield from self._finish(block, synthetic=True)
-
-    def _finish(
-        self, block: _Block, *, as_folded: bool = False, synthetic: bool = False
+    def finish(
+        self, fold: BlockFold, finished: Block, *, as_folded: bool = False, synthetic: bool = False
     ) -> Iterator[LangChainFrame]:
-        finished = block.fold.finish()
+        """Finish a block.
+
+        Args:
+            fold: The block.
+            finished: The content that it ends with.
+            as_folded: Whether the source's finish had no content.
+            synthetic: Whether there is no finish of the source.
+        """
+        block: _Block = fold.place
         content, has_a_form = write_content(finished)
         if block.half and block.has_a_form:  # the other half of the character never came
             block.half = ""
@@ -144,13 +119,26 @@ class BlockFrames:
             mark[SYNTHETIC] = True
         elif as_folded and not has_a_form and not block.half:
             mark[FOLDED] = True
-        self._tools.note(finished)
-        block.end()
+        self._tools.note(finished, self)
+        del self._started[fold]
         yield self._frames.message("content-block-finish", index=block.index, content=content, **mark)
+
+    def cut(self, fold: BlockFold, block: Block) -> Iterator[LangChainFrame]:
+        """Finish a block that has not ended. To our reader, what follows finishes it."""
+        if fold in self._started:
+            cut: dict[str, Any] = {"open": False}
+            if isinstance(block, ToolCall):
+                cut |= {"type": "invalid_tool_call", "error": _CUT}
+            yield from self.finish(fold, attrs.evolve(block, **cut), synthetic=True)
+
+    def close(self) -> Iterator[LangChainFrame]:
+        """Cut the blocks that are open."""
+        for fold in tuple(self._started):
+            yield from self.cut(fold, fold.block)
 
 
 class _Block:
-    """A block of the message.
+    """What the client has of a block.
 
     Attributes:
         delta: The type of its last delta.
@@ -158,20 +146,10 @@ class _Block:
         has_a_form: Whether the protocol has a form for it.
     """
 
-    __slots__ = ("delta", "done", "fold", "half", "has_a_form", "index")
+    __slots__ = ("delta", "half", "has_a_form", "index")
 
-    def __init__(self, fold: BlockFold, index: int) -> None:
-        self.fold = fold
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.delta: type[Delta] = TextDelta
+        self.delta: type[Growth] = TextDelta
         self.half = ""
         self.has_a_form = True
-        self.done = False
-
-    def end(self) -> None:
-        """Forget the text of the block, but keep the block."""
-        self.done = True
-        self.fold = _ENDED
-
-
-_ENDED = BlockFold(ContentPart())

@@ -22,16 +22,19 @@ place for travels in one of these ways, none of which disturbs another reader:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
+    Block,
+    BlockFold,
+    Change,
     Event,
     InvalidValueError,
     Limits,
     ProviderError,
     TokenUsage,
-    begins_another,
+    Walk,
     clean_text,
 )
 from rxdelta.core.events import (
@@ -43,12 +46,12 @@ from rxdelta.core.events import (
     MessageInterrupted,
     MessageStart,
     ProviderEvent,
-    StreamError,
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
+from rxdelta.formats.encoding import Masked, cut_off, masked, number_problems, shown_error
 from rxdelta.formats.langchain.block_frames import DELTAS, BlockFrames
+from rxdelta.formats.langchain.fields import Index
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
 from rxdelta.formats.langchain.marks import ATTEMPT_RESET, INTERRUPTED, SYNTHETIC
 from rxdelta.formats.langchain.protocol_content import write_usage
@@ -62,6 +65,7 @@ LANGCHAIN_HEADERS: Final[Mapping[str, str]] = SSE_HEADERS
 """Headers of a response that streams LangChain's protocol: those of any stream of events."""
 
 Frames: TypeAlias = Iterator[LangChainFrame]
+Changes: TypeAlias = Sequence[Change]
 
 _NEW_ATTEMPT = "The attempt failed, and another one begins."
 _ANOTHER = "Another message began before this one had ended."
@@ -98,19 +102,16 @@ class LangChainEncoder:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         _check_options(choice, namespace, first_seq)
-        self._limits = limits
         self._new_id = new_id
         self._choice = choice
         self._on_error = on_error
         self._over = False
         self._frames = FrameWriter(now, namespace, first_seq)
         self._tools = ToolRuns(self._frames)
-        # Of the current message:
-        self._state: Literal["none", "open", "closed"] = "none"
-        self._id: str | None = None
-        self._has_start = False  # from the source
-        self._usage: TokenUsage | None = None
-        self._blocks = BlockFrames(self._frames, self._tools, limits)
+        self._walk = Walk(choice, limits=limits)
+        self._open = False  # whether the client is in a message
+        self._usage: TokenUsage | None = None  # of the message
+        self._blocks = BlockFrames(self._frames, self._tools)
 
     def encode(self, event: Event, /) -> Sequence[LangChainFrame]:
         """The frames of one event; none after the end, nor for an event of another choice.
@@ -123,14 +124,20 @@ class LangChainEncoder:
             return ()
         given: Any = event
         kind: Any = type(event)
-        if kind in DELTAS:
-            return self._blocks.grow(given) if given.choice == self._choice else ()
-        step = self._STEPS.get(kind)
-        if step is None:
-            raise not_an_event(event)
-        if kind is not StreamError and getattr(given, "choice", None) not in (None, self._choice):
+        if kind in DELTAS:  # as in `Walk.grow`, but the event is needed, too
+            fold = self._walk.blocks.get(given.index)
+            if fold is None or fold.grows is not kind or given.choice != self._choice:
+                return ()
+            return self._blocks.grow(fold, given)
+        if kind is ToolUpdate:  # a block's content doesn't repeat what the frames of its tool have
+            return list(self._tools.update(given)) if given.choice in (None, self._choice) else ()
+        try:
+            changes = self._walk.step(event)
+        except ProviderError as error:
+            return self.fail(error)
+        if getattr(given, "choice", None) not in (None, self._choice):
             return ()
-        return list(step(self, given))
+        return list(self._STEPS[kind](self, given, changes))
 
     def fail(self, error: Exception, /) -> Sequence[LangChainFrame]:
         """The stream ended with an error: all that is open is closed, and the message ends with the masked error."""
@@ -139,13 +146,13 @@ class LangChainEncoder:
         self._over = True
         message = shown_error(self._on_error, error)
         frames = [*self._blocks.close(), *self._tools.close()]
-        if self._state != "open":  # only a message can end with an error
+        if not self._open:  # only a message can end with an error
             frames += self._begin(MessageStart(), synthetic=True)
         return [*frames, self._frames.message("error", message=message)]
 
     def close(self) -> Sequence[LangChainFrame]:
         """The stream completed. If its message hadn't, it was cut off, and ends as by `fail`."""
-        if self._state != "closed":
+        if not self._walk.over:
             return self.fail(cut_off())
         if self._over:
             return ()
@@ -155,10 +162,8 @@ class LangChainEncoder:
     # The message.
 
     def _begin(self, event: MessageStart, *, synthetic: bool = False) -> Frames:
-        self._state = "open"
-        self._id, self._usage = event.id, event.usage
-        self._has_start = not (synthetic or event.assumed)
-        self._blocks = BlockFrames(self._frames, self._tools, self._limits)
+        self._open = True
+        self._usage = self._usage or event.usage
         data = event.to_dict()
         metadata: dict[str, Any] = data.pop("metadata", {})
         data.pop("choice", None)
@@ -171,90 +176,99 @@ class LangChainEncoder:
         data |= {SYNTHETIC: True} if synthetic else {}
         yield self._frames.frame("messages", data)
 
-    def _message_start(self, event: MessageStart) -> Frames:
-        if self._state == "open":
-            begun = self._has_start and bool(self._blocks.known)
-            if not begins_another(event, id=self._id, begun=begun, over=False):
-                self._has_start = self._has_start or not event.assumed
-                self._id = self._id or event.id
-                self._usage = self._usage or event.usage
-                yield self._frames.custom(event)
-                return
-            yield from self._blocks.close()
-            yield self._frames.message("error", message=_ANOTHER, **{SYNTHETIC: True})
-        yield from self._begin(event)
+    def _message_start(self, event: MessageStart, changes: Changes) -> Frames:
+        if changes[0].kind == "another":
+            if self._open:
+                yield from self._blocks.close()
+                yield self._frames.message("error", message=_ANOTHER, **{SYNTHETIC: True})
+            self._put_away()
+        if self._open:
+            self._usage = self._usage or event.usage
+            yield self._frames.custom(event)
+        else:
+            yield from self._begin(event)
 
-    def _message_finish(self, event: MessageFinish) -> Frames:
-        if self._state == "closed":
+    def _put_away(self) -> None:
+        """Go on with another message, or another attempt at this one."""
+        self._open, self._usage = False, None
+        self._blocks = BlockFrames(self._frames, self._tools)
+
+    def _message_finish(self, event: MessageFinish, changes: Changes) -> Frames:
+        if not changes:
             yield self._frames.custom(event)
             return
-        if self._state == "none":
+        if not self._open:
             yield from self._begin(MessageStart(), synthetic=True)
-        yield from self._blocks.close()
-        self._state = "closed"
+        yield from self._close_blocks(changes)
         data = event.to_dict()
         data.pop("choice", None)
         yield self._frames.frame("messages", data | write_usage(event.usage or self._usage))
 
-    def _message_interrupted(self, event: MessageInterrupted) -> Frames:
-        if self._state == "open":
-            yield from self._blocks.close()
+    def _message_interrupted(self, event: MessageInterrupted, changes: Changes) -> Frames:
+        if changes and self._open:
+            yield from self._close_blocks(changes)
             mark = {INTERRUPTED: True if event.reason is None else event.reason}
             yield self._frames.message("message-finish", **mark, **write_usage(self._usage))
         else:
             yield self._frames.custom(event)
-        self._state = "closed"
 
-    def _attempt_reset(self, event: AttemptReset) -> Frames:
+    def _close_blocks(self, changes: Changes) -> Frames:
+        """Finish the blocks that the end of the message closes. To our reader, that end finishes them."""
+        self._open = False
+        for change in changes:
+            if change.kind == "closed":
+                yield from self._blocks.finish(change.fold, change.fold.block, synthetic=True)
+
+    def _attempt_reset(self, event: AttemptReset, changes: Changes) -> Frames:
         """End the attempt's message. Its error stays here: `on_error` is not asked what may be shown of it."""
-        event = AttemptReset(event.attempt, usage=event.usage)
-        if self._state == "open":
+        event = AttemptReset(event.attempt, usage=event.usage, choice=event.choice)
+        if changes[0].kind == "reset":
             yield from self._blocks.close()
-            yield from self._tools.close(self._blocks.known)
-            fields = {name: value for name, value in event.to_dict().items() if name != "event"}
+            yield from self._tools.close(self._blocks)
+        if self._open:
+            fields = {
+                name: value for name, value in event.to_dict().items() if name not in ("event", "choice")
+            }
             yield self._frames.message("error", message=_NEW_ATTEMPT, **{ATTEMPT_RESET: fields})
         else:
             yield self._frames.custom(event)
-        self._state = "none"
+        self._put_away()
 
-    def _stream_error(self, event: StreamError) -> Sequence[LangChainFrame]:
-        return self.fail(ProviderError(event.message, type=event.type, code=event.code))
-
-    def _usage_update(self, event: UsageUpdate) -> Frames:
-        if self._state == "open":
+    def _usage_update(self, event: UsageUpdate, changes: Changes) -> Frames:
+        if changes:
             self._usage = event.usage
         yield self._frames.custom(event)
 
-    def _provider_event(self, event: ProviderEvent) -> Frames:
+    def _provider_event(self, event: ProviderEvent, _: Changes) -> Frames:
         yield self._frames.custom(event)
 
-    # Blocks and tools.
+    # Blocks.
 
-    def _block_start(self, event: BlockStart) -> Frames:
-        if self._state == "closed":
-            return
-        fold = self._blocks.fold(event)  # before any frame: it may refuse the block
-        if self._state == "none":
+    def _block_start(self, event: BlockStart, changes: Changes) -> Frames:
+        for change in changes:
+            fold, before = change.fold, change.before
+            if before is not None:
+                yield from self._blocks.cut(fold, before)
+            yield from self._start_block(event.index, fold, fold.block)
+
+    def _start_block(self, key: Index, fold: BlockFold, begun: Block) -> Frames:
+        if not self._open:
             yield from self._begin(MessageStart(), synthetic=True)
-        yield from self._blocks.start(event.index, fold)
+        yield from self._blocks.start(key, fold, begun)
 
-    def _block_delta(self, event: BlockDelta) -> Frames:
-        return self._blocks.change(event)
+    def _block_delta(self, event: BlockDelta, changes: Changes) -> Frames:
+        for change in changes:
+            yield from self._blocks.change(change.fold, event)
 
-    def _block_finish(self, event: BlockFinish) -> Frames:
-        block = self._blocks.known.get(event.index)
-        if block is None:
-            if event.content is None or self._state == "closed":
-                return
-            yield from self._block_start(BlockStart(event.index, event.content))
-        elif block.done:
-            if event.content is not None and self._state == "open":  # other readers keep the first finish
+    def _block_finish(self, event: BlockFinish, changes: Changes) -> Frames:
+        for change in changes:
+            if change.kind == "overruled":  # other readers keep the first finish
                 yield self._frames.custom(event)
-            return
-        yield from self._blocks.finish(event)
-
-    def _tool_update(self, event: ToolUpdate) -> Frames:
-        return self._tools.update(event)
+            elif change.kind == "closed":
+                fold, before = change.fold, change.before
+                if len(changes) > 1 and before is not None:  # the block had no start
+                    yield from self._start_block(event.index, fold, before)
+                yield from self._blocks.finish(fold, fold.block, as_folded=event.content is None)
 
     _STEPS: ClassVar[Mapping[type, Callable[..., Iterable[LangChainFrame]]]] = {
         MessageStart: _message_start,
@@ -263,9 +277,7 @@ class LangChainEncoder:
         BlockFinish: _block_finish,
         UsageUpdate: _usage_update,
         MessageFinish: _message_finish,
-        StreamError: _stream_error,
         ProviderEvent: _provider_event,
-        ToolUpdate: _tool_update,
         MessageInterrupted: _message_interrupted,
         AttemptReset: _attempt_reset,
     }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from rxdelta.core import Event, clean_text
+from rxdelta.core.events import AttemptReset
 from rxdelta.formats.langchain.marks import CUSTOM_NAME
 
 __all__ = ["FrameWriter", "LangChainFrame", "LangChainParams"]
@@ -53,5 +54,6 @@ class FrameWriter:
     def custom(self, event: Event) -> LangChainFrame:
         """One of our events, whole. Other readers skip it."""
         payload = event.to_dict()
-        payload.pop("choice", None)  # a stream of frames has one choice only
+        if payload.pop("choice", None) is not None and isinstance(event, AttemptReset):
+            payload["choice"] = 0  # a stream of frames has one choice only; but this event may name none
         return self.frame("custom", {"name": CUSTOM_NAME, "payload": payload})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from rxdelta.core import TERMINAL, Block, ToolCall, ToolResult, thaw
@@ -23,15 +23,15 @@ class ToolRuns:
         self._frames = frames
         self._runs: dict[str, _Run] = {}  # by the call's id
 
-    def note(self, block: Block) -> None:
-        """Remember what a frame has to give of a call when it runs."""
+    def note(self, block: Block, message: object) -> None:
+        """Remember what a frame has to give of a call of this message when it runs."""
         if not isinstance(block, ToolCall) or block.call_id is None:
             return
         run = self._runs.setdefault(block.call_id, _Run())
         run.name = block.name or run.name
         if not block.open:
             run.arguments = block.arguments
-        run.block_index = block.key
+        run.message = message
 
     def update(self, event: ToolUpdate) -> Iterator[LangChainFrame]:
         run, status = self._runs.get(event.call_id), event.execution_status
@@ -75,10 +75,10 @@ class ToolRuns:
             return self._frames.tool("tool-error", event.call_id, message=message, **marks)
         return self._frames.tool("tool-finished", event.call_id, output=content, **marks)
 
-    def close(self, block_indexes: Container[object] | None = None) -> Iterator[LangChainFrame]:
-        """End the runs of these blocks, or all: no more events of them will come."""
+    def close(self, message: object = None) -> Iterator[LangChainFrame]:
+        """End the runs of this message, or all: no more events of them will come."""
         for call_id, run in self._runs.items():
-            if run.started and not run.ended and (block_indexes is None or run.block_index in block_indexes):
+            if run.started and not run.ended and message in (None, run.message):
                 run.ended = True
                 yield self._frames.tool("tool-error", call_id, message=_CUT, **{SYNTHETIC: True})
 
@@ -90,12 +90,12 @@ def _display_text(event: ToolUpdate) -> dict[str, Any]:
 class _Run:
     """A call and its run. The output is the text of its partial results so far."""
 
-    __slots__ = ("arguments", "block_index", "ended", "name", "output", "started")
+    __slots__ = ("arguments", "ended", "message", "name", "output", "started")
 
     def __init__(self) -> None:
         self.name = ""
         self.arguments: Any = None
-        self.block_index: object = None
+        self.message: object = None
         self.started = False
         self.ended = False
         self.output = ""

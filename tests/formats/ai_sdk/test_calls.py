@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support.ai_sdk import (
     CALL,
     OUTPUT,
     SERVER,
     START,
     STOP,
+    TEXT,
     frames_of,
     of_type,
     read,
@@ -138,3 +140,79 @@ def test_an_output_that_comes_before_its_calls_end_waits() -> None:
 def test_an_input_that_the_finish_changes_is_what_counts() -> None:
     frames = told(*CALL[:2], ev.BlockFinish(1, {"type": "tool_call", "args": {"at": "land"}}))
     assert frames[-1]["input"] == {"at": "land"}
+
+
+NAMED = {"type": "tool_call", "name": "look", "args": {"at": "land"}}
+SAID = [ev.BlockStart(1, {"type": "text", "text": "Hi"}), ev.BlockFinish(1)]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(CALL, id="at once"),
+        pytest.param([*SAID, *CALL], id="with a text in between"),
+        pytest.param([ev.BlockStart(1, {**NAMED, "id": "c1"}), ev.BlockFinish(1)], id="with other arguments"),
+        pytest.param(
+            [ev.BlockStart(1, NAMED), ev.BlockDelta(1, {"id": "c1"}), ev.BlockFinish(1)], id="with a late id"
+        ),
+        pytest.param(
+            [ev.BlockStart(1, NAMED), ev.BlockFinish(1, {**NAMED, "id": "c1"})], id="with a last id"
+        ),
+        pytest.param(CALL[:2], id="cut off"),
+    ],
+)
+@pytest.mark.parametrize("version", [5, 7])
+def test_a_call_that_begins_again_is_available_once_and_gets_its_result(
+    again: list[Any], version: int
+) -> None:
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
+    frames = told(*CALL, *again, ev.BlockStart(2, {"type": "text"}), result, sdk_version=version)
+    calls = [frame for frame in frames if "toolCallId" in frame]
+    assert {call["toolCallId"] for call in calls} == {"c1"}
+    assert [call["input"] for call in of_type("tool-input-available", calls)] == [{"at": "sea"}]
+    assert [call["output"] for call in of_type("tool-output-available", calls)] == ["sea"]
+
+
+def test_a_call_that_takes_the_id_of_one_that_has_ended_while_it_is_open_is_an_error() -> None:
+    other = [ev.BlockStart(1, {**NAMED, "id": "c2"}), ev.BlockDelta(1, {"id": "c1"}), ev.BlockFinish(1)]
+    frames = told(*CALL, *other)
+    assert [frame["toolCallId"] for frame in of_type("tool-input-available", frames)] == ["c1"]
+    assert [frame["toolCallId"] for frame in of_type("tool-input-error", frames)] == ["c2"]
+
+
+def test_another_call_in_the_place_of_one_that_has_ended_is_available_too() -> None:
+    frames = told(*CALL, ev.BlockStart(1, {**NAMED, "id": "c2"}), ev.BlockFinish(1))
+    assert [frame["toolCallId"] for frame in of_type("tool-input-available", frames)] == ["c1", "c2"]
+
+
+def test_a_call_whose_block_begins_again_as_a_text_has_failed() -> None:
+    frames = told(*CALL[:2], *SAID)
+    assert types(frames) == [
+        "tool-input-start",
+        "tool-input-delta",
+        "tool-input-error",
+        "text-start",
+        "text-delta",
+        "text-end",
+    ]
+    assert frames[2]["toolName"] == "look"
+
+
+@pytest.mark.parametrize("content", [{**NAMED, "id": "c1"}, {**NAMED, "id": "c2"}])
+def test_a_second_end_makes_no_call_available(content: Any) -> None:
+    frames = told(*CALL, ev.BlockFinish(1, content), *TEXT, ev.BlockFinish(0, content))
+    assert [frame["input"] for frame in of_type("tool-input-available", frames)] == [{"at": "sea"}]
+
+
+@pytest.mark.parametrize("between", [[ev.MessageStart("m2")], [ev.MessageStart("m2"), ev.AttemptReset(1)]])
+def test_a_tool_that_runs_reports_its_result_in_the_next_message_too(between: list[Any]) -> None:
+    runs = ev.ToolUpdate("c1", "executing")
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1))
+    frames = frames_of([START, *CALL, runs, STOP, *between, result, STOP])
+    assert [frame["output"] for frame in of_type("tool-output-available", frames)] == [1]
+
+
+def test_a_call_that_has_not_run_gets_no_result_in_the_next_message() -> None:
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 1))
+    frames = frames_of([START, *CALL, STOP, ev.MessageStart("m2"), result, STOP])
+    assert of_type("tool-output-available", frames) == []

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+import reactivex as rx
 from core.strategies import events as any_event
 from core.strategies import every_event, fold
 from hypothesis import HealthCheck, Phase, given, settings
@@ -222,6 +223,37 @@ def test_u10_a_failed_attempt_of_the_next_request_leaves_the_message_before_it()
     assert [part["type"] for part in read(frames_of(failed)).parts] == ["step-start", "text"] * 2
 
 
+@pytest.mark.parametrize(("version", "texts"), [(7, ["new"]), (6, ["Hi", "new"])])
+def test_u10_a_reset_that_names_the_choice_takes_a_finished_step_back(version: int, texts: list[str]) -> None:
+    reset, told = ev.AttemptReset(1, None, rd.TokenUsage(3, 2), choice=0), ev.BlockFinish(0, {"text": "new"})
+    frames = frames_of([START, *TEXT, *CALL, STOP, reset, START, told, STOP], sdk_version=version)
+    client = read(frames, version)
+    assert [part["text"] for part in client.parts if part["type"] == "text"] == texts
+    assert ("data-attempt-reset" in types(frames)) is (version == 6)
+    assert client.metadata["finishReason"] == "stop"
+    assert client.metadata["usage"]["totalTokens"] == 5
+
+
+def test_u10_a_reset_of_the_next_attempt_by_its_choice_leaves_the_message_before_it() -> None:
+    failed = [ev.AttemptReset(1), ev.AttemptReset(2, choice=0)]
+    client = read(frames_of([START, *TEXT, STOP, *failed, START, *TEXT, STOP]))
+    assert [part["type"] for part in client.parts] == ["step-start", "text"] * 2
+
+
+def test_u10_a_message_of_which_only_a_failed_attempt_has_come_was_cut_off() -> None:
+    assert types(frames_of([START, *TEXT, STOP, ev.AttemptReset(1)]))[-2:] == ["error", "DONE"]
+
+
+def test_u9_a_stop_before_anything_ends_the_message() -> None:
+    frames = frames_of([ev.MessageInterrupted("user"), *TEXT])
+    assert types(frames) == ["start", "start-step", "finish-step", "message-metadata", "abort", "DONE"]
+
+
+def test_nothing_begins_in_a_message_that_has_ended() -> None:
+    frames = frames_of([START, STOP, *TEXT, ev.BlockFinish(1, {"text": "late"}), *CALL])
+    assert types(frames) == ["start", "start-step", "finish-step", "finish", "DONE"]
+
+
 def test_u11_a_message_that_was_cut_off_ends_its_step_where_another_begins() -> None:
     frames = frames_of([START, *TEXT[:2], ev.MessageStart("m2"), *TEXT, STOP])
     assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Hi"]
@@ -259,13 +291,30 @@ def test_what_is_no_event_is_refused() -> None:
         rd.wire.AiSdkEncoder().encode({"choices": []})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_too_much_is_refused_and_what_came_is_closed() -> None:
-    encoder = rd.wire.AiSdkEncoder()
-    encoder.encode(START)
-    for number in range(rd.Limits().blocks):
-        encoder.encode(ev.BlockStart(number, {"type": "image"}))
-    with pytest.raises(rd.LimitExceededError, match="blocks"):
-        encoder.encode(ev.BlockStart(-1, {"type": "text"}))
+@pytest.mark.parametrize(
+    ("limits", "event"),
+    [
+        ({"blocks": 2}, ev.BlockStart(2, {"type": "text"})),
+        ({"index": 2}, ev.BlockStart(2, {"type": "text"})),
+        ({"block_chars": 3}, ev.TextDelta(0, "there")),
+        ({"block_chars": 3}, ev.BlockFinish(1, {"type": "text", "text": "there"})),
+    ],
+)
+def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], event: rd.Event) -> None:
+    encoder = rd.wire.AiSdkEncoder(limits=rd.Limits(**limits), on_error=str)
+    frames = [frame for one in [START, *TEXT[:2], CALL[0]] for frame in encoder.encode(one)]
+    with pytest.raises(rd.LimitExceededError) as caught:
+        encoder.encode(event)
+    frames += encoder.fail(caught.value)
+    assert "text-end" in types(frames)
+    assert of_type("error", frames)[0]["errorText"] == str(caught.value)
+    read(frames)
+
+
+def test_a_limit_of_the_pipeline_is_an_error_of_the_stream() -> None:
+    encoded = rd.to_ai_sdk(limits=rd.Limits(block_chars=1), on_error=lambda error: type(error).__name__)
+    frames = rx.from_iterable([START, *TEXT, STOP]).pipe(encoded, rx.operators.to_list()).run()
+    assert frames[-2:] == [{"type": "error", "errorText": "LimitExceededError"}, DONE]
 
 
 def test_the_headers_are_those_of_the_reference() -> None:
@@ -410,6 +459,20 @@ def test_the_client_reads_it_in_any_pieces_and_runs_each_call_once() -> None:
         assert answer["message"]["parts"][1]["text"] == "é漢😀"
         assert answer["toolCalls"] == ["c1"]
         assert answer["finishReason"] == "tool-calls"
+
+
+def test_the_client_runs_a_call_that_begins_again_once() -> None:
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
+    (answer,) = ask("ai_sdk.mjs", [{"body": body(frames_of([START, *CALL, *CALL, result, STOP]))}])
+    assert answer["toolCalls"] == ["c1"]
+    assert [part.get("output") for part in answer["message"]["parts"]] == [None, "sea"]
+
+
+def test_the_client_drops_a_finished_step_that_is_taken_back() -> None:
+    events = [START, *TEXT, *CALL, STOP, ev.AttemptReset(1, choice=0), ev.MessageStart("m2"), *TEXT, STOP]
+    (answer,) = ask("ai_sdk.mjs", [{"body": body(frames_of(events))}])
+    assert [part["type"] for part in answer["message"]["parts"]] == ["step-start", "text"]
+    assert (answer["error"], answer["finishReason"]) == (None, "stop")
 
 
 def test_the_client_drops_an_attempt_that_failed() -> None:

@@ -78,3 +78,21 @@ def test_what_cannot_be_taken_back_stays_beside_what_counts(options: Any) -> Non
     changed = [*CALL, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"})]
     frames = frames_of([START, *changed, STOP], **options)  # the client may be running the call
     assert [part["text"] for part in read(frames).parts if part["type"] == "text"] == ["Hi", "Bye"]
+
+
+@pytest.mark.parametrize(("version", "shown"), [(7, ["Bye"]), (6, ["Hi", "Bye"])])
+def test_a_second_end_overrules_the_text_of_the_first(version: int, shown: list[str]) -> None:
+    events = [START, *TEXT, ev.BlockFinish(0, {"type": "text", "text": "Bye"}), STOP]
+    client = read(frames_of(events, sdk_version=version), version)
+    assert [part["text"] for part in client.parts if part["type"] == "text"] == shown
+
+
+def test_a_second_end_that_repeats_the_first_shows_nothing() -> None:
+    again = ev.BlockFinish(0, {"type": "text", "text": "Hi"})
+    assert told(*TEXT, again, sdk_version=6) == told(*TEXT, sdk_version=6)
+
+
+def test_half_a_character_in_a_block_that_only_ends_is_marked_once() -> None:
+    frames = told(ev.BlockFinish(0, {"type": "text", "text": "a\ud83d"}))
+    assert types(frames) == ["text-start", "text-delta", "text-end"]
+    assert frames[1]["delta"] == "a\ufffd"

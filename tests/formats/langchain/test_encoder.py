@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
+import reactivex as rx
 from formats.langchain.frames import (
     BOOM,
     CALL,
@@ -353,8 +355,105 @@ def test_what_is_no_event_is_refused(wrong: Any) -> None:
         encoder().encode(wrong)
 
 
-def test_an_absurd_index_is_refused_before_anything_is_told() -> None:
-    one = encoder()
+@pytest.mark.parametrize(
+    ("limits", "event"),
+    [
+        ({"blocks": 2}, ev.BlockStart(2, TEXT)),
+        ({"index": 2}, ev.BlockStart(2, TEXT)),
+        ({"block_chars": 3}, ev.TextDelta(0, "there")),
+        ({"block_chars": 3}, ev.BlockFinish(1, {"type": "text", "text": "there"})),
+    ],
+)
+def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], event: rd.Event) -> None:
+    one = encoder(limits=rd.Limits(**limits), on_error=str)
+    before = [ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.TextDelta(0, "Hi"), ev.BlockStart(1, CALL)]
+    frames = [frame for told in before for frame in one.encode(told)]
     with pytest.raises(rd.LimitExceededError) as caught:
-        one.encode(ev.BlockStart(2**31, TEXT))
-    Rules().check(one.fail(caught.value))
+        one.encode(event)
+    frames += one.fail(caught.value)
+    Rules().check(frames)
+    assert frames[-1]["params"]["data"] == {"event": "error", "message": str(caught.value)}
+
+
+def test_an_absurd_index_is_refused_by_default() -> None:
+    with pytest.raises(rd.LimitExceededError):
+        encoder().encode(ev.BlockStart(2**31, TEXT))
+
+
+def test_a_limit_of_the_pipeline_is_an_error_of_the_stream() -> None:
+    events = [ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.TextDelta(0, "Hello")]
+    encoded = rd.to_langchain_events(
+        limits=rd.Limits(block_chars=3), on_error=lambda error: type(error).__name__
+    )
+    frames = rx.from_iterable(events).pipe(encoded, rx.operators.to_list()).run()
+    assert frames[-1]["params"]["data"] == {"event": "error", "message": "LimitExceededError"}
+
+
+# What is cut off, begins again or is taken back.
+
+
+@pytest.mark.parametrize(
+    "end", [ev.MessageStart("n"), ev.AttemptReset(1), ev.MessageInterrupted(), ev.BlockStart(0, TEXT), None]
+)
+def test_a_call_that_is_cut_off_is_invalid_also_if_its_arguments_are_complete(end: rd.Event | None) -> None:
+    events = [ev.MessageStart("m"), ev.BlockStart(0, CALL), ev.ToolCallDelta(0, '{"at": "sea"}')]
+    finish = next(
+        one
+        for one in data(*events, *([] if end is None else [end]))
+        if one["event"] == "content-block-finish"
+    )
+    assert (finish["synthetic"], finish["content"]["type"]) == (True, "invalid_tool_call")
+    assert finish["content"]["args"] == '{"at": "sea"}'
+    assert finish["content"]["error"]
+
+
+def test_a_start_after_the_end_is_another_message_also_with_the_same_id() -> None:
+    turn = [ev.MessageStart("m"), ev.BlockFinish(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
+    assert names(*turn, *turn) == names(*turn) * 2
+
+
+def test_a_second_end_of_a_block_is_sent_to_ours_alone() -> None:
+    events = [ev.MessageStart("m"), ev.BlockFinish(0, {"type": "text", "text": "Hi"})]
+    events += [
+        ev.BlockFinish(0, {"type": "text", "text": "Bye"}),
+        ev.BlockFinish(0),
+        ev.MessageFinish("stop"),
+    ]
+    assert names(*events)[-3:] == ["content-block-finish", "custom", "message-finish"]
+    assert there_and_back(*events) == folded(events)
+    assert there_and_back(*events).text == "Bye"
+
+
+def test_nothing_begins_in_a_message_that_has_ended() -> None:
+    late = [ev.BlockStart(0, TEXT), ev.TextDelta(0, "late"), ev.BlockFinish(1, TEXT)]
+    assert names(ev.MessageStart("m"), ev.MessageFinish(), *late) == ["message-start", "message-finish"]
+
+
+def test_a_reset_that_names_the_choice_takes_a_finished_message_back_for_ours() -> None:
+    said = [ev.MessageStart("m"), ev.BlockFinish(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
+    more = [
+        ev.MessageStart("n"),
+        ev.BlockFinish(0, {"type": "text", "text": "Bye"}),
+        ev.MessageFinish("stop"),
+    ]
+    events = [*said, ev.AttemptReset(1, choice=0), *more]
+    assert there_and_back(*events) == folded(events)
+    assert there_and_back(*events).text == "Bye"
+    moved = [attrs.evolve(event, choice=2) for event in events]
+    assert folded(read(sent(*moved, choice=2))) == folded(events)
+
+
+def test_a_reset_that_names_no_choice_leaves_a_finished_message_to_ours() -> None:
+    said = [ev.MessageStart("m"), ev.BlockFinish(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
+    events = [*said, ev.AttemptReset(1), *said]
+    assert [event for event in read(sent(*events)) if isinstance(event, ev.AttemptReset)] == [events[3]]
+    assert there_and_back(*events).text == "Hi"
+
+
+def test_a_message_that_was_stopped_before_it_began_has_ended() -> None:
+    assert names(ev.MessageInterrupted("left"), ev.BlockStart(0, TEXT)) == ["custom"]
+
+
+def test_usage_that_comes_before_the_message_is_that_of_the_message() -> None:
+    finish = data(ev.UsageUpdate(rd.TokenUsage(1, 2)), ev.MessageStart("m"), ev.MessageFinish())[-1]
+    assert finish["usage"]["total_tokens"] == 3

@@ -97,6 +97,17 @@ def test_a_tool_of_a_failed_attempt_is_ended_with_it() -> None:
     assert names(*events).index("tool-error") < names(*events).index("error")
 
 
+def test_a_failed_attempt_leaves_the_tools_of_the_message_before_it_running() -> None:
+    next_attempt = [ev.MessageStart("n"), ev.BlockStart(0, {**CALL, "id": "c2"}), ev.AttemptReset(1)]
+    done = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
+    found = tools(ev.ToolUpdate("c1", "executing"), *next_attempt, done)
+    assert [one["event"] for one in found] == ["tool-started", "tool-finished"]
+
+
+def test_a_tool_of_a_message_that_is_taken_back_is_ended_with_it() -> None:
+    assert tools(ev.ToolUpdate("c1", "executing"), ev.AttemptReset(1, choice=0))[-1]["event"] == "tool-error"
+
+
 def test_a_tool_ends_once() -> None:
     done = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     again = ev.ToolUpdate("c1", "failed", "late", rd.ToolResult("c1", "no", is_error=True))
