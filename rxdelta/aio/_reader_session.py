@@ -67,9 +67,7 @@ class ReaderSession:
         self._left = True
         self.backpressure.update()
         if not all(pump.stopped for pump in self._pumps.values()):
-            await asyncio.sleep(
-                0
-            )  # a scheduler, such as that of Rx's `subscribe_on`, disposes in the next turn
+            await asyncio.sleep(0)  # Rx's `subscribe_on` disposes in the loop's next turn
         closing = {task for task, pump in self._pumps.items() if pump.stopped}
         for task in self._pumps.keys() - closing:  # these may run for long, and must not keep us alive
             task.remove_done_callback(self._ended)

@@ -15,13 +15,7 @@ from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._reader_session import ReaderSession
 from rxdelta.core import BufferOverflowError, InvalidValueError, Limits, Snapshot, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import (
-    LoopScheduler,
-    call_on,
-    drop_error,
-    needed_loop,
-    subscribing,
-)
+from rxdelta.runtime import LoopScheduler, call_on, drop_error, needed_loop, subscribing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,6 +28,7 @@ __all__ = ["Inbox", "Overflow", "Reading", "check_source", "to_async_iterable"]
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
+_POLICIES: tuple[str, ...] = get_args(Overflow)
 _YIELD_EVERY = 64  # values after which a reader that never waits lets the loop's timers run
 _MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
 
@@ -136,8 +131,8 @@ def check_source(source: object, door: str) -> None:
 def _check(source: object, overflow: object, maxsize: object, limits: object, door: str) -> None:
     check_source(source, door)
     problems: list[tuple[str, object, str]] = []
-    if overflow not in get_args(Overflow):
-        problems.append(("overflow", overflow, f"{door} knows {', '.join(get_args(Overflow))}"))
+    if overflow not in _POLICIES:
+        problems.append(("overflow", overflow, f"{door} knows {', '.join(_POLICIES)}"))
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         problems.append(("maxsize", maxsize, f"must be at least 1 for {door}"))
     if limits is not None and not isinstance(limits, Limits):
