@@ -27,7 +27,6 @@ from rxdelta.core import (
     InvalidValueError,
     Limits,
     Reads,
-    RxDeltaError,
     is_readable,
     wrong_value,
 )
@@ -609,8 +608,8 @@ def lift_map(
                         emitting = True
                         emit(result)
                 except BaseException as error:
-                    own = isinstance(error, Exception) and not isinstance(error, RxDeltaError)
-                    if own and not emitting and reads is not None and not is_readable(reads, value):
+                    own = isinstance(error, Exception) and not emitting
+                    if own and reads is not None and not is_readable(reads, value):
                         error = sink.refusal(value, reads)
                     running.failed(error, upstream, emitting)
 
