@@ -22,7 +22,14 @@ from reactivex.disposable import (
 from reactivex.internal import default_error, noop
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import DEFAULT_LIMITS, Limits, Reads, RxDeltaError, is_readable, wrong_value
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    InvalidValueError,
+    Limits,
+    Reads,
+    is_readable,
+    wrong_value,
+)
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -100,7 +107,7 @@ class _Source(SingleAssignmentDisposable):
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
     """The reader's side of one subscription of an operator.
 
-    Notifications belong into a turn: a method of the state, or a step given to `run`. There is one turn at a time.
+    Notifications belong into a turn: a method of the state, or a step given to `run`. Turns run one at a time.
     """
 
     def __init__(
@@ -166,6 +173,10 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             except BaseException as raised:
                 self.raised = raised
                 raise
+
+    def refusal(self, value: object, reads: Reads = "events") -> InvalidValueError:
+        """Return the error for a value that the operator can't use: it names the operator, and what would help."""
+        return wrong_value(self.name, value, reads)
 
     def own(self, disposable: abc.DisposableBase) -> None:
         """Dispose this at the end: after any end, or when the reader leaves. The last one is disposed first."""
@@ -473,6 +484,21 @@ def lift(
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Twice:
+        ...     def __init__(self, sink):
+        ...         self.sink = sink
+        ...     def on_next(self, value):
+        ...         self.sink.on_next(value)
+        ...         self.sink.on_next(value)
+        >>> rx.of(1, 2).pipe(rd.lift("twice", Twice)).subscribe(print).dispose()
+        1
+        1
+        2
+        2
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
@@ -495,6 +521,17 @@ def lift_machine(
         begin: Makes the machine of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Characters:
+        ...     def step(self, text):
+        ...         return list(text)
+        >>> rx.of("ab", "c").pipe(rd.lift_machine("characters", lambda sink: Characters())).subscribe(print).dispose()
+        a
+        b
+        c
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
@@ -542,6 +579,18 @@ def lift_map(
         begin: Makes the mapper of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         reads: The values that `step` can use. If it fails because of another value, the error explains that.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Changes:
+        ...     last = None
+        ...     def step(self, value):
+        ...         same, self.last = value == self.last, value
+        ...         return None if same else value
+        >>> rx.of(1, 1, 2).pipe(rd.lift_map("changes", lambda sink: Changes())).subscribe(print).dispose()
+        1
+        2
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
@@ -559,9 +608,9 @@ def lift_map(
                         emitting = True
                         emit(result)
                 except BaseException as error:
-                    own = isinstance(error, Exception) and not isinstance(error, RxDeltaError)
-                    if own and not emitting and reads is not None and not is_readable(reads, value):
-                        error = wrong_value(sink.name, value, reads)
+                    own = isinstance(error, Exception) and not emitting
+                    if own and reads is not None and not is_readable(reads, value):
+                        error = sink.refusal(value, reads)
                     running.failed(error, upstream, emitting)
 
             sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=False)
