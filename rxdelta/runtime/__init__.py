@@ -1,7 +1,7 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
-from rxdelta.runtime.lift import Machine, Sink, State, Timer, create, lift, lift_machine
+from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, running_loop
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
@@ -13,6 +13,7 @@ from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, 
 __all__ = [
     "ABOUT_NOW",
     "Machine",
+    "Mapper",
     "Outlet",
     "Pump",
     "Backpressure",
@@ -32,6 +33,7 @@ __all__ = [
     "is_ping",
     "lift",
     "lift_machine",
+    "lift_map",
     "report",
     "running_loop",
     "session_of",

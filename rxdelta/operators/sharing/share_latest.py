@@ -58,13 +58,11 @@ def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Obse
         first 2
         second 2
     """
-    return share(_ReplayLatest, keep, restart)
+    return share("share_latest", lambda _: _ReplayLatest(), keep, restart)
 
 
 class _ReplayLatest:
     """The newest value."""
-
-    name = "share_latest"
 
     def __init__(self) -> None:
         self._latest: tuple[Any, ...] = ()
