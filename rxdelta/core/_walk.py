@@ -239,11 +239,18 @@ class Walk:
             return begins_another(event, id=self.id, begun=self.started and self.count > 0, over=self.over)
         return isinstance(event, AttemptReset) and event.choice is None and self.over
 
-    def let_go(self, fold: BlockFold) -> None:
-        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again."""
-        key = fold.block.key
+    def let_go(self, fold: BlockFold, *, acts: bool = True) -> None:
+        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again.
+
+        Args:
+            fold: The block.
+            acts: Whether the reader acts on calls, so that a later end of this call must be `repeated`.
+        """
+        key, call_id = fold.block.key, call_id_of(fold.block)
         if self._calls is not None:
-            self._calls.note(fold, call_id_of(fold.block), None)
+            self._calls.note(fold, call_id, None)
+        if not acts and call_id is not None:
+            self._closed_calls.discard((key, call_id))
         if self.blocks.get(key) is not fold:
             return
         del self.blocks[key]
@@ -294,7 +301,9 @@ class Walk:
         if self.begins_another(event):
             self._begin_another()
             return _ANOTHER_ATTEMPT
-        self._calls = None
+        if self._calls is not None:
+            ours = {*self._doubled, *self.blocks.values()}
+            self._calls = self._calls.kept(lambda fold: fold not in ours)
         self._begin()
         return _RESET
 
