@@ -243,11 +243,18 @@ class Walk:
         """Whether a call of this block has ended under this call's id, so that an end would be `repeated`."""
         return (call.key, call.call_id) in self._closed_calls
 
-    def let_go(self, fold: BlockFold) -> None:
-        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again."""
-        key = fold.block.key
+    def let_go(self, fold: BlockFold, *, acts: bool = True) -> None:
+        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again.
+
+        Args:
+            fold: The block.
+            acts: Whether the reader acts on calls, so that a later end of this call must be `repeated`.
+        """
+        key, call_id = fold.block.key, call_id_of(fold.block)
         if self._calls is not None:
-            self._calls.note(fold, call_id_of(fold.block), None)
+            self._calls.note(fold, call_id, None)
+        if not acts and call_id is not None:
+            self._closed_calls.discard((key, call_id))
         if self.blocks.get(key) is not fold:
             return
         del self.blocks[key]
