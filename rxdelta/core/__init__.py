@@ -38,7 +38,7 @@ from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
-from rxdelta.core._refusal import refusal
+from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
@@ -82,6 +82,7 @@ __all__ = [
     "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
+    "Reads",
     "RxDeltaError",
     "Snapshot",
     "StallTimeoutError",
@@ -107,6 +108,7 @@ __all__ = [
     "freeze",
     "is_mapping",
     "is_over",
+    "is_readable",
     "join_when_read",
     "merge_delta",
     "merge_deltas",
@@ -123,4 +125,5 @@ __all__ = [
     "to_events",
     "tool_call_delta",
     "with_news",
+    "wrong_value",
 ]
