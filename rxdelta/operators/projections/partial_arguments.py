@@ -117,13 +117,14 @@ class _Arguments(Projection[PartialValue[T]]):
                 continue
             if change.kind == "opened" and not call.open:  # its end is the next change
                 continue
-            growth = argument_growth(call, change, event)
-            if reading is None:
-                reading, growth = PartialReading(self._into, self.walk.limits), ("begun", argument_text(call))
+            is_new = reading is None
+            reading = reading or PartialReading(self._into, self.walk.limits)
+            if call.status != "complete":
+                reading.take(
+                    ("begun", argument_text(call)) if is_new else argument_growth(call, change, event)
+                )
             if call.open:
                 self._readings[fold] = reading
-            if call.status != "complete":
-                reading.take(growth)
             partial = reading.changed_value(call) if call.open else reading.last_value(call)
             if partial is not None:
                 yield partial

@@ -59,12 +59,12 @@ class Projection(Generic[T]):
         raise NotImplementedError
 
     def keeps(self, _: Block, /) -> bool:
-        """Whether a block is needed after its end. Others are let go, so that memory is bounded."""
+        """Whether the projection needs a block after the block's end. By default it needs none, and holds none."""
         return False
 
     def step(self, event: Event) -> Iterable[T]:
-        given: Any = event
-        kind = type(given)
+        given: Any = event  # type checkers don't narrow by a type in a variable
+        kind: type = type(event)
         if kind is self._delta:
             fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
             if fold is None or fold.grows is not kind or given.choice != self._choice:
@@ -90,5 +90,5 @@ class Projection(Generic[T]):
 
 
 def text_growth(before: str, after: str) -> Growth:
-    """What it means for a text that it was this, and now is that."""
+    """The growth of a text from `before` to `after`."""
     return ("more", after[len(before) :]) if after.startswith(before) else ("replaced", after)
