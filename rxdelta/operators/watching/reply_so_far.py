@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rxdelta.core import Fold, ProtocolError, ProviderError, Snapshot
+from rxdelta.core import Fold, ProviderError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import report
 
@@ -25,17 +25,13 @@ class ReplySoFar:
             self.snapshot = value
         elif self._fold is not None and type(value) in EVENT_TYPES:
             try:
-                self.snapshot = self._step(self._fold, value)
+                if self._fold.begins_another(value):
+                    self._fold = Fold(choice=self._choice)
+                self.snapshot = self._fold.step(value)
             except ProviderError:
                 pass
             except Exception as error:
                 self._fold = None
-                message = f"{self._operator} could not fold the events; what came before is what it will tell"
-                report(error, message)
-
-    def _step(self, fold: Fold, event: Any) -> Snapshot:
-        try:
-            return fold.step(event)
-        except ProtocolError:  # another message
-            self._fold = Fold(choice=self._choice)
-            return self._fold.step(event)
+                report(
+                    error, f"{self._operator} could not fold the events; it keeps the last snapshot before"
+                )
