@@ -453,12 +453,15 @@ class Walks:
 
     Args:
         limits: Bounds on the number of choices and on the size of each message.
+
+    Attributes:
+        interrupted: Whether all choices have been interrupted, also those that begin later.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._walks: dict[int, Walk] = ByChoice(limits)
-        self._interrupted = False
+        self.interrupted = False
 
     def find(self, choice: int) -> Walk | None:
         """The walk of a choice, if the choice has begun."""
@@ -475,12 +478,12 @@ class Walks:
             walk = self._walks.get(choice)
             if walk is None:
                 self._walks[choice] = walk = Walk(choice, limits=self._limits)
-                walk.over = self._interrupted
+                walk.over = self.interrupted
             if isinstance(event, MessageStart):
-                self._interrupted = False
+                self.interrupted = False
             return (walk,)
         if isinstance(event, (MessageInterrupted, AttemptReset)):
-            self._interrupted = isinstance(event, MessageInterrupted)
+            self.interrupted = isinstance(event, MessageInterrupted)
         return tuple(self._walks.values())
 
 

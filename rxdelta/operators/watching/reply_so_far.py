@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import Fold, ProtocolError, ProviderError, Snapshot
+from rxdelta.core import Fold, ProviderError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import report
 
@@ -29,24 +29,11 @@ class ReplySoFar:
             self.snapshot = value
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
-                self.snapshot = self._step(value)
+                if self._fold is None or self._fold.begins_another(value):
+                    self._fold = Fold(choice=self._choice, limits=self._sink.limits)
+                self.snapshot = self._fold.step(value)
             except ProviderError:
                 pass
             except Exception as error:
                 self._gave_up = True
-                message = (
-                    f"{self._sink.name} could not fold the events; what came before is what it will tell"
-                )
-                report(error, message)
-
-    def _step(self, event: Any) -> Snapshot:
-        if self._fold is None:
-            self._fold = self._new_fold()
-        try:
-            return self._fold.step(event)
-        except ProtocolError:  # another message
-            self._fold = self._new_fold()
-            return self._fold.step(event)
-
-    def _new_fold(self) -> Fold:
-        return Fold(choice=self._choice, limits=self._sink.limits)
+                report(error, f"{self._sink.name} could not fold the events; it keeps the last snapshot")
