@@ -128,6 +128,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
         self._serial = Serial()
+        self._enter = self._serial.entry(self._step)
         self.raised: BaseException | None = None
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
@@ -220,12 +221,15 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
     def turn(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a source, which gets the exceptions of an observer."""
-        self._serial.run(self._step, (step, arguments))
+        self._enter((step, arguments))
 
     def _step(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         if not self.closed:
             step, arguments = call
-            self._guarded(step, *arguments)
+            try:
+                step(*arguments)
+            except BaseException as error:
+                self._end_or_raise(error, self.on_error)
 
     def effect(self, step: Callable[..., object], *arguments: Any) -> None:
         """Run a step with effects outside of the stream, such as a request, as soon as it is known that a reader is there.
@@ -433,7 +437,7 @@ class _Stream(Observable[T]):
         take: Any = on_next
         if callable(getattr(take, "on_next", None)):  # an observer
             take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
-        sink = Sink[T](
+        sink: Sink[T] = Sink(
             self._name,
             self._limits,
             take or noop,
@@ -536,7 +540,7 @@ def lift_machine(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running = _Running[A, B](sink, begin)
+            running: _Running[A, B] = _Running(sink, begin)
             if leads:
                 sink.set_limits(limits)
                 running.machine()
@@ -595,7 +599,7 @@ def lift_map(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running = _Running[A, B](sink, begin)
+            running: _Running[A, B] = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
 
             def take(value: A) -> None:
