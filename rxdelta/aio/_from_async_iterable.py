@@ -12,9 +12,8 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from rxdelta.aio._finishing import is_finishing
-from rxdelta.aio._reader_session import current_session
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import call_on, is_interrupt, report, running_loop
+from rxdelta.runtime import Session, call_on, is_interrupt, needed_loop, report, session_of
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -56,15 +55,11 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
     """
     used = False
 
-    def subscribe(observer: abc.ObserverBase[T], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
         nonlocal used
-        loop = running_loop()
-        if loop is None:
-            raise InvalidValueError(
-                "from_async_iterable needs a running asyncio loop: subscribe inside a coroutine, "
-                "e.g. with for_each() or last_value()",
-                field="source",
-            )
+        loop = needed_loop("from_async_iterable", "subscribe inside a coroutine, e.g. with for_each()")
         if used and _is_one_shot(source):
             raise InvalidValueError(
                 "this source has been subscribed before and gives its items once; pass a function that makes "
@@ -73,7 +68,8 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
                 value=source,
             )
         used = True
-        return Disposable(TaskPump(observer, source, loop, "from_async_iterable").stop)
+        session = session_of(scheduler)
+        return Disposable(TaskPump(observer, source, loop, session, "from_async_iterable").stop)
 
     return Observable(subscribe)
 
@@ -102,12 +98,17 @@ class TaskPump(Generic[T]):
     """One subscription: a task that takes items out of the iterable and emits them."""
 
     def __init__(
-        self, observer: abc.ObserverBase[T], source: Any, loop: asyncio.AbstractEventLoop, door: str
+        self,
+        observer: abc.ObserverBase[T],
+        source: Any,
+        loop: asyncio.AbstractEventLoop,
+        session: Session | None,
+        door: str,
     ) -> None:
         self._observer = observer
         self._source = source
         self._loop = loop
-        self._session = current_session.get()
+        self._session = session
         self._door = door  # for messages
         self._begun = False
         self._awaited: object = None  # a cancellation may interrupt this await

@@ -18,6 +18,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio import _reader_session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
+from rxdelta.runtime import running_loop, session_of
 
 __all__ = ["from_iterable"]
 
@@ -63,7 +64,9 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
     """
     used = False
 
-    def subscribe(observer: abc.ObserverBase[T], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+    def subscribe(
+        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
         nonlocal used
         if used and _is_iterable(source) and _is_one_shot(source):
             raise InvalidValueError(
@@ -73,15 +76,14 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
                 value=source,
             )
         used = True
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
+        loop = running_loop()
+        if loop is None:
             return Disposable(_Pusher(observer, source).stop)
 
         def start() -> _OnThread[T]:
             return _OnThread(source, loop)
 
-        return Disposable(TaskPump(observer, start, loop, "from_iterable").stop)
+        return Disposable(TaskPump(observer, start, loop, session_of(scheduler), "from_iterable").stop)
 
     return Observable(subscribe)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.runtime import Backpressure, current_session
+from rxdelta.runtime import Backpressure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rxdelta.core import Limits
     from rxdelta.runtime import Pump
 
-__all__ = ["CLOSE_SECONDS", "ReaderSession", "current_session"]
+__all__ = ["CLOSE_SECONDS", "ReaderSession"]
 
 CLOSE_SECONDS = 5.0
 """How long leaving waits for a source to close before it cancels the closing."""
@@ -27,15 +28,20 @@ class ReaderSession:
         has_room: Callable[[], bool],
         check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
+        limits: Limits | None,
     ) -> None:
         self._fail = fail
         self._has_room = has_room
         self._check_lag = check_lag
         self._pumps: dict[asyncio.Task[None], Pump] = {}
+        self._loop = loop
         self._left = False
-        self.backpressure = Backpressure(self._is_ready, loop)
+        self.limits = limits
+        self.backpressure = Backpressure(self._is_ready)
 
     def register(self, pump: Pump) -> None:
+        if pump.task.get_loop() is not self._loop:
+            return
         self._pumps[pump.task] = pump
         pump.task.add_done_callback(self._ended)
 
@@ -60,6 +66,8 @@ class ReaderSession:
         """
         self._left = True
         self.backpressure.update()
+        if not all(pump.stopped for pump in self._pumps.values()):
+            await asyncio.sleep(0)  # Rx's `subscribe_on` disposes in the loop's next turn
         closing = {task for task, pump in self._pumps.items() if pump.stopped}
         for task in self._pumps.keys() - closing:  # these may run for long, and must not keep us alive
             task.remove_done_callback(self._ended)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reactivex import operators as ops
 
-from rxdelta.aio._to_async_iterable import Overflow, to_async_iterable
+from rxdelta.aio._to_async_iterable import Overflow, Reading, check_source
 from rxdelta.core import EmptyStreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from reactivex import Observable
+
+    from rxdelta.core import Limits
 
 __all__ = ["first_value", "for_each", "iterate", "last_value"]
 
@@ -26,6 +28,7 @@ async def for_each(
     *,
     overflow: Overflow = "block",
     maxsize: int = 1024,
+    limits: Limits | None = None,
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
 
@@ -39,6 +42,7 @@ async def for_each(
             makes the source wait. For snapshots to be drawn use `latest`: the picture doesn't fall behind. See
             `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
+        limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
     Raises:
         Exception: The stream's error (with `.snapshot` behind `scan_deltas`), after the values before it; or the
@@ -53,7 +57,7 @@ async def for_each(
         a
         b
     """
-    async with to_async_iterable(source, overflow, maxsize=maxsize) as values:
+    async with Reading(source, overflow, maxsize, limits, "for_each") as values:
         async for value in values:
             done = fn(value)
             if inspect.isawaitable(done):
@@ -61,7 +65,11 @@ async def for_each(
 
 
 async def iterate(
-    source: Observable[T], *, overflow: Overflow = "block", maxsize: int = 1024
+    source: Observable[T],
+    *,
+    overflow: Overflow = "block",
+    maxsize: int = 1024,
+    limits: Limits | None = None,
 ) -> AsyncIterator[T]:
     """The source's values as an async generator, for callers that need one, such as a streaming response.
 
@@ -72,6 +80,7 @@ async def iterate(
         source: Any Observable.
         overflow: The policy for a slow reader; see `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
+        limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
     Raises:
         Exception: The stream's error, after the values before it.
@@ -86,7 +95,7 @@ async def iterate(
         >>> asyncio.run(main())
         [1, 2]
     """
-    async with to_async_iterable(source, overflow, maxsize=maxsize) as values:
+    async with Reading(source, overflow, maxsize, limits, "iterate") as values:
         async for value in values:
             yield value
 
@@ -105,7 +114,7 @@ async def first_value(source: Observable[T]) -> T:
         >>> asyncio.run(rd.first_value(rx.of(1, 2)))
         1
     """
-    async with to_async_iterable(source, "buffer") as values:
+    async with Reading(source, "buffer", 1, None, "first_value") as values:
         async for value in values:
             return value
     raise EmptyStreamError("the stream completed without a value")
@@ -125,8 +134,9 @@ async def last_value(source: Observable[T]) -> T:
         >>> asyncio.run(rd.last_value(rx.of(1, 2)))
         2
     """
+    check_source(source, "last_value")
     last: tuple[T, ...] = ()
-    async with to_async_iterable(source.pipe(ops.take_last(1))) as values:
+    async with Reading(source.pipe(ops.take_last(1)), "buffer", 1, None, "last_value") as values:
         async for value in values:
             last = (value,)
     if not last:

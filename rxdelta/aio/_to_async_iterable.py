@@ -6,15 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
+from reactivex import abc
 from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
-from rxdelta.aio._reader_session import ReaderSession, current_session
-from rxdelta.core import BufferOverflowError, InvalidValueError, Snapshot, StreamInterrupted
+from rxdelta.aio._reader_session import ReaderSession
+from rxdelta.core import BufferOverflowError, InvalidValueError, Limits, Snapshot, StreamInterrupted
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import call_on, drop_error
+from rxdelta.runtime import LoopScheduler, call_on, drop_error, needed_loop, subscribing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,17 +23,22 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-__all__ = ["Inbox", "Overflow", "Reading", "check_overflow", "to_async_iterable"]
+__all__ = ["Inbox", "Overflow", "Reading", "check_source", "to_async_iterable"]
 
 T = TypeVar("T")
 Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
+_POLICIES: tuple[str, ...] = get_args(Overflow)
 _YIELD_EVERY = 64  # values after which a reader that never waits lets the loop's timers run
 _MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
 
 
 def to_async_iterable(
-    source: Observable[T], overflow: Overflow = "block", *, maxsize: int = 1024
+    source: Observable[T],
+    overflow: Overflow = "block",
+    *,
+    maxsize: int = 1024,
+    limits: Limits | None = None,
 ) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
 
@@ -57,10 +63,12 @@ def to_async_iterable(
             `share_latest`) waits only while none of its readers has room. While another reader takes its values, more
             are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, the reading ends with
             `BufferOverflowError`.
+        limits: Bounds on what the pipeline may hold in memory, for each operator that has no `limits` of its own.
 
     Raises:
-        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. While reading, for an event with
-            `latest`, and for any other value with `join`.
+        InvalidValueError: At once, for an argument of the wrong type, an unknown `overflow` or a `maxsize` below 1. On
+            entering, without a running asyncio loop, as under trio. While reading, for an event with `latest`, and
+            for any other value with `join`.
 
     Example:
         >>> import asyncio
@@ -72,24 +80,21 @@ def to_async_iterable(
         >>> asyncio.run(main())
         [1, 2, 3]
     """
-    check_overflow(overflow, maxsize)
-    return Reading(source, overflow, maxsize)
-
-
-def check_overflow(overflow: object, maxsize: object) -> None:
-    if overflow not in ("latest", "buffer", "block", "error", "join"):
-        raise InvalidValueError.of([("overflow", overflow, "is invalid")])
-    if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
-        raise InvalidValueError.of([("maxsize", maxsize, "must be at least 1")])
+    return Reading(source, overflow, maxsize, limits, "to_async_iterable")
 
 
 class Reading(Generic[T]):
     """One reading of an Observable: an async context manager whose value is an async iterator."""
 
-    def __init__(self, source: Observable[T], overflow: Overflow, maxsize: int) -> None:
+    def __init__(
+        self, source: Observable[T], overflow: Overflow, maxsize: int, limits: Limits | None, door: str
+    ) -> None:
+        _check(source, overflow, maxsize, limits, door)
         self._source = source
         self._overflow: Overflow = overflow
         self._maxsize = maxsize
+        self._limits = limits
+        self._door = door  # for messages
         self._inbox: Inbox[T] | None = None
 
     async def __aenter__(self) -> AsyncIterator[T]:
@@ -101,15 +106,13 @@ class Reading(Generic[T]):
             raise InvalidValueError(
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
-        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize)
+        loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
+        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._limits, loop)
         self._inbox = inbox
-        token = current_session.set(inbox.session)
-        try:
+        with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:
             inbox.subscription.disposable = self._source.subscribe(
-                inbox.on_next, inbox.on_error, inbox.on_completed
+                inbox.on_next, inbox.on_error, inbox.on_completed, scheduler=scheduler
             )
-        finally:
-            current_session.reset(token)
         return inbox
 
     async def __aexit__(
@@ -119,11 +122,32 @@ class Reading(Generic[T]):
             await self._inbox.leave()
 
 
+def check_source(source: object, door: str) -> None:
+    if not isinstance(source, abc.ObservableBase):
+        made = "from_async_iterable() and from_iterable() make one"
+        raise InvalidValueError.of([("source", source, f"{door} reads an Observable; {made}")])
+
+
+def _check(source: object, overflow: object, maxsize: object, limits: object, door: str) -> None:
+    check_source(source, door)
+    problems: list[tuple[str, object, str]] = []
+    if overflow not in _POLICIES:
+        problems.append(("overflow", overflow, f"{door} knows {', '.join(_POLICIES)}"))
+    if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
+        problems.append(("maxsize", maxsize, f"must be at least 1 for {door}"))
+    if limits is not None and not isinstance(limits, Limits):
+        problems.append(("limits", limits, f"{door} takes rd.Limits"))
+    if problems:
+        raise InvalidValueError.of(problems)
+
+
 class Inbox(Generic[T]):
     """The queue of one reading. The source writes to it, on any thread; the loop reads it."""
 
-    def __init__(self, overflow: Overflow, maxsize: int) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(
+        self, overflow: Overflow, maxsize: int, limits: Limits | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._loop = loop
         self._overflow = overflow
         self._maxsize = maxsize
         self._full = maxsize if overflow in ("block", "join") else inf  # the source waits at this length
@@ -135,7 +159,7 @@ class Inbox(Generic[T]):
         self._error: Exception | None = None
         self._changed = asyncio.Event()
         self._count = 0
-        self.session = ReaderSession(self._fail, self._has_room, self._check_lag, self._loop)
+        self.session = ReaderSession(self._fail, self._has_room, self._check_lag, loop, limits)
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:

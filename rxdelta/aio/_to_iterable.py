@@ -9,15 +9,17 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rxdelta.aio._reader_session import CLOSE_SECONDS
-from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading, check_overflow
+from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading
 from rxdelta.core import InvalidValueError
-from rxdelta.runtime import running_loop
+from rxdelta.runtime import other_library, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
     from types import TracebackType
 
     from reactivex import Observable
+
+    from rxdelta.core import Limits
 
 __all__ = ["BlockingReading", "to_iterable"]
 
@@ -31,6 +33,7 @@ def to_iterable(
     *,
     maxsize: int = 1024,
     loop: asyncio.AbstractEventLoop | None = None,
+    limits: Limits | None = None,
 ) -> BlockingReading[T]:
     """The source's values for a plain `for`, inside `with`: for programs without asyncio.
 
@@ -50,11 +53,12 @@ def to_iterable(
             (`buffer`); the `latest` snapshot; all events, joined (`join`); or an `error`. See `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
         loop: A loop that is running on another thread, to be used instead of a new one.
+        limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
     Raises:
-        InvalidValueError: At once, for an unknown `overflow` or a `maxsize` below 1. On entering, if `loop` is not
-            running, and if this thread runs an asyncio loop, which would be blocked (use `to_async_iterable`). While
-            reading, as `to_async_iterable`.
+        InvalidValueError: At once and while reading, as `to_async_iterable`. On entering, if `loop` is not running,
+            and if this thread runs an asyncio loop, which would be blocked (use `to_async_iterable`), or another
+            library's, such as trio's (use a worker thread).
 
     Example:
         >>> import rxdelta as rd
@@ -67,8 +71,7 @@ def to_iterable(
         1
         2
     """
-    check_overflow(overflow, maxsize)
-    return BlockingReading(source, overflow, maxsize, loop)
+    return BlockingReading(source, overflow, maxsize, limits, loop)
 
 
 class BlockingReading(Generic[T]):
@@ -79,9 +82,10 @@ class BlockingReading(Generic[T]):
         source: Observable[T],
         overflow: Overflow,
         maxsize: int,
+        limits: Limits | None,
         loop: asyncio.AbstractEventLoop | None,
     ) -> None:
-        self._reading = Reading(source, overflow, maxsize)
+        self._reading = Reading(source, overflow, maxsize, limits, "to_iterable")
         self._loop = loop
         self._thread: _LoopThread | None = None
         self._items: _Items[T] | None = None
@@ -91,6 +95,12 @@ class BlockingReading(Generic[T]):
             raise InvalidValueError(
                 "an asyncio loop is running here, and a plain `for` would block it; use "
                 "`async with to_async_iterable(…)`",
+                field="source",
+            )
+        library = other_library()
+        if library is not None:
+            raise InvalidValueError(
+                f"to_iterable would block the loop of {library}, which runs this task; enter it in a worker thread",
                 field="source",
             )
         if self._items is not None:

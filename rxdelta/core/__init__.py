@@ -6,7 +6,7 @@ from rxdelta.core._block_fold import BlockFold, grows_by
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block
 from rxdelta.core._call_index import CallIndex, call_id_of
-from rxdelta.core._content_part import ContentPart
+from rxdelta.core._content_part import ContentPart, raw_text
 from rxdelta.core._errors import (
     BufferOverflowError,
     EmptyStreamError,
@@ -43,7 +43,7 @@ from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
-from rxdelta.core._tool_call import ToolCall, real_id, with_news
+from rxdelta.core._tool_call import ToolCall, raw_arguments, real_id, with_news
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 from rxdelta.core._walk import Change, Walk, Walks, begins_another
 
@@ -116,6 +116,8 @@ __all__ = [
     "parse_json",
     "parse_object",
     "quote",
+    "raw_arguments",
+    "raw_text",
     "read_text",
     "real_id",
     "reasoning_delta",

@@ -15,6 +15,7 @@ from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._errors import LimitExceededError, ProtocolError, RxDeltaError
 from rxdelta.core._events import (
+    EVENT_TYPES,
     AttemptReset,
     DataDelta,
     Event,
@@ -28,6 +29,7 @@ from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
+from rxdelta.core._refusal import wrong_value
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._walk import USAGE, Walk
@@ -141,6 +143,8 @@ class Fold:
                 return self._merge(event)
             if (kind is MessageStart or kind is AttemptReset) and walk.begins_another(event):
                 raise self._another(event)
+            if kind not in EVENT_TYPES:
+                raise wrong_value("Fold.step", event, "events or snapshots")
             if walk.choice is None:
                 self._adopt_choice(event)
             changes = walk.step(event)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rxdelta.core._block_fold import grows_by
-from rxdelta.core._block_wire import block_from_wire
 from rxdelta.core._events import (
     AttemptReset,
     BlockDelta,
@@ -20,27 +18,35 @@ from rxdelta.core._events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.core._limits import ByChoice
+from rxdelta.core._joined import PIECE_FIELDS
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._walk import Walk, Walks
+
+if TYPE_CHECKING:
+    from rxdelta.core._block_fold import BlockFold
 
 __all__ = ["ProtocolChecker"]
 
 
 class ProtocolChecker:
-    """Checks the events of one message against the rules of the protocol.
+    """Checks the events of one message against the rules of the protocol. `Walk` says what such events change.
 
     | violation | what happened |
     | --- | --- |
     | `missing_message_start` | an event of the message before its start, or no event at all |
-    | `duplicate_message_start` | a second start |
+    | `duplicate_message_start` | a second start, also one that begins another message |
     | `duplicate_block_start` | a start for a block that has started |
     | `delta_before_start`, `finish_without_start` | an event for a block that has not started |
     | `delta_after_finish`, `duplicate_block_finish` | an event for a block that has finished |
-    | `delta_type_mismatch` | e.g. a text delta for a reasoning |
+    | `delta_type_mismatch` | e.g. a text delta for a reasoning, or one for a call with whole arguments |
     | `unknown_delta_type` | a delta that the protocol does not define |
     | `block_not_finished` | the message finished with a block open |
     | `event_after_message_finish`, `duplicate_message_finish` | an event after the message's finish or interruption |
     | `missing_message_finish` | the stream completed without a finish |
     | `error_event` | the provider reported an error |
+
+    Args:
+        limits: Bounds on the number of choices and on the size of each message.
 
     Example:
         >>> import rxdelta as rd
@@ -48,104 +54,71 @@ class ProtocolChecker:
         'missing_message_start'
     """
 
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._choices: dict[int, _Choice] = ByChoice()
-        self._interrupted = False
+    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._walks = Walks(limits)
+        self._begun: dict[int | None, Walk] = {}  # also without a start, so that a missing one is named once
 
     def check(self, event: Event) -> str | None:
         """The first rule that this event breaks, if any. The event counts even if it breaks a rule.
 
         Raises:
-            LimitExceededError: More choices than the default `Limits` allow.
+            LimitExceededError: There are too many choices or blocks, or an index or a block is too large.
         """
-        if isinstance(event, (ToolUpdate, ProviderEvent)):
-            delta = (
-                isinstance(event, ProviderEvent)
-                and event.name == "content-block-delta"
-                and not event.provider
-            )
-            return "unknown_delta_type" if delta else None
-        if isinstance(event, AttemptReset):
-            self._begin()
-            return None
-        if isinstance(event, MessageInterrupted):
-            self._interrupted = True
-            return None
-        if isinstance(event, StreamError):
+        given: Any = event
+        kind: type = type(event)
+        if kind in PIECE_FIELDS and (known := self._begun.get(given.choice)) is not None:
+            fold = known.blocks.get(given.index)  # the hot path; a fold that has ended doesn't grow
+            if fold is not None and fold.grows is kind:
+                return None
+        if kind is StreamError:
             return "error_event"
-        if self._interrupted:
-            return "event_after_message_finish"
-        choice = self._choices.get(event.choice)
-        if choice is None:
-            choice = self._choices[event.choice] = _Choice()
-        return choice.check(event)
+        if isinstance(event, ProviderEvent):
+            unknown = event.name == "content-block-delta" and not event.provider
+            return "unknown_delta_type" if unknown else None
+        if isinstance(event, ToolUpdate):
+            return None
+        broken = None
+        for walk in self._walks.of(event):
+            if isinstance(event, AttemptReset):
+                self._begun.pop(walk.choice, None)
+            elif not isinstance(event, MessageInterrupted):
+                broken = self._broken(walk, event)
+                self._begun[walk.choice] = walk
+            if kind not in PIECE_FIELDS:  # pieces change nothing that a rule names
+                walk.step(event)
+        return broken
 
     def close(self) -> str | None:
         """The rule that the stream breaks by ending here, if any."""
-        if self._interrupted:
-            return None
-        if not self._choices:
-            return "missing_message_start"
-        return None if all(choice.finished for choice in self._choices.values()) else "missing_message_finish"
+        if not self._begun:
+            return None if self._walks.interrupted else "missing_message_start"
+        return None if all(walk.over for walk in self._begun.values()) else "missing_message_finish"
 
-
-class _Choice:
-    __slots__ = ("_closed", "_open", "_started", "finished")
-
-    def __init__(self) -> None:
-        self._started = self.finished = False
-        self._open: dict[int | str, type] = {}  # the type of the deltas that continue each open block
-        self._closed: set[int | str] = set()
-
-    def check(self, event: Any) -> str | None:
+    def _broken(self, walk: Walk, event: Any) -> str | None:
         if isinstance(event, MessageStart):
-            broken = "duplicate_message_start" if self._started else None
-            self._started = True
-            return broken
-        if self.finished:
-            return (
-                "duplicate_message_finish"
-                if isinstance(event, MessageFinish)
-                else "event_after_message_finish"
-            )
-        missing_start = None if self._started else "missing_message_start"
-        self._started = True
-        broken = self._check_block(event)
-        return missing_start or broken
-
-    def _check_block(self, event: Any) -> str | None:
+            return "duplicate_message_start" if walk.started or walk.over else None
+        if walk.over:
+            finish = isinstance(event, MessageFinish)
+            return "duplicate_message_finish" if finish else "event_after_message_finish"
+        if walk.choice not in self._begun:
+            return "missing_message_start"
+        if isinstance(event, MessageFinish):
+            is_open = any(fold.block.open for fold in walk.blocks.values())
+            return "block_not_finished" if is_open else None
         if isinstance(event, UsageUpdate):
             return None
-        if isinstance(event, BlockStart):
-            return self._start(event)
-        if isinstance(event, BlockFinish):
-            return self._finish(event)
-        return self._message_finish() if isinstance(event, MessageFinish) else self._delta(event)
+        return _broken_by_block(walk.blocks.get(event.index), event)
 
-    def _start(self, event: BlockStart) -> str | None:
-        known = event.index in self._open or event.index in self._closed
-        self._open[event.index] = grows_by(block_from_wire(event.content, event.index))
-        self._closed.discard(event.index)
-        return "duplicate_block_start" if known else None
 
-    def _delta(self, event: Any) -> str | None:
-        if event.index in self._closed:
-            return "delta_after_finish"
-        takes = self._open.get(event.index)
-        if takes is None:
-            return "delta_before_start"
-        return None if isinstance(event, (BlockDelta, takes)) else "delta_type_mismatch"
-
-    def _finish(self, event: BlockFinish) -> str | None:
-        if event.index in self._closed:
-            return "duplicate_block_finish"
-        started = self._open.pop(event.index, None)
-        self._closed.add(event.index)
-        return "finish_without_start" if started is None else None
-
-    def _message_finish(self) -> str | None:
-        self.finished = True
-        return "block_not_finished" if self._open else None
+def _broken_by_block(fold: BlockFold | None, event: Any) -> str | None:
+    if isinstance(event, BlockStart):
+        return None if fold is None else "duplicate_block_start"
+    if isinstance(event, BlockFinish):
+        if fold is None:
+            return "finish_without_start"
+        return None if fold.block.open else "duplicate_block_finish"
+    if fold is None:
+        return "delta_before_start"
+    if not fold.block.open:
+        return "delta_after_finish"
+    return None if isinstance(event, BlockDelta) or type(event) is fold.grows else "delta_type_mismatch"

@@ -77,7 +77,7 @@ from rxdelta.core._events import (
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
-from rxdelta.core._refusal import refusal
+from rxdelta.core._refusal import wrong_value
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Walk:
         """
         step = self._STEPS.get(type(event))
         if step is None:
-            raise refusal(event) or TypeError
+            raise wrong_value("Walk.step", event)
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self.choice:
             if self.choice is None:
@@ -243,11 +243,18 @@ class Walk:
         """Whether a call of this block has ended under this call's id, so that an end would be `repeated`."""
         return (call.key, call.call_id) in self._closed_calls
 
-    def let_go(self, fold: BlockFold) -> None:
-        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again."""
-        key = fold.block.key
+    def let_go(self, fold: BlockFold, *, acts: bool = True) -> None:
+        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again.
+
+        Args:
+            fold: The block.
+            acts: Whether the reader acts on calls, so that a later end of this call must be `repeated`.
+        """
+        key, call_id = fold.block.key, call_id_of(fold.block)
         if self._calls is not None:
-            self._calls.note(fold, call_id_of(fold.block), None)
+            self._calls.note(fold, call_id, None)
+        if not acts and call_id is not None:
+            self._closed_calls.discard((key, call_id))
         if self.blocks.get(key) is not fold:
             return
         del self.blocks[key]
@@ -446,12 +453,15 @@ class Walks:
 
     Args:
         limits: Bounds on the number of choices and on the size of each message.
+
+    Attributes:
+        interrupted: Whether all choices have been interrupted, also those that begin later.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._walks: dict[int, Walk] = ByChoice(limits)
-        self._interrupted = False
+        self.interrupted = False
 
     def find(self, choice: int) -> Walk | None:
         """The walk of a choice, if the choice has begun."""
@@ -468,12 +478,12 @@ class Walks:
             walk = self._walks.get(choice)
             if walk is None:
                 self._walks[choice] = walk = Walk(choice, limits=self._limits)
-                walk.over = self._interrupted
+                walk.over = self.interrupted
             if isinstance(event, MessageStart):
-                self._interrupted = False
+                self.interrupted = False
             return (walk,)
         if isinstance(event, (MessageInterrupted, AttemptReset)):
-            self._interrupted = isinstance(event, MessageInterrupted)
+            self.interrupted = isinstance(event, MessageInterrupted)
         return tuple(self._walks.values())
 
 

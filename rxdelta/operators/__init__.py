@@ -41,7 +41,7 @@ from rxdelta.operators.watching.metrics import StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, on_settled
 from rxdelta.operators.watching.tap_metrics import tap_metrics
 from rxdelta.operators.watching.tap_otel import tap_otel
-from rxdelta.runtime import Machine, Serial, Sink, State, lift, lift_machine
+from rxdelta.runtime import Machine, Mapper, Serial, Sink, State, lift, lift_machine, lift_map
 
 __all__ = [
     # in
@@ -102,7 +102,9 @@ __all__ = [
     # of your own
     "lift",
     "lift_machine",
+    "lift_map",
     "Machine",
+    "Mapper",
     "Serial",
     "Sink",
     "State",

@@ -1,27 +1,27 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
-from rxdelta.runtime.lift import Machine, Sink, State, Timer, create, lift, lift_machine
-from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock
+from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
+from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
+from rxdelta.runtime.makers import operator_maker
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
-from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
+from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
-from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session, session_of
+from rxdelta.runtime.session import (
+    Backpressure,
+    Pump,
+    Session,
+    SharedSession,
+    current_session,
+    session_of,
+    subscribing,
+)
 
 __all__ = [
     "ABOUT_NOW",
-    "Machine",
-    "Outlet",
-    "Pump",
     "Backpressure",
-    "Serial",
-    "Session",
-    "SharedSession",
-    "Sink",
-    "State",
-    "Timer",
     "call_on",
     "check_seconds",
     "clock",
@@ -32,8 +32,23 @@ __all__ = [
     "is_ping",
     "lift",
     "lift_machine",
+    "lift_map",
+    "LoopScheduler",
+    "Machine",
+    "Mapper",
+    "needed_loop",
+    "operator_maker",
+    "other_library",
+    "Outlet",
+    "Pump",
     "report",
     "running_loop",
+    "Serial",
+    "Session",
     "session_of",
-    "errors_to_session",
+    "SharedSession",
+    "Sink",
+    "State",
+    "subscribing",
+    "Timer",
 ]

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition, Thread
 from time import monotonic
+from time import time as time_of_day
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex.abc import DisposableBase
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
-from reactivex.scheduler.eventloop import AsyncIOScheduler
+from reactivex.scheduler import CurrentThreadScheduler
+from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
 from rxdelta.core import InvalidValueError
 from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.session import carrying, session_of
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "check_seconds", "clock"]
+__all__ = ["ABOUT_NOW", "LoopScheduler", "check_seconds", "clock"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""
@@ -38,16 +41,18 @@ def clock(
     """Return the scheduler of one subscription and the disposable that ends with the subscription.
 
     The order of preference: the operator's own argument, the subscriber's scheduler, the running asyncio loop, a
-    new thread. That thread ends with the subscription; Rx's default would start a thread for each timer.
+    new thread. That thread ends with the subscription; Rx's default would start a thread for each timer. An action
+    that raises fails the subscriber's session, whichever of them runs it.
     """
-    given = chosen if chosen is not None else inherited
-    if given is not None:
-        return given, Disposable()
-    loop = running_loop()
-    if loop is not None:
-        return _LoopScheduler(loop), Disposable()
-    thread = _ThreadScheduler()
-    return thread, thread
+    owned: abc.DisposableBase = Disposable()
+    time = chosen if chosen is not None else inherited
+    if time is None:
+        loop = running_loop()
+        if loop is not None:
+            time = LoopScheduler(loop)
+        else:
+            time = owned = _ThreadScheduler()
+    return carrying(session_of(inherited), time), owned
 
 
 def check_seconds(name: str, seconds: object) -> float:
@@ -57,28 +62,55 @@ def check_seconds(name: str, seconds: object) -> float:
     return float(seconds)
 
 
-class _LoopScheduler(AsyncIOScheduler):
-    """Timers on the loop, also for a source that emits on another thread."""
+class LoopScheduler(PeriodicScheduler):
+    """Timers on a loop, from any thread; what is due now runs at once, on the calling thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop)
-        self._own = loop
+        super().__init__()
+        self._loop = loop
+        self._epoch = time_of_day() - loop.time()
 
     @property
     def now(self) -> datetime:
-        """The loop's time, as for its timers. Rx's `now` is the wall clock's, which may jump."""
-        return datetime.fromtimestamp(self._own.time(), UTC)
+        """The loop's time as the time of day. The wall clock may jump; the timers don't follow it."""
+        return datetime.fromtimestamp(self._epoch + self._loop.time(), UTC)
+
+    def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
+        # A later start would lose values: the first of each group behind `group_by`, where `start_with` or `concat`
+        # subscribes to the group.
+        return CurrentThreadScheduler.singleton().schedule(action, state)
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self.schedule_relative(self.to_datetime(duetime) - self.now, action, state)
 
     def schedule_relative(
         self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:
-        start = super().schedule_relative
-        if running_loop() is self._own:
-            timer = start(duetime, action, state)
-        else:
-            timer = later = SingleAssignmentDisposable()
-            call_on(self._own, lambda: later.set_disposable(start(duetime, action, state)))
-        return Disposable(lambda: call_on(self._own, timer.dispose))
+        due = self._loop.time() + self.to_seconds(duetime)
+        timer = SingleAssignmentDisposable()
+        handle: asyncio.TimerHandle | None = None
+
+        def start() -> None:
+            nonlocal handle
+            if not timer.is_disposed:
+                handle = self._loop.call_at(due, run)
+
+        def run() -> None:
+            if not timer.is_disposed:
+                timer.disposable = self.invoke_action(action, state)
+
+        def stop() -> None:
+            if handle is not None:
+                handle.cancel()
+
+        def dispose() -> None:
+            timer.dispose()
+            call_on(self._loop, stop)
+
+        call_on(self._loop, start)
+        return Disposable(dispose)
 
 
 class _ThreadScheduler(Scheduler, DisposableBase):

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import (
-    CompositeDisposable,
     Disposable,
     SerialDisposable,
     SingleAssignmentDisposable,
@@ -22,7 +22,14 @@ from reactivex.disposable import (
 from reactivex.internal import default_error, noop
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import DEFAULT_LIMITS, Limits, Reads, RxDeltaError, is_readable, wrong_value
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    InvalidValueError,
+    Limits,
+    Reads,
+    is_readable,
+    wrong_value,
+)
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -31,7 +38,7 @@ from rxdelta.runtime.session import session_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Machine", "Sink", "State", "Timer", "create", "lift", "lift_machine"]
+__all__ = ["Machine", "Mapper", "Sink", "State", "Timer", "create", "lift", "lift_machine", "lift_map"]
 
 T = TypeVar("T")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -64,6 +71,14 @@ class Machine(Protocol[A_contra, B_co]):
         ...
 
 
+class Mapper(Protocol[A_contra, B_co]):
+    """A `Machine` with at most one value for each value of the source; `close` and `fail` are the same."""
+
+    def step(self, value: A_contra, /) -> B_co | None:
+        """Return the value to be emitted for a value of the source; `None` emits nothing."""
+        ...
+
+
 class _Pipeline:
     """What the operators of one pipeline share: the limits given at `decode`."""
 
@@ -77,10 +92,22 @@ class _Pipeline:
 _current_pipeline: ContextVar[_Pipeline | None] = ContextVar("rxdelta_pipeline", default=None)
 
 
+class _Source(SingleAssignmentDisposable):
+    """The subscription of one source, which may be disposed before its last values have had their turns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = False  # nothing more is taken
+
+    def end(self) -> None:
+        self.over = True
+        self.dispose()
+
+
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
     """The reader's side of one subscription of an operator.
 
-    Notifications belong into a turn: a method of the state, or a step given to `run`. There is one turn at a time.
+    Notifications belong into a turn: a method of the state, or a step given to `run`. Turns run one at a time.
     """
 
     def __init__(
@@ -98,9 +125,11 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.closed = False
         self._limits = limits
         self._next, self._error, self._completed = on_next, on_error, on_completed
-        self._owned = CompositeDisposable()
+        self._owned: list[abc.DisposableBase] = []
+        self._sources: list[_Source] = []
         self._serial = Serial()
-        self._raised: BaseException | None = None  # by the observer
+        self.raised: BaseException | None = None
+        """The exception of the observer that has ended the subscription."""
         self._subscribing = True
         pipeline = _current_pipeline.get()
         self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
@@ -132,7 +161,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             try:
                 self._error(error)
             except BaseException as raised:
-                self._raised = raised
+                self.raised = raised
                 raise
 
     def on_completed(self) -> None:
@@ -142,17 +171,39 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             try:
                 self._completed()
             except BaseException as raised:
-                self._raised = raised
+                self.raised = raised
                 raise
 
+    def refusal(self, value: object, reads: Reads = "events") -> InvalidValueError:
+        """Return the error for a value that the operator can't use: it names the operator, and what would help."""
+        return wrong_value(self.name, value, reads)
+
     def own(self, disposable: abc.DisposableBase) -> None:
-        """Dispose this at the end: after any end, or when the reader leaves."""
-        self._owned.add(disposable)
+        """Dispose this at the end: after any end, or when the reader leaves. The last one is disposed first."""
+        self._owned.append(disposable)
+        if self.closed:
+            self.dispose()
 
     def dispose(self) -> None:
         """Leave: dispose the source and all that this subscription owns."""
         self.closed = True
-        self._owned.dispose()
+        for source in self._sources:
+            source.end()
+        self._dispose_owned()
+
+    def _dispose_owned(self) -> None:
+        owned = self._owned
+        while owned:
+            try:
+                last = owned.pop()
+            except IndexError:  # another thread disposes, too
+                return
+            last.dispose()
+
+    def dispose_source(self) -> None:
+        """Dispose the source now, from any thread. Its values that wait for their turns are still taken."""
+        for source in self._sources:
+            source.dispose()
 
     def run(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a timer, a task or another thread, which can't handle the exceptions of an observer.
@@ -176,21 +227,36 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             step, arguments = call
             self._guarded(step, *arguments)
 
-    def when_subscribed(self, step: Callable[..., object], *arguments: Any) -> None:
-        """Take a turn as soon as the whole chain has been subscribed, so that a reader who has left is known to have left.
+    def effect(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Run a step with effects outside of the stream, such as a request, as soon as it is known that a reader is there.
 
-        For effects outside of the stream, such as a request: a source may emit everything during its subscription, and a
-        reader such as `take(1)` can't dispose it meanwhile.
+        It runs after the turns that wait, outside of a turn: what it makes a source emit at once is emitted at once. It
+        also waits until the whole chain has been subscribed, because a reader such as `take(1)` can't dispose a source
+        that emits during its subscription. Effects run one at a time, and none runs once the reader has left.
         """
+
+        def act() -> None:
+            if not self.closed:
+                try:
+                    step(*arguments)
+                except BaseException as error:
+                    self._end_or_raise(error, self.turn, self.on_error)
+
+        def after_subscription(*_: object) -> None:
+            self._serial.after(act)
+
         if self._subscribing:
-            trampoline = CurrentThreadScheduler.singleton()
-
-            def take_turn(*_: object) -> None:
-                self.turn(step, *arguments)
-
-            trampoline.schedule(take_turn)
+            CurrentThreadScheduler.singleton().schedule(after_subscription)
         else:
-            self.turn(step, *arguments)
+            self._serial.after(act)
+
+    def put(self, step: Callable[[A], object], argument: A) -> None:
+        """Leave a turn for the next call of `flush`. So an owner of several sinks queues in all, then flushes each."""
+        self._serial.put(self._step, (step, (argument,)))
+
+    def flush(self) -> None:
+        """Take the turns that wait, unless a turn is running: its caller then takes them."""
+        self._serial.flush()
 
     def clock(self, chosen: abc.SchedulerBase | None = None) -> abc.SchedulerBase:
         """Return the scheduler of times and timers: the chosen one, the subscriber's, the running loop, or a new thread."""
@@ -208,10 +274,10 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         on_error: Callable[[Exception], object] = getattr(state, "on_error", self.on_error)
         on_completed: Callable[[], object] = getattr(state, "on_completed", self.on_completed)
 
-        upstream = SingleAssignmentDisposable()
+        upstream = _Source()
 
         def take(value: A) -> None:
-            if not upstream.is_disposed:
+            if not upstream.over:
                 try:
                     on_next(value)
                 except BaseException as error:
@@ -223,28 +289,35 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     def _connect(
         self,
         source: Observable[A],
-        upstream: SingleAssignmentDisposable,
+        upstream: _Source,
         take: Callable[[A], None],
         on_error: Callable[[Exception], object],
         on_completed: Callable[[], object],
         serial: bool,
     ) -> None:
         def fail(error: Exception) -> None:
-            if self.closed and error is self._raised:
+            if self.closed and error is self.raised:
+                self.dispose()
                 raise error  # a source that catches our observer's exception gets it back
-            if not upstream.is_disposed:
+            if not upstream.over:
+                upstream.end()
                 self._guarded(on_error, error)
 
         def complete(_: object) -> None:
-            if not upstream.is_disposed:
+            if not upstream.over:
+                upstream.end()
                 self._guarded(on_completed)
 
         calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
         calls = take, fail, complete
+        take = _with_own_code(take, self.name)
+        calls = take, fail, complete
         if serial:
             entry = self._serial.entry
-            calls = entry(take), entry(fail), entry(complete)
-        self.own(upstream)
+            calls = _with_own_code(entry(take), self.name), entry(fail), entry(complete)
+        self._sources = [*(other for other in self._sources if not other.over), upstream]
+        if self.closed:
+            return
         pipeline = self._pipeline
         was_open, pipeline.open = pipeline.open, True
         token = _current_pipeline.set(pipeline)
@@ -257,31 +330,64 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             _current_pipeline.reset(token)
 
     def _leave(self, error: BaseException) -> None:
-        self._raised = error
-        self.dispose()
+        """End the subscription, because the observer has raised this.
+
+        A source that emits during its subscription, such as `rx.of`, catches the exception and emits it as its error. It
+        could not if it were disposed now, and the exception would be lost.
+        """
+        self.raised, self.closed = error, True
+        trampoline = CurrentThreadScheduler.singleton()
+        if trampoline.schedule_required():
+            self.dispose()
+            return
+        for source in self._sources:
+            source.over = True
+        self._dispose_owned()
+        trampoline.schedule(lambda _, __: self.dispose())
 
     def _fail(
         self,
         error: BaseException,
-        upstream: abc.DisposableBase,
+        upstream: _Source,
         on_error: Callable[[Exception], object],
     ) -> None:
         """Handle an exception in a turn: an error of the operator's own code ends the source."""
-        if self._raised is not None or not isinstance(error, Exception):
-            self.dispose()
-            raise error
-        upstream.dispose()
-        self._guarded(on_error, error)
+        if self.raised is None:
+            upstream.end()
+        self._end_or_raise(error, self._guarded, on_error)
 
     def _guarded(self, step: Callable[..., object], *arguments: Any) -> None:
         """Run a step that isn't followed by others. Its own errors end the stream."""
         try:
             step(*arguments)
         except BaseException as error:
-            if self._raised is not None or not isinstance(error, Exception):
-                self.dispose()
-                raise
-            self.on_error(error)
+            self._end_or_raise(error, self.on_error)
+
+    def _end_or_raise(self, error: BaseException, end: Callable[..., object], *arguments: Any) -> None:
+        """End the stream with an error of the operator's own code; raise an exception of the observer again."""
+        if self.raised is not None:
+            raise error
+        if not isinstance(error, Exception):
+            self.dispose()
+            raise error
+        end(*arguments, error)
+
+
+_codes: dict[tuple[str, str], CodeType] = {}
+
+
+def _with_own_code(function: Callable[[A], None], operator: str) -> Callable[[A], None]:
+    """A copy of a closure with code of its own for this operator.
+
+    CPython adapts a call in the code to the function that is called there, such as an operator's `step`. Operators that
+    share the code would undo that for each other, and each value would take about 50 ns longer.
+    """
+    given: Any = function
+    key = operator, given.__qualname__
+    code = _codes.get(key)
+    if code is None:
+        code = _codes[key] = given.__code__.replace()
+    return FunctionType(code, given.__globals__, given.__name__, None, given.__closure__)
 
 
 class Timer:
@@ -378,6 +484,21 @@ def lift(
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Twice:
+        ...     def __init__(self, sink):
+        ...         self.sink = sink
+        ...     def on_next(self, value):
+        ...         self.sink.on_next(value)
+        ...         self.sink.on_next(value)
+        >>> rx.of(1, 2).pipe(rd.lift("twice", Twice)).subscribe(print).dispose()
+        1
+        1
+        2
+        2
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
@@ -392,8 +513,6 @@ def lift_machine(
     *,
     limits: Limits | None = None,
     leads: bool = False,
-    reads: Reads | None = None,
-    serial: bool = True,
 ) -> Callable[[Observable[A]], Observable[B]]:
     """An operator whose state is a `Machine`, which knows no Rx: values in, values out.
 
@@ -402,17 +521,99 @@ def lift_machine(
         begin: Makes the machine of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
-        reads: The values that `step` can use. If it fails because of another value, the error explains that.
-        serial: `False` for a machine that returns at most one value for each.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Characters:
+        ...     def step(self, text):
+        ...         return list(text)
+        >>> rx.of("ab", "c").pipe(rd.lift_machine("characters", lambda sink: Characters())).subscribe(print).dispose()
+        a
+        b
+        c
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running = _Running(sink, begin)
+            running = _Running[A, B](sink, begin)
             if leads:
                 sink.set_limits(limits)
                 running.machine()
-            _connect_machine(sink, source, running, reads, serial)
+            upstream, emit = _Source(), sink._next
+
+            def take(value: A) -> None:
+                if upstream.over:
+                    return
+                emitting = False
+                try:
+                    for result in running.step(value):
+                        emitting = True
+                        emit(result)
+                        emitting = False
+                        if sink.closed:
+                            return
+                except BaseException as error:
+                    running.failed(error, upstream, emitting)
+
+            sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=True)
+
+        return create(name, connect, limits=limits)
+
+    return apply
+
+
+def lift_map(
+    name: str,
+    begin: Callable[[Sink[B]], Mapper[A, B]],
+    *,
+    limits: Limits | None = None,
+    reads: Reads | None = None,
+) -> Callable[[Observable[A]], Observable[B]]:
+    """An operator whose state is a `Mapper`: at most one value out for each value in.
+
+    It needs no queue, and is the fastest form: if an observer emits into the source, the state is whole already.
+
+    Args:
+        name: The operator's name in messages.
+        begin: Makes the mapper of a subscription, when the first notification arrives.
+        limits: The user's own limits, if any; `Sink.limits` are those that hold.
+        reads: The values that `step` can use. If it fails because of another value, the error explains that.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Changes:
+        ...     last = None
+        ...     def step(self, value):
+        ...         same, self.last = value == self.last, value
+        ...         return None if same else value
+        >>> rx.of(1, 1, 2).pipe(rd.lift_map("changes", lambda sink: Changes())).subscribe(print).dispose()
+        1
+        2
+    """
+
+    def apply(source: Observable[A]) -> Observable[B]:
+        def connect(sink: Sink[B]) -> None:
+            running = _Running[A, B](sink, begin)
+            upstream, emit = _Source(), sink._next
+
+            def take(value: A) -> None:
+                if upstream.over:
+                    return
+                emitting = False
+                try:
+                    result = running.step(value)
+                    if result is not None:
+                        emitting = True
+                        emit(result)
+                except BaseException as error:
+                    own = isinstance(error, Exception) and not emitting
+                    if own and reads is not None and not is_readable(reads, value):
+                        error = sink.refusal(value, reads)
+                    running.failed(error, upstream, emitting)
+
+            sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=False)
 
         return create(name, connect, limits=limits)
 
@@ -420,26 +621,36 @@ def lift_machine(
 
 
 class _Running(Generic[A, B]):
-    """One subscription of a machine, apart from its values."""
+    """One subscription of a machine or mapper, which is made when the first notification arrives."""
 
-    def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Machine[A, B]]) -> None:
+    def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Any]) -> None:
         self._sink = sink
         self._begin = begin
-        self._machine: Machine[A, B] | None = None
+        self._machine: Any = None
+        self.step: Callable[[A], Any] = self._first
 
-    def machine(self) -> Machine[A, B]:
+    def machine(self) -> Any:
         if self._machine is None:
             self._machine = self._begin(self._sink)
+            self.step = self._machine.step
         return self._machine
 
+    def _first(self, value: A) -> Any:
+        return self.machine().step(value)
+
+    def failed(self, error: BaseException, upstream: _Source, emitting: bool) -> None:
+        """Handle an exception of the machine, or of the observer if a value was being emitted."""
+        if emitting:
+            self._sink._leave(error)
+        self._sink._fail(error, upstream, self.on_error)
+
     def on_error(self, error: Exception) -> None:
-        fail: Callable[[Exception], tuple[Iterable[B], Exception | None]] | None = getattr(
-            self.machine(), "fail", None
-        )
-        self._finish(*((), error) if fail is None else fail(error))
+        fail = getattr(self.machine(), "fail", None)
+        values, end = ((), error) if fail is None else fail(error)
+        self._finish(values, end)
 
     def on_completed(self) -> None:
-        close: Callable[[], Iterable[B]] | None = getattr(self.machine(), "close", None)
+        close = getattr(self.machine(), "close", None)
         self._finish(() if close is None else close(), None)
 
     def _finish(self, values: Iterable[B], error: Exception | None) -> None:
@@ -451,45 +662,3 @@ class _Running(Generic[A, B]):
             self._sink.on_completed()
         else:
             self._sink.on_error(error)
-
-
-def _connect_machine(
-    sink: Sink[B],
-    source: Observable[A],
-    running: _Running[A, B],
-    reads: Reads | None,
-    serial: bool,
-) -> None:
-    upstream = SingleAssignmentDisposable()
-    emit = sink._next
-
-    step: Callable[[A], Iterable[B]]
-
-    def first(value: A) -> Iterable[B]:
-        nonlocal step
-        step = running.machine().step
-        return step(value)
-
-    step = first
-
-    def take(value: A) -> None:
-        if upstream.is_disposed:
-            return
-        emitting = False
-        try:
-            for result in step(value):
-                emitting = True
-                emit(result)
-                emitting = False
-                if sink.closed:
-                    return
-        except BaseException as error:
-            if emitting:
-                sink._leave(error)
-                raise
-            own = isinstance(error, Exception) and not isinstance(error, RxDeltaError)
-            if own and reads is not None and not is_readable(reads, value):
-                error = wrong_value(sink.name, value, reads)
-            sink._fail(error, upstream, running.on_error)
-
-    sink._connect(source, upstream, take, running.on_error, running.on_completed, serial)

@@ -1,15 +1,18 @@
-"""The asyncio loop of this thread, and calls on another thread's loop."""
+"""The asyncio loop of this thread, calls on another thread's loop, and other async libraries."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from rxdelta.core import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["call_on", "running_loop"]
+__all__ = ["call_on", "needed_loop", "other_library", "running_loop"]
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
@@ -20,6 +23,20 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+def needed_loop(by: str, otherwise: str) -> asyncio.AbstractEventLoop:
+    """Return this thread's running loop, or raise an error that says `otherwise` what to do.
+
+    Raises:
+        InvalidValueError: No loop is running, or another library, such as trio, runs this task.
+    """
+    loop, library = running_loop(), other_library()
+    if library is not None:
+        otherwise = f"{library} runs this task; read with to_iterable() in a worker thread"
+    elif loop is not None:
+        return loop
+    raise InvalidValueError(f"{by} needs a running asyncio loop: {otherwise}", field="source")
+
+
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
     """Call on the loop's thread: immediately if it is the current thread. A closed loop ignores the call."""
     if running_loop() is loop:
@@ -27,3 +44,15 @@ def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None
     else:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(call)
+
+
+def other_library() -> str | None:
+    """Return the name of the async library that runs this task, such as trio, unless it is asyncio."""
+    sniffio = sys.modules.get("sniffio")  # trio and curio set its mark
+    if sniffio is None:
+        return None
+    try:
+        library: str = sniffio.current_async_library()
+    except sniffio.AsyncLibraryNotFoundError:
+        return None
+    return None if library == "asyncio" else library

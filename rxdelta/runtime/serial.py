@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -33,10 +32,14 @@ class Serial:
         3
     """
 
-    __slots__ = ("_busy", "_steps")
+    __slots__ = ("_calm", "_effects", "_idle", "_steps")
 
     def __init__(self) -> None:
-        self._busy = Lock()  # only tried, never waited for
+        self._idle = deque(
+            [True]
+        )  # empty during a step; to take the item is atomic, and faster than to try a lock
+        self._calm = deque([True])  # the same for effects
+        self._effects: deque[Callable[[], object]] = deque()
         self._steps: deque[tuple[Callable[[Any], object], Any]] = deque()
 
     def run(self, step: Callable[[A], object], argument: A) -> None:
@@ -50,28 +53,62 @@ class Serial:
 
     def flush(self) -> None:
         """Run the steps that wait, unless a step is running: its caller then runs them."""
-        steps, busy = self._steps, self._busy
-        while steps and busy.acquire(blocking=False):
+        steps, idle = self._steps, self._idle
+        while steps:
+            try:
+                idle.pop()
+            except IndexError:
+                return
             try:
                 while steps:
                     step, argument = steps.popleft()
                     step(argument)
             finally:
-                busy.release()
+                idle.append(True)
+            self._run_effects()
+
+    def after(self, effect: Callable[[], object]) -> None:
+        """Call this when no step is running or waiting. Steps may run meanwhile; other effects wait."""
+        self._effects.append(effect)
+        self.run(_nothing, None)
+
+    def _run_effects(self) -> None:
+        effects, calm = self._effects, self._calm
+        while effects:
+            try:
+                calm.pop()
+            except IndexError:
+                return
+            try:
+                while effects:
+                    effects.popleft()()
+            finally:
+                calm.append(True)
 
     def entry(self, step: Callable[[A], object]) -> Callable[[A], None]:
         """Return a function that runs this step with its argument, as `run` does, only faster."""
-        steps, acquire, release, flush = self._steps, self._busy.acquire, self._busy.release, self.flush
+        steps, idle, flush = self._steps, self._idle, self.flush
+        begin, end = idle.pop, idle.append
 
         def enter(argument: A) -> None:
-            if steps or not acquire(False):
-                steps.append((step, argument))
-            else:
+            if idle and not steps:
                 try:
-                    step(argument)
-                finally:
-                    release()
-            if steps:
-                flush()
+                    begin()
+                except IndexError:  # another thread was quicker
+                    pass
+                else:
+                    try:
+                        step(argument)
+                    finally:
+                        end(True)
+                    if steps:
+                        flush()
+                    return
+            steps.append((step, argument))
+            flush()
 
         return enter
+
+
+def _nothing(_: object) -> None:
+    """A step that makes the running one flush, and so run the effects."""

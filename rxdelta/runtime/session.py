@@ -1,35 +1,73 @@
-"""The connection between the reader of a pipeline and its sources: backpressure, closing and exceptions.
+"""One session connects the reader of a pipeline with its sources.
 
-Observables carry neither "slow down" nor "have you closed?", so these three go past them, through a session.
+Observables carry values and one end downstream, and a disposal upstream. Three questions have no place there, and
+go past the Observables, through a session:
 
-- `to_async_iterable` and its kin create a session. It is the context's `current_session` while they subscribe.
-- A pump (the task behind `from_async_iterable` or `from_iterable`) that starts during this subscription registers
-  with the session. An operator with a timer, a task or a branch keeps the session for later.
-- After each item a pump waits while the session's `backpressure` isn't ready, that is, while the reader's queue is
-  full. A reader that leaves waits, for a bounded time, until the pumps that stopped with it have closed.
-- An exception that no source can catch goes to `fail()`: it ends the reading and is raised at the reader.
-- A shared source creates a `SharedSession` for its own pumps. It is ready while any of its readers is, and passes
-  pumps and exceptions on to all of them.
+- *Room*: may the source go on? After each item a pump waits while `backpressure` isn't ready, that is, while the
+  reader's queue is full. Operators measure a provider's silence without the time in which there was no room.
+- *End*: has the source closed? A pump registers with the session. A reader that leaves waits, for a bounded time,
+  until the pumps that stopped with it have closed.
+- *Failure*: who gets an exception that no source can catch, because a timer, a task or another reader's source was
+  calling? `fail()` ends the reading and raises the exception at the reader. It returns `False` if the reader has
+  left; the exception then belongs to the caller.
+
+**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. `limits` are those
+that the door was given. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its
+readers is, and passes pumps and exceptions on to all of them. A plain `subscribe` makes none.
+
+**Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
+its subscriber's scheduler on, so the session reaches every source, also one that is subscribed later, on whatever
+thread. `session_of(scheduler)` finds it. Some of Rx's own operators put another scheduler in its place, or none; the
+table in `docs/guide.md` names them. For these the session is also the context's `current_session` during the
+subscription. Python copies the context into each task and each call of a loop, but not into a thread. The scheduler
+takes precedence, because the context may be that of another reader, whose source happens to be emitting.
+
+**Time.** A `SessionScheduler` takes its time from another scheduler: at a door from the reader's loop, in an operator
+with `scheduler=` from that one. Work that is due now runs at once, on the calling thread, as in Rx without a
+scheduler. So a stream subscribed during a notification misses none of the following ones. Work that is due later runs
+on the loop. An action that raises fails the session, because a loop could only log the exception.
+
+**Threads.** Everything may be called on any thread. A pump may run on another loop than the reader, which then can't
+wait for its end. Watchers of the backpressure are called under its lock; nothing else is.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from reactivex.disposable import Disposable
+from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
-from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.core import as_exception
+from rxdelta.runtime.loop import call_on
+from rxdelta.runtime.reporting import is_interrupt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from datetime import datetime
 
-    from reactivex import abc
+    from reactivex import abc, typing
 
-__all__ = ["Pump", "Backpressure", "Session", "SharedSession", "current_session", "session_of"]
+    from rxdelta.core import Limits
+
+__all__ = [
+    "Pump",
+    "Backpressure",
+    "Session",
+    "SessionScheduler",
+    "SharedSession",
+    "carrying",
+    "current_session",
+    "session_of",
+    "subscribing",
+]
+
+S = TypeVar("S")
 
 
 class Pump(Protocol):
@@ -42,27 +80,32 @@ class Pump(Protocol):
 class Backpressure:
     """Whether a reader has room for more values: its last answer, and a way to wait for a better one.
 
-    Any thread may update it; only the loop waits for it. Watchers are called for each change, on the thread that
-    made the change. They are called under the lock, so that they see all changes in order; they may take locks
-    upstream only, or two threads could deadlock.
+    Any thread may update it, any loop may wait for it. Watchers are called for each change, on the thread that made the
+    change. They are called under the lock, so that they see all changes in order; they may take locks upstream only,
+    or two threads could deadlock.
     """
 
-    def __init__(self, has_room: Callable[[], bool], loop: asyncio.AbstractEventLoop | None) -> None:
+    def __init__(self, has_room: Callable[[], bool]) -> None:
         self._has_room = has_room
-        self._loop = loop
         self._lock = RLock()
         self._ready = True
-        self._changed = asyncio.Event()
+        self._changed: dict[
+            asyncio.AbstractEventLoop, asyncio.Event
+        ] = {}  # for the pumps that wait on each loop
         self._watchers: dict[object, Callable[[], None]] = {}
 
     def is_ready(self) -> bool:
         return self._ready
 
     async def wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        changed = self._changed.get(loop)
+        if changed is None:
+            changed = self._changed[loop] = asyncio.Event()
         while not self._ready:
-            self._changed.clear()
+            changed.clear()
             if not self._ready:  # another thread may have been quicker
-                await self._changed.wait()
+                await changed.wait()
 
     def update(self) -> None:
         """Ask the reader again, and once more after a change: it may have read a value before it saw the change."""
@@ -72,7 +115,8 @@ class Backpressure:
                 for call in list(self._watchers.values()):
                     call()
                 if self._ready:
-                    self._wake()
+                    for loop, changed in list(self._changed.items()):
+                        call_on(loop, changed.set)
 
     def watch(self, call: Callable[[], None]) -> abc.DisposableBase:
         who = object()
@@ -84,13 +128,6 @@ class Backpressure:
         with self._lock:
             self._watchers.pop(who, None)
 
-    def _wake(self) -> None:
-        # An asyncio event must not be set on another thread.
-        if self._loop is None:
-            self._changed.set()
-        else:
-            call_on(self._loop, self._changed.set)
-
 
 class Session(Protocol):
     """A reader, as a pump or an operator with a clock, a task or a branch sees it."""
@@ -100,7 +137,14 @@ class Session(Protocol):
         """Pumps wait for this before their next item."""
         ...
 
-    def register(self, pump: Pump) -> None: ...
+    @property
+    def limits(self) -> Limits | None:
+        """The limits that the door was given, for every operator that has none of its own."""
+        ...
+
+    def register(self, pump: Pump) -> None:
+        """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
+        ...
 
     def fail(self, error: Exception) -> bool:
         """Raise an exception of the pipeline at the reader. Return `False` if the reader has left."""
@@ -114,30 +158,77 @@ class Session(Protocol):
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
 
 
-def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:  # noqa: ARG001
-    """The session of a subscription, by the scheduler that the subscriber gave."""
-    return current_session.get()
+class SessionScheduler(PeriodicScheduler):
+    """Carries a session up a pipeline, with the time of another scheduler."""
 
-
-class _Reader:
-    """One reader of a shared source."""
-
-    __slots__ = ("on_our_loop", "session", "watching")
-
-    def __init__(self, session: Session, watching: abc.DisposableBase, on_our_loop: bool) -> None:
+    def __init__(self, session: Session, time: abc.SchedulerBase) -> None:
+        super().__init__()
         self.session = session
-        self.watching = watching
-        self.on_our_loop = on_our_loop  # the source's loop
+        self._time: abc.SchedulerBase = time._time if isinstance(time, SessionScheduler) else time
+
+    @property
+    def now(self) -> datetime:
+        return self._time.now
+
+    def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
+        return self._time.schedule(partial(self._run, action), state)
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self._time.schedule_relative(duetime, partial(self._run, action), state)
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return self._time.schedule_absolute(duetime, partial(self._run, action), state)
+
+    def _run(
+        self, action: typing.ScheduledAction[S], _: abc.SchedulerBase, state: S | None = None
+    ) -> abc.DisposableBase:
+        try:
+            return self.invoke_action(action, state)
+        except BaseException as error:
+            if not self.session.fail(as_exception(error)) or is_interrupt(error):
+                raise
+            return Disposable()
+
+
+def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
+    """Return the session of a subscription, by the scheduler that the subscriber gave."""
+    current = current_session.get()
+    # A shared source subscribes with its first reader's scheduler, so its own session is only in the context.
+    if isinstance(scheduler, SessionScheduler) and not isinstance(current, SharedSession):
+        return scheduler.session
+    return current
+
+
+def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
+    """Return a scheduler with this time that carries the session, if there is one."""
+    if session is None or (isinstance(time, SessionScheduler) and time.session is session):
+        return time
+    return SessionScheduler(session, time)
+
+
+@contextmanager
+def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[abc.SchedulerBase | None]:
+    """Make all that is subscribed in this block belong to the session. The value is the scheduler to subscribe with.
+
+    Without a time only the context carries the session.
+    """
+    token = current_session.set(session)
+    try:
+        yield None if time is None else carrying(session, time)
+    finally:
+        current_session.reset(token)
 
 
 class SharedSession:
     """All readers of one shared source as a single session: there is room while any reader has room.
 
     So a stuck reader, or a reader that starts after another, doesn't block the source. A subscriber without a
-    session always has room.
-
-    A pump registers with every reader on its loop, so that the last reader to leave can wait until the pump has
-    closed. A reader on another loop couldn't wait for it.
+    session always has room. A pump registers with every reader, so that the last reader to leave can wait until the
+    pump has closed.
 
     Args:
         end: Ends the source with an error for subscribers without a session and for late subscribers.
@@ -145,43 +236,46 @@ class SharedSession:
 
     def __init__(self, end: Callable[[Exception], None]) -> None:
         self._end = end
-        self._loop = running_loop()
-        self._readers: tuple[_Reader, ...] = ()
+        self._readers: tuple[
+            tuple[Session, abc.DisposableBase], ...
+        ] = ()  # and what watches their backpressure
         self._without_session = 0  # subscribers
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
-        self.backpressure = Backpressure(self._any_has_room, self._loop)
+        self.backpressure = Backpressure(self._any_has_room)
+
+    @property
+    def limits(self) -> Limits | None:
+        """Those of the first reader that has some: the source is subscribed once, for its first reader."""
+        return next((known for session, _ in self._readers if (known := session.limits) is not None), None)
 
     def join(self, session: Session | None) -> None:
         if session is None:
             self._without_session += 1
         else:
-            on_our_loop = self._loop is not None and self._loop is running_loop()
-            reader = _Reader(session, session.backpressure.watch(self.backpressure.update), on_our_loop)
-            self._readers = (*self._readers, reader)
-            if on_our_loop:
-                for pump in self._pumps:
-                    session.register(pump)
+            watching = session.backpressure.watch(self.backpressure.update)
+            self._readers = (*self._readers, (session, watching))
+            for pump in tuple(self._pumps):
+                session.register(pump)
         self.backpressure.update()
 
     def leave(self, session: Session | None) -> None:
         if session is None:
             self._without_session -= 1
         else:
-            left = next(reader for reader in self._readers if reader.session is session)
-            left.watching.dispose()
+            left = next(reader for reader in self._readers if reader[0] is session)
+            left[1].dispose()
             self._readers = tuple(reader for reader in self._readers if reader is not left)
         self.backpressure.update()
 
     def register(self, pump: Pump) -> None:
         self._pumps.add(pump)
         pump.task.add_done_callback(lambda _: self._pumps.discard(pump))
-        for reader in self._readers:
-            if reader.on_our_loop:
-                reader.session.register(pump)
+        for session, _ in self._readers:
+            session.register(pump)
 
     def fail(self, error: Exception) -> bool:
-        delivered = [reader.session.fail(error) for reader in self._readers]
+        delivered = [session.fail(error) for session, _ in self._readers]
         self._end(error)
         return any(delivered)
 
@@ -195,7 +289,5 @@ class SharedSession:
                 session.check_lag()
 
     def _any_has_room(self) -> bool:
-        self._slow = tuple(
-            reader.session for reader in self._readers if not reader.session.backpressure.is_ready()
-        )
+        self._slow = tuple(session for session, _ in self._readers if not session.backpressure.is_ready())
         return self._without_session > 0 or not self._readers or len(self._slow) < len(self._readers)

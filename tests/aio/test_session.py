@@ -318,7 +318,7 @@ def test_a_branch_that_somebody_subscribes_for_himself_is_no_part_of_the_reading
 
 def test_a_reader_that_reads_just_when_it_is_found_full_has_room() -> None:
     waiting = [1]
-    room = Backpressure(lambda: not waiting, None)
+    room = Backpressure(lambda: not waiting)
     changes: list[bool] = []
     room.watch(lambda: changes.append(room.is_ready()))
     room.watch(waiting.clear)  # as another thread may, which has seen that there was room

@@ -18,7 +18,8 @@ from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 
 import rxdelta as rd
-from rxdelta.aio import _reader_session, _to_async_iterable
+from rxdelta.aio import _to_async_iterable
+from rxdelta.runtime import current_session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -192,7 +193,7 @@ def test_a_reader_that_has_left_pauses_nobody() -> None:
 def test_a_subscription_inside_the_block_is_not_the_readings() -> None:
     async def main() -> None:
         async with rd.to_async_iterable(rx.never()):
-            assert _reader_session.current_session.get() is None
+            assert current_session.get() is None
 
     run(main)
 

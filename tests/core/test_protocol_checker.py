@@ -49,6 +49,15 @@ def broken(*events: rd.Event) -> list[str | None]:
         [S, B(), X, ev.ToolUpdate("c")],
         [S, B(), T(), ev.AttemptReset(1), S, B(), T(), E(), F],
         [S, F, ev.AttemptReset(1), S, F],
+        [
+            S,
+            F,
+            ev.MessageStart(choice=1),
+            ev.AttemptReset(1, choice=1),
+            ev.MessageStart(choice=1),
+            ev.MessageFinish(choice=1),
+        ],
+        [X],
         [S, X, ev.AttemptReset(1), S, F],
         [
             S,
@@ -91,7 +100,9 @@ def test_what_keeps_the_promise(events: list[rd.Event]) -> None:
         ([S, F, B()], "event_after_message_finish", 2),
         ([S, F, ev.UsageUpdate(rd.TokenUsage(1))], "event_after_message_finish", 2),
         ([S, X, B()], "event_after_message_finish", 2),
-        ([S, X, ev.MessageStart(choice=1)], "event_after_message_finish", 2),
+        ([S, X, S], "duplicate_message_start", 2),
+        ([S, X, ev.MessageStart(choice=1)], "duplicate_message_start", 2),
+        ([S, X, ev.UsageUpdate(rd.TokenUsage(1), choice=1)], "event_after_message_finish", 2),
         ([S, F, F], "duplicate_message_finish", 2),
         ([S], "missing_message_finish", 1),
         ([S, B(), E()], "missing_message_finish", 3),
@@ -100,6 +111,10 @@ def test_what_keeps_the_promise(events: list[rd.Event]) -> None:
         ([S, ev.StreamError("no")], "error_event", 1),
         ([S, B(), T(0, 1)], "missing_message_start", 2),
         ([S, F, S], "duplicate_message_start", 2),
+        ([S, B(), ev.MessageStart("another")], "duplicate_message_start", 2),
+        ([S, B(), ev.MessageInterrupted(choice=1), ev.UsageUpdate(rd.TokenUsage(1), choice=1)], "event_after_message_finish", 3),
+        ([S, B(0, CALL | {"args": {"a": 1}}), ev.ToolCallDelta(0, "x")], "delta_type_mismatch", 2),
+        ([S, E(), E()], "finish_without_start", 1),
     ],
 )  # fmt: skip
 def test_the_first_rule_broken_is_named(events: list[rd.Event], violation: str, place: int) -> None:
@@ -119,6 +134,31 @@ def test_what_a_wrong_event_means_is_taken_in_all_the_same() -> None:
         None,
     ]
     assert broken(S, B(), E(), B(), T(), E(), F)[3:] == ["duplicate_block_start", None, None, None, None]
+
+
+def test_after_a_violation_the_rules_are_those_of_what_the_event_has_changed() -> None:
+    assert broken(B(), S, T(), E(), F) == [
+        "missing_message_start",
+        None,
+        None,
+        None,
+        None,
+        None,
+    ]  # a late start
+    assert broken(T(), T(), S)[:3] == ["missing_message_start", "delta_before_start", None]
+    assert broken(S, E(), B(), T(), E(), F) == [None, "finish_without_start", None, None, None, None, None]
+    assert broken(S, F, S, B(), T(), E(), F)[2:] == [
+        "duplicate_message_start",
+        *[None] * 5,
+    ]  # another message
+    assert broken(S, X, S, B())[3:] == [None, "missing_message_finish"]
+
+
+def test_its_size_is_bounded() -> None:
+    checker = rd.core.ProtocolChecker(limits=rd.Limits(choices=1))
+    checker.check(S)
+    with pytest.raises(rd.LimitExceededError):
+        checker.check(ev.MessageStart(choice=1))
 
 
 def test_a_providers_own_event_of_that_name_is_no_unknown_delta() -> None:

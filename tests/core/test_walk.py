@@ -138,20 +138,22 @@ def test_updates_find_a_running_call_of_an_earlier_message_until_a_newer_call_ha
     assert [change.fold.block.key for change in walk.step(ev.ToolUpdate("c1", "completed"))] == [3]
 
 
-def test_a_failed_attempt_leaves_the_running_calls_of_earlier_messages_alone() -> None:
+def test_updates_find_a_running_call_of_an_earlier_message_beyond_the_attempts_at_the_next() -> None:
     walk = Walk(0)
-    for event in [ev.BlockStart(3, CALL), ev.ToolUpdate("c1", "executing"), ev.MessageFinish()]:
-        walk.step(event)
-    own = {**CALL, "id": "c2"}
-    for event in [
-        ev.MessageStart(),
-        ev.BlockStart(0, own),
-        ev.ToolUpdate("c2", "executing"),
-        ev.AttemptReset(),
-    ]:
+    running = [ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", "executing"), ev.MessageFinish()]
+    for event in [*running, ev.AttemptReset(1), ev.BlockFinish(0, WHOLE | {"id": "c2"}), ev.AttemptReset(2)]:
         walk.step(event)
     assert kinds(walk.step(ev.ToolUpdate("c1", "completed"))) == ["noted"]
     assert kinds(walk.step(ev.ToolUpdate("c2", "completed"))) == []
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_call_that_was_let_go_by_a_reader_that_acts_is_repeated_when_it_ends_again(acts: bool) -> None:
+    walk = Walk()
+    (_, closed) = walk.step(ev.BlockFinish(0, WHOLE))
+    walk.let_go(closed.fold, acts=acts)
+    walk.step(ev.BlockStart(0, CALL))
+    assert [change.repeated for change in walk.step(ev.BlockFinish(0))] == [acts]
 
 
 def test_a_block_that_was_let_go_opens_anew() -> None:

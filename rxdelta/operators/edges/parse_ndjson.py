@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import DEFAULT_LIMITS, Limits
 from rxdelta.framing import NdjsonParser
 from rxdelta.operators.edges.records import parse_records
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable
 
+    from rxdelta.core import Limits
+
 __all__ = ["parse_ndjson"]
 
 
-def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+@operator_maker
+def parse_ndjson(*, limits: Limits | None = None) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse each line as JSON, for bytes that are split anywhere.
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
@@ -37,4 +39,4 @@ def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[byt
         >>> body.pipe(rd.parse_ndjson()).run()
         {'done': True}
     """
-    return parse_records(partial(NdjsonParser, limits=limits))
+    return parse_records("parse_ndjson", lambda limits: NdjsonParser(limits=limits), limits)

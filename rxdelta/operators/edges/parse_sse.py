@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import DEFAULT_LIMITS, Limits
 from rxdelta.framing import SseParser
 from rxdelta.operators.edges.records import parse_records
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable
 
+    from rxdelta.core import Limits
+
 __all__ = ["parse_sse"]
 
 
-def parse_sse(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+@operator_maker
+def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the data of each server-sent event as JSON, for bytes that are split anywhere.
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
@@ -38,4 +40,4 @@ def parse_sse(*, limits: Limits = DEFAULT_LIMITS) -> Callable[[Observable[bytes 
         >>> body.pipe(rd.parse_sse()).run()
         {'text': 'Hi'}
     """
-    return parse_records(partial(SseParser, limits=limits))
+    return parse_records("parse_sse", lambda limits: SseParser(limits=limits), limits)

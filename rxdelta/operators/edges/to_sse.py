@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
-
-from rxdelta.runtime import Outlet, check_seconds, clock, current_session, errors_to_session
+from rxdelta.runtime import check_seconds, lift, lift_map, operator_maker
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
+
 __all__ = ["to_sse"]
 
 
+@operator_maker
 def to_sse(
     keep_alive: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Any]], Observable[bytes]]:
@@ -52,71 +48,39 @@ def to_sse(
     if keep_alive is not None:
         keep_alive = check_seconds("keep_alive", keep_alive)
 
-    def apply(source: Observable[Any]) -> Observable[bytes]:
-        def subscribe(
-            observer: abc.ObserverBase[bytes], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = (None, Disposable()) if keep_alive is None else clock(scheduler, inherited)
-            writing = _Writing(observer, keep_alive, time)
-            upstream = SingleAssignmentDisposable()
-            everything = CompositeDisposable(Disposable(writing.stop), writing.timer, upstream, owned)
-            writing.everything = everything
-            writing.wait()
-            upstream.disposable = source.subscribe(
-                writing.on_next, writing.on_error, writing.on_completed, scheduler=inherited
-            )
-            return everything
+    if keep_alive is None:
+        return lift_map("to_sse", lambda _: _Writer())
+    silence = keep_alive
+    return lift("to_sse", lambda sink: _Writing(sink, silence, sink.clock(scheduler)))
 
-        return Observable(subscribe)
 
-    return apply
+class _Writer:
+    """The state without keep-alive comments."""
+
+    def __init__(self) -> None:
+        self.step = sse_frame
 
 
 class _Writing:
-    """One subscription's state."""
+    """One subscription's state with keep-alive comments."""
 
-    everything: abc.DisposableBase
-
-    def __init__(
-        self, observer: abc.ObserverBase[bytes], keep_alive: float | None, time: abc.SchedulerBase | None
-    ) -> None:
-        self._out: Outlet[bytes] = Outlet(observer)
+    def __init__(self, sink: Sink[bytes], keep_alive: float, time: abc.SchedulerBase) -> None:
+        self._sink = sink
         self._keep_alive = keep_alive
-        self._time = time
-        self._frames = 0
-        self._session = current_session.get()
-        self.timer = SerialDisposable()
+        self._timer = sink.timer(time)
+        self._silent = True
+        self._wait()
 
-    def stop(self) -> None:
-        self._out.stop()
-
-    def wait(self) -> None:
+    def _wait(self) -> None:
         """Start the timer. When it fires, it checks whether a frame was written meanwhile."""
-        if self._keep_alive is None or self._time is None or self._out.closed:
-            return
-        timer = SingleAssignmentDisposable()
-        self.timer.disposable = timer
-        silent_since = partial(self._after_silence, self._frames)
-        timer.disposable = self._time.schedule_relative(self._keep_alive, silent_since)
+        self._timer.start(self._keep_alive, self._on_timer)
 
-    def _after_silence(self, frames: int, *_: Any) -> None:
-        if self._frames == frames:
-            with errors_to_session(self.everything, self._session):
-                self._out.on_next(KEEP_ALIVE)
-        self.wait()
+    def _on_timer(self) -> None:
+        if self._silent:
+            self._sink.on_next(KEEP_ALIVE)
+        self._silent = True
+        self._wait()
 
     def on_next(self, frame: Any) -> None:
-        try:
-            data = sse_frame(frame)
-        except Exception as error:
-            self._out.on_error(error)
-            self.everything.dispose()
-            return
-        self._frames += 1
-        self._out.on_next(data)
-
-    def on_error(self, error: Exception) -> None:
-        self._out.on_error(error)
-
-    def on_completed(self) -> None:
-        self._out.on_completed()
+        self._silent = False
+        self._sink.on_next(sse_frame(frame))

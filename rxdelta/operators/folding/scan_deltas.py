@@ -6,7 +6,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, Fold, RxDeltaError, Snapshot, StreamInterrupted
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["scan_deltas"]
 
 
+@operator_maker
 def scan_deltas(
     seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits | None = None
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
@@ -50,12 +51,11 @@ def scan_deltas(
     if choice is None:
         choice = 0 if seed is None else seed.choice
 
-    return lift_machine(
+    return lift_map(
         "scan_deltas",
         lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
         limits=limits,
         reads="events or snapshots",
-        serial=False,
     )
 
 
@@ -67,12 +67,12 @@ class _Scan:
         self._step = fold.step
         self._latest = fold.snapshot
 
-    def step(self, event: Event | Snapshot) -> Sequence[Snapshot]:
+    def step(self, event: Event | Snapshot) -> Snapshot | None:
         snapshot = self._step(event)
         if snapshot is self._latest:
-            return ()
+            return None
         self._latest = snapshot
-        return (snapshot,)
+        return snapshot
 
     def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
         return (), _with_snapshot(error, self._fold.snapshot)

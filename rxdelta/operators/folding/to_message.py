@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.core import IncompleteMessageError, Message, Snapshot, wrong_value
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["to_message"]
 
 
+@operator_maker
 def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
     """Emit the last snapshot as a finished message; see `Snapshot.to_message`.
 
@@ -31,7 +32,7 @@ def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
         <Message complete; text 'Hi'>
     """
 
-    return lift_machine("to_message", lambda _: _Last())
+    return lift_map("to_message", lambda _: _Last())
 
 
 class _Last:
@@ -40,11 +41,10 @@ class _Last:
     def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
 
-    def step(self, snapshot: Snapshot) -> Sequence[Message]:
+    def step(self, snapshot: Snapshot) -> None:
         if not isinstance(snapshot, Snapshot):
             raise wrong_value("to_message", snapshot, "snapshots")
         self._snapshot = snapshot
-        return ()
 
     def close(self) -> Sequence[Message]:
         if self._snapshot is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, ProtocolChecker, ProtocolError, wrong_value
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 
+@operator_maker
 def validate(
     on_violation: Callable[[str, Event | None], object] | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
@@ -39,7 +40,7 @@ def validate(
         missing_message_finish
     """
 
-    return lift_machine("validate", lambda _: _Check(on_violation), serial=False)
+    return lift_map("validate", lambda _: _Check(on_violation))
 
 
 class _Check:
@@ -49,11 +50,11 @@ class _Check:
         self._report = report
         self._lifecycle = ProtocolChecker()
 
-    def step(self, event: Event) -> Sequence[Event]:
+    def step(self, event: Event) -> Event:
         if type(event) not in EVENT_TYPES:
             raise wrong_value("validate", event)
         self._handle(self._lifecycle.check(event), event)
-        return (event,)
+        return event
 
     def close(self) -> Sequence[Event]:
         self._handle(self._lifecycle.close(), None)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import DEFAULT_LIMITS, ByChoice, Event, LimitExceededError, Limits
-from rxdelta.core.events import AttemptReset
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split
+from rxdelta.core import ByChoice
+from rxdelta.core.events import AttemptReset, MessageInterrupted, MessageStart
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
+
+    from reactivex import Observable
+
+    from rxdelta.core import Event, Limits
+    from rxdelta.operators.grouping.streams import Split
+    from rxdelta.runtime import Sink
 
 __all__ = ["ChoiceStream", "group_by_choice"]
 
@@ -26,8 +31,8 @@ class ChoiceStream(EventBranch):
         choice: The number of the reply.
     """
 
-    def __init__(self, split: Split[ChoiceStream], choice: int, limits: Limits) -> None:
-        super().__init__(split, limits, choice)
+    def __init__(self, split: Split[ChoiceStream], choice: int) -> None:
+        super().__init__(split, choice)
         self.choice = choice
 
     @property
@@ -39,20 +44,20 @@ class ChoiceStream(EventBranch):
 
 
 def group_by_choice(
-    *, limits: Limits = DEFAULT_LIMITS
+    *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
     """Emit a stream for each choice of a request with `n` alternative replies.
 
-    A stream is emitted at the first event of its choice, before that event. Events without a choice
-    (`ProviderEvent`, `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
-    before the first choice begins, they wait for it. A choice that begins after an `AttemptReset` gets that event,
-    too. Other events are emitted at once. Events are never changed. Subscriptions and threads are as in
-    `group_by_block`.
+    A stream is emitted at the first event of its choice, before that event. Events that name no choice
+    (`ProviderEvent`, and mostly `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
+    before the first choice begins, they wait for it. An `AttemptReset` or `MessageInterrupted` that names none also
+    goes to the choices that begin later, until another message begins. Other events are emitted at once. Events are
+    never changed. Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source, and so do the choices.
 
     Args:
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. The choices get the error first.
@@ -67,50 +72,51 @@ def group_by_choice(
         1 b
     """
 
-    def apply(source: Observable[Event]) -> Observable[ChoiceStream]:
-        def subscribe(
-            observer: abc.ObserverBase[ChoiceStream], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            return _ByChoice(observer, limits).connect(source, scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return split_by("group_by_choice", _ByChoice, limits)
 
 
 class _ByChoice(EventSplit[ChoiceStream]):
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[ChoiceStream], limits: Limits) -> None:
-        super().__init__(observer, limits)
-        self._choices: dict[int, ChoiceStream] = ByChoice(limits)
-        self._waiting: Sequence[Event] = ()  # events without a choice, for choices that begin later
+    def __init__(self, sink: Sink[ChoiceStream]) -> None:
+        super().__init__(sink)
+        self._waiting: list[Event] = []  # events without a choice, for choices that begin later
+
+    @cached_property
+    def _choices(self) -> dict[int, ChoiceStream]:
+        return ByChoice(self.sink.limits)  # which are known at the first event
 
     def _route(self, event: Event) -> None:
         choice = getattr(event, "choice", None)
         if choice is None:
-            if not self._choices or isinstance(event, AttemptReset):
-                self._waiting = [*self._waiting, event]
-            for begun in list(self._choices.values()):
-                self._deliver(begun, event)
+            self._route_to_all(event)
             return
         stream = self._choices.get(choice)
         if stream is None:
-            if self._outer_disposed:
+            if self._outer_left:
                 return
-            stream = ChoiceStream(self, choice, self._limits)
-            try:
-                self._choices[choice] = stream
-            except LimitExceededError as error:
-                self._finish(error)
-                return
-            self._start(stream)
-        self._deliver(stream, event)
+            self._choices[choice] = stream = ChoiceStream(self, choice)
+            self._announce(stream)
+            waiting = self._waiting
+            self._waiting = [one for one in waiting if isinstance(one, (AttemptReset, MessageInterrupted))]
+            for one in waiting:
+                stream._deliver(one)
+        if isinstance(event, MessageStart) and stream._replay.begins_another(event):
+            self._waiting = []
+        stream._deliver(event)
 
-    def _start(self, stream: ChoiceStream) -> None:
-        waiting = self._waiting
-        self._waiting = [event for event in waiting if isinstance(event, AttemptReset)]
-        self._open_stream(stream, waiting)
+    def _route_to_all(self, event: Event) -> None:
+        streams = list(self._choices.values())
+        if isinstance(event, AttemptReset):
+            another = any(stream._replay.begins_another(event) for stream in streams)
+            earlier = [] if another else self._waiting
+            self._waiting = [one for one in earlier if not isinstance(one, MessageInterrupted)]
+        if not streams or isinstance(event, (AttemptReset, MessageInterrupted)):
+            self._waiting.append(event)
+        for stream in streams:
+            stream._deliver(event)
 
-    def _forget(self) -> None:
+    def _forget(self) -> Iterable[ChoiceStream]:
+        streams = list(self._choices.values())
         self._choices.clear()
+        return streams

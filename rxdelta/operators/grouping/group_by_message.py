@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
-from rxdelta.core.events import MessageStart
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, Split
+from rxdelta.core.events import AttemptReset, MessageStart
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from reactivex import Observable
+
+    from rxdelta.core import Event, Limits
+    from rxdelta.operators.grouping.streams import Split
+    from rxdelta.runtime import Sink
 
 __all__ = ["MessageStream", "group_by_message"]
 
@@ -26,8 +29,8 @@ class MessageStream(EventBranch):
         id: The provider's id of the message; `None` until it has arrived.
     """
 
-    def __init__(self, split: Split[MessageStream], limits: Limits) -> None:
-        super().__init__(split, limits)
+    def __init__(self, split: Split[MessageStream]) -> None:
+        super().__init__(split)
         self.id: str | None = None
 
     @property
@@ -39,20 +42,20 @@ class MessageStream(EventBranch):
 
 
 def group_by_message(
-    *, limits: Limits = DEFAULT_LIMITS
+    *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[MessageStream]]:
     """Emit a stream for each message of a conversation, which is `rx.concat` of messages' events.
 
     A stream is emitted at the message's first event, before that event. The next message begins with a `MessageStart`
     of a choice that has finished. After a block of an unfinished choice, a `MessageStart` begins the next message too,
-    unless it repeats the id. So does an `AttemptReset` after all choices have finished, because it belongs to the next
-    request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Every event is
+    unless it repeats the id. So does an `AttemptReset` that names no choice after a choice has finished, because it
+    belongs to the next request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Every event is
     emitted at once and unchanged. Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source; a message's stream completes when the next message begins.
 
     Args:
-        limits: The most that is held for late subscribers.
+        limits: The most that is held for late subscribers; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. The open message gets the error first.
@@ -69,39 +72,34 @@ def group_by_message(
         Hi
     """
 
-    def apply(source: Observable[Event]) -> Observable[MessageStream]:
-        def subscribe(
-            observer: abc.ObserverBase[MessageStream], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            return _ByMessage(observer, limits).connect(source, scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return split_by("group_by_message", _ByMessage, limits)
 
 
 class _ByMessage(EventSplit[MessageStream]):
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[MessageStream], limits: Limits) -> None:
-        super().__init__(observer, limits)
+    def __init__(self, sink: Sink[MessageStream]) -> None:
+        super().__init__(sink)
         self._current: MessageStream | None = None
 
     def _route(self, event: Event) -> None:
         stream = self._current
-        if stream is not None and stream._replay.begins_another(event):
+        may_begin = isinstance(event, (MessageStart, AttemptReset))
+        if stream is not None and may_begin and stream._replay.begins_another(event):
             self._current = None
-            self._close(stream)
+            stream._end(None)
             stream = None
+        is_new = stream is None
         if stream is None:
-            if self._outer_disposed:
+            if self._outer_left:
                 return
-            self._current = stream = MessageStream(self, self._limits)
+            self._current = stream = MessageStream(self)
         if isinstance(event, MessageStart) and stream.id is None:
             stream.id = event.id
-        if stream not in self._open:
-            self._open_stream(stream)
-        self._deliver(stream, event)
+        if is_new:
+            self._announce(stream)
+        stream._deliver(event)
 
-    def _forget(self) -> None:
-        self._current = None
+    def _forget(self) -> Iterable[MessageStream]:
+        stream, self._current = self._current, None
+        return () if stream is None else (stream,)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex import Observable, compose
 
-from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits
-from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_block
-from rxdelta.runtime import report
+from rxdelta.core import InvalidValueError
+from rxdelta.operators.grouping.group_by_block import BlockStream, Grouping
+from rxdelta.operators.grouping.streams import split_by
+from rxdelta.runtime import lift, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rxdelta.core import Event, Limits
+    from rxdelta.runtime import Sink
 
 __all__ = ["per_block"]
 
@@ -23,21 +23,21 @@ R = TypeVar("R")
 
 
 def per_block(
-    fn: Callable[[BlockStream], Observable[R]], *, limits: Limits = DEFAULT_LIMITS
+    fn: Callable[[BlockStream], Observable[R]], *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[R]]:
     """Map each block's stream to an Observable by `fn`, and merge the results.
 
     `fn` is called at a block's start with its `BlockStream` (see `group_by_block`). The returned pipeline is
     subscribed at once with the subscriber's scheduler, so that it misses nothing. Pipelines may emit on threads
-    of their own: emissions are serialised. An observer that raises ends the pipeline that emitted. Its exception is
-    raised by the `for_each` or `async for` that reads the result. Without such a reader, and during an emission of the
-    source, it goes once to the running asyncio loop's exception handler, or to the log `rxdelta`.
+    of their own: emissions are serialised. An observer that raises ends the subscription. Its exception is raised by
+    the `for_each` or `async for` that reads the result. Without such a reader, and during an emission of the source, it
+    goes once to the running asyncio loop's exception handler, or to the log `rxdelta`.
 
     Completes when the source and all pipelines have completed.
 
     Args:
         fn: Maps a block's stream to an Observable.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: Only when all pipelines have ended, so that none affects another. First the source's own. Else the error
     of the first pipeline that failed by itself, or of `fn` (further ones are reported like an observer's). Else
@@ -55,55 +55,25 @@ def per_block(
         Hi
     """
 
-    def apply(source: Observable[Event]) -> Observable[R]:
-        blocks = source.pipe(group_by_block(limits=limits))
+    def begin(sink: Sink[R]) -> _Merging[R]:
+        return _Merging(sink, fn)
 
-        def subscribe(
-            observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            merging = _Merging(observer, fn, scheduler)
-            upstream = SingleAssignmentDisposable()
-            everything = CompositeDisposable(upstream, Disposable(merging.stop))
-            upstream.disposable = blocks.subscribe(
-                merging.on_next, merging.on_error, merging.on_completed, scheduler=scheduler
-            )
-            return everything
-
-        return Observable(subscribe)
-
-    return apply
+    return compose(split_by("per_block", Grouping, limits), lift("per_block", begin))
 
 
 class _Merging(Generic[R]):
-    """One subscription's state. All notifications are queued and run by one thread at a time."""
+    """One subscription's state."""
 
-    def __init__(
-        self,
-        observer: abc.ObserverBase[R],
-        fn: Callable[[BlockStream], Observable[R]],
-        scheduler: abc.SchedulerBase | None,
-    ) -> None:
-        self._observer = observer
+    def __init__(self, sink: Sink[R], fn: Callable[[BlockStream], Observable[R]]) -> None:
+        self.sink = sink
         self._fn = fn
-        self._scheduler = scheduler
         self._pipelines: dict[_Pipeline[R], None] = {}
-        self._stopped = False
         self._source_ended = False
         self._error: Exception | None = None  # of the source
         self._failure: Exception | None = None  # of the first pipeline that failed by itself
         self._cut_error: Exception | None = None  # of a pipeline whose block was cut off
-        self._queue: deque[Callable[[], None]] = deque()
-        self._turn = Lock()
-
-    def stop(self) -> None:
-        self._stopped = True
-        for pipeline in list(self._pipelines):
-            pipeline.subscription.dispose()
-        self._pipelines.clear()
 
     def on_next(self, block: BlockStream) -> None:
-        if self._stopped:
-            return
         pipeline = _Pipeline(self, block)
         self._pipelines[pipeline] = None
         try:
@@ -112,88 +82,50 @@ class _Merging(Generic[R]):
                 raise InvalidValueError.of([("fn", result, "must return an Observable")])
         except Exception as error:
             pipeline.on_error(error)
-            return
-        pipeline.subscription.disposable = result.subscribe(
-            pipeline.on_next, pipeline.on_error, pipeline.on_completed, scheduler=self._scheduler
-        )
+        else:
+            self.sink.subscribe(result, pipeline)
 
     def on_error(self, error: Exception) -> None:
-        self.run_in_turn(partial(self._end_source, error))
+        self._error = error
+        self.on_completed()
 
     def on_completed(self) -> None:
-        self.run_in_turn(partial(self._end_source, None))
+        self._source_ended = True
+        self._end_if_over()
 
-    def run_in_turn(self, step: Callable[[], None]) -> None:
-        """Run the step now, or leave it to the running call: on another thread, or further up the stack."""
-        self._queue.append(step)
-        raised: Exception | None = None
-        while self._queue and self._turn.acquire(blocking=False):
-            try:
-                while self._queue:
-                    try:
-                        self._queue.popleft()()
-                    except Exception as error:
-                        if raised is not None:
-                            report(error, "an observer of per_block raised again")
-                        raised = raised or error
-            finally:
-                self._turn.release()
-        if raised is not None:
-            raise raised
-
-    def emit(self, pipeline: _Pipeline[R], value: R) -> None:
-        try:
-            self._observer.on_next(value)
-        except BaseException:
-            pipeline.subscription.dispose()
-            self.pipeline_ended(pipeline, None, cut=False)
-            raise
-
-    def pipeline_ended(self, pipeline: _Pipeline[R], error: Exception | None, cut: bool) -> None:
-        if pipeline not in self._pipelines:
-            return
+    def pipeline_ended(self, pipeline: _Pipeline[R], error: Exception | None) -> None:
         del self._pipelines[pipeline]
-        if error is not None and not cut:
+        if error is not None and pipeline.block._failure is None:
             if self._failure is None:
                 self._failure = error
             else:
                 report(error, f"another pipeline of per_block failed, that of {pipeline.block!r}")
-        elif error is not None and self._cut_error is None and not pipeline.block._given_up:
+        elif self._cut_error is None and not pipeline.block._given_up:
             self._cut_error = error
         self._end_if_over()
 
-    def _end_source(self, error: Exception | None) -> None:
-        self._source_ended = True
-        self._error = error
-        self._end_if_over()
-
     def _end_if_over(self) -> None:
-        if not self._source_ended or self._pipelines or self._stopped:
+        if not self._source_ended or self._pipelines:
             return
-        self._stopped = True
         error = self._error or self._failure or self._cut_error
         if self._failure is not None and error is not self._failure:
             report(self._failure, "a pipeline of per_block failed before the source did")
         if error is None:
-            self._observer.on_completed()
+            self.sink.on_completed()
         else:
-            self._observer.on_error(error)
+            self.sink.on_error(error)
 
 
 class _Pipeline(Generic[R]):
-    """One block's pipeline."""
+    """One block's pipeline. An error after its block's failure is a consequence of that."""
 
     def __init__(self, merging: _Merging[R], block: BlockStream) -> None:
         self._merging = merging
         self.block = block
-        self.subscription = SingleAssignmentDisposable()
-
-    def on_next(self, value: R) -> None:
-        self._merging.run_in_turn(partial(self._merging.emit, self, value))
+        self.on_next = merging.sink.on_next
 
     def on_error(self, error: Exception) -> None:
-        cut = self.block._failure is not None  # a pipeline's error after its block's failure is a consequence
-        self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, error, cut))
+        self._merging.pipeline_ended(self, error)
 
     def on_completed(self) -> None:
-        self._merging.run_in_turn(partial(self._merging.pipeline_ended, self, None, cut=False))
+        self._merging.pipeline_ended(self, None)

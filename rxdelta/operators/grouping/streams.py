@@ -9,46 +9,25 @@ dispose.
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    RefCountDisposable,
-    SingleAssignmentDisposable,
-)
+from reactivex.disposable import Disposable, RefCountDisposable
 
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Event,
-    EventsSoFar,
-    Limits,
-    StreamInterrupted,
-    refusal,
-)
-from rxdelta.runtime import current_session, report
+from rxdelta.core import Event, EventsSoFar, Limits, StreamInterrupted, refusal
+from rxdelta.runtime import create, current_session, report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Branch", "EventBranch", "EventSplit", "Split"]
+    from rxdelta.runtime import Sink
+
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "split_by"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Branch[Any]")
 B = TypeVar("B", bound="EventBranch")
-
-
-class _Reader(Generic[T]):
-    """A subscriber of a branch, and the session that gets its exceptions."""
-
-    __slots__ = ("observer", "session")
-
-    def __init__(self, observer: abc.ObserverBase[T]) -> None:
-        self.observer = observer
-        self.session = current_session.get()
 
 
 class Branch(Observable[T]):
@@ -61,8 +40,7 @@ class Branch(Observable[T]):
         super().__init__()
         self._split: Split[Any] | None = split  # `None` after the end
         self._failure: Exception | None = None
-        self._leases: dict[_Reader[T], abc.DisposableBase] = {}
-        self._readers: tuple[_Reader[T], ...] = ()
+        self._readers: tuple[Sink[T], ...] = ()
 
     @property
     def _label(self) -> str:
@@ -73,215 +51,165 @@ class Branch(Observable[T]):
         """The values that are replayed to a late subscriber."""
         raise NotImplementedError
 
-    def _subscribe_core(
+    def subscribe(
         self,
-        observer: abc.ObserverBase[T],
-        scheduler: abc.SchedulerBase | None = None,  # noqa: ARG002
+        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
+        on_error: abc.OnError | None = None,
+        on_completed: abc.OnCompleted | None = None,
+        *,
+        scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        split, reader = self._split, _Reader(observer)
-        if split is None:
-            self._catch_up(reader)
-            return Disposable()
-        with self.lock:
-            self._leases[reader] = split.readers.disposable
-            self._readers = tuple(self._leases)
-        split.run_exclusive(self._catch_up, reader)
-        return Disposable(partial(self._leave, reader))
+        branch = create(type(self).__name__, self._begin)
+        return branch.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
 
-    def _catch_up(self, reader: _Reader[T]) -> None:
-        delivered = all(
-            self._notify(reader, partial(reader.observer.on_next, value)) for value in self._so_far()
-        )
-        if delivered and self._split is None:
+    def _begin(self, reader: Sink[T]) -> None:
+        split = self._split
+        if split is not None:
+            reader.session = reader.session or split.sink.session
+            reader.set_limits(split.sink.limits)
+            reader.own(Disposable(partial(self._leave, reader, split.readers.disposable)))
+            if self._so_far():
+                split.sink.turn(self._join, reader)  # the source's events wait until the reader has caught up
+        self._join(reader)  # now, if that turn comes later because the source is emitting
+
+    def _join(self, reader: Sink[T]) -> None:
+        if reader.closed or reader in self._readers:
+            return
+        with self.lock:
+            self._readers = (*self._readers, reader)
+        for value in self._so_far():
+            self._notify(reader, reader.on_next, value)
+        if self._split is None:
             self._notify_end(reader)
+
+    def _leave(self, reader: Sink[T], lease: abc.DisposableBase) -> None:
+        with self.lock:
+            self._readers = tuple(one for one in self._readers if one is not reader)
+        lease.dispose()
 
     def _emit(self, value: T) -> None:
         for reader in self._readers:  # later subscribers get the value by their replay
             try:
-                reader.observer.on_next(value)
+                reader.on_next(value)
             except Exception as error:
-                self._drop(reader, error)
+                self._report(reader, error)
 
     def _end(self, failure: Exception | None) -> None:
         self._split, self._failure = None, failure
         for reader in self._readers:
             self._notify_end(reader)
 
-    def _notify_end(self, reader: _Reader[T]) -> None:
-        failure, observer = self._failure, reader.observer
-        self._notify(
-            reader, observer.on_completed if failure is None else partial(observer.on_error, failure)
-        )
+    def _notify_end(self, reader: Sink[T]) -> None:
+        if self._failure is None:
+            self._notify(reader, reader.on_completed)
+        else:
+            self._notify(reader, reader.on_error, self._failure)
 
-    def _notify(self, reader: _Reader[T], notify: Callable[[], None]) -> bool:
-        """Call `notify`. A reader that raises is removed. Return whether it didn't."""
+    def _notify(self, reader: Sink[T], notify: Callable[..., None], *arguments: Any) -> None:
         try:
-            notify()
+            notify(*arguments)
         except Exception as error:
-            self._drop(reader, error)
-            return False
-        return True
+            self._report(reader, error)
 
-    def _drop(self, reader: _Reader[T], error: Exception) -> None:
-        self._leave(reader)
-        report(error, f"a subscriber of {self._label} raised, and is not told any more", reader.session)
-
-    def _leave(self, reader: _Reader[T]) -> None:
-        with self.lock:
-            lease = self._leases.pop(reader, None)
-            self._readers = tuple(self._leases)
-        if lease is not None:
-            lease.dispose()
+    def _report(self, reader: Sink[T], error: Exception) -> None:
+        report(error, f"a subscriber of {self._label} raised, and was removed", reader.session)
 
 
 class Split(Generic[S]):
-    """One subscription's state: the open branches, their readers, and the queue of notifications."""
+    """One subscription's state. It emits branches, and ends them before the outer stream ends.
 
-    def __init__(self, observer: abc.ObserverBase[S]) -> None:
-        self._observer = observer
-        self._open: dict[S, None] = {}
-        self._ended = False
-        self._outer_disposed = False  # no new branches are emitted then; the open ones go on
-        self._busy = False
-        self._queue: deque[tuple[Callable[[Any], None], Any]] = deque()
-        self._session = current_session.get()
-        self._upstream = SingleAssignmentDisposable()
-        self.readers = RefCountDisposable(CompositeDisposable(Disposable(self._abandon), self._upstream))
+    Args:
+        sink: Takes the source's events in turns, and emits the branches. It outlives the outer stream's subscriber while
+            a branch has one.
+    """
 
-    def connect(self, source: Observable[Event], scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
-        self._upstream.disposable = source.subscribe(
-            self.on_next, self.on_error, self.on_completed, scheduler=scheduler
-        )
-        return CompositeDisposable(Disposable(self._leave), self.readers)
+    def __init__(self, sink: Sink[S]) -> None:
+        self.sink = sink
+        self.readers = RefCountDisposable(sink)
+        sink.own(Disposable(self._abandon))
+
+    @property
+    def _outer_left(self) -> bool:
+        """Whether the outer stream has no subscriber. No new branches are emitted then; the open ones go on."""
+        return self.readers.is_primary_disposed
 
     def on_next(self, event: Event) -> None:
-        if self._busy or self._queue:
-            self._enqueue(self._step, event)
-            return
-        self._busy = True
-        try:
-            self._step(event)
-        finally:
-            self._busy = False
-        if self._queue:
-            self._drain()
+        raise NotImplementedError
 
-    def on_error(self, error: Exception) -> None:
-        self._enqueue(self._finish, error)
-
-    def on_completed(self) -> None:
-        self._enqueue(self._finish, None)
-
-    def run_exclusive(self, call: Callable[[Any], None], argument: Any) -> None:
-        """Call now, and queue the source's events until the call has returned."""
-        if self._busy:
-            call(argument)
-        else:
-            self._enqueue(call, argument)
-
-    def _enqueue(self, step: Callable[[Any], None], argument: Any) -> None:
-        self._queue.append((step, argument))
-        if not self._busy:
-            self._drain()
-
-    def _drain(self) -> None:
-        self._busy = True
-        try:
-            while self._queue:
-                step, argument = self._queue.popleft()
-                step(argument)
-        finally:
-            self._busy = False
-
-    def _step(self, event: Event) -> None:
+    def _forget(self) -> Iterable[S]:
+        """Drop the state. Return the branches that were open."""
         raise NotImplementedError
 
     def _completion_error(self, stream: S) -> Exception | None:  # noqa: ARG002
         """The error of a branch that is open when the source completes; `None` to complete it."""
         return None
 
-    def _forget(self) -> None:
-        """Drop the state of the branches."""
+    def on_error(self, error: Exception) -> None:
+        for stream in self._forget():
+            stream._end(error)
+        self.sink.on_error(error)
 
-    def _announce(self, stream: S) -> None:
-        """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
-        token = current_session.set(self._session)
-        try:
-            self._observer.on_next(stream)
-        finally:
-            current_session.reset(token)
-
-    def _close(self, stream: S, failure: Exception | None = None) -> None:
-        self._open.pop(stream, None)
-        stream._end(failure)
-
-    def _finish(self, error: Exception | None) -> None:
-        """End the branches, then the outer stream."""
-        self._ended = True
-        for stream in list(self._open):
-            self._close(stream, self._completion_error(stream) if error is None else error)
-        self._forget()
-        if error is None:
-            self._observer.on_completed()
-        else:
-            self._observer.on_error(error)
-
-    def _leave(self) -> None:
-        self._outer_disposed = True
+    def on_completed(self) -> None:
+        for stream in self._forget():
+            stream._end(self._completion_error(stream))
+        self.sink.on_completed()
 
     def _abandon(self) -> None:
         """The last reader has left: end the branches, so that later subscribers get an error and don't wait."""
-        if self._ended:
-            return
-        self._ended = True
-        for stream in list(self._open):
-            self._close(stream, StreamInterrupted(f"the source was left while {stream._label} was open"))
-        self._forget()
+        for stream in self._forget():
+            stream._end(StreamInterrupted(f"the source was left while {stream._label} was open"))
+
+    def _announce(self, stream: S) -> None:
+        """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
+        token = current_session.set(self.sink.session)
+        try:
+            self.sink.on_next(stream)
+        finally:
+            current_session.reset(token)
+
+
+def split_by(
+    name: str, begin: Callable[[Sink[S]], Split[S]], limits: Limits | None
+) -> Callable[[Observable[Event]], Observable[S]]:
+    """The operator whose subscriptions are such splits."""
+
+    def apply(source: Observable[Event]) -> Observable[S]:
+        def connect(outer: Sink[S]) -> None:
+            def start(sink: Sink[S]) -> None:
+                split = begin(sink)
+                outer.own(split.readers)
+                sink.subscribe(source, split)
+
+            create(name, start, limits=limits).subscribe(outer, scheduler=outer.scheduler)
+
+        return create(name, connect)
+
+    return apply
 
 
 class EventBranch(Branch[Event]):
     """A branch of events. It replays the shortest list of events that folds to its current state."""
 
-    def __init__(self, split: Split[Any], limits: Limits, choice: int = 0) -> None:
+    def __init__(self, split: Split[Any], choice: int = 0) -> None:
         super().__init__(split)
-        self._replay = EventsSoFar(limits, choice=choice)
-
-    def _remember(self, event: Event) -> None:
-        self._replay.take(event)
+        self._replay = EventsSoFar(split.sink.limits, choice=choice)
 
     def _so_far(self) -> Sequence[Event]:
         return self._replay.so_far()
+
+    def _deliver(self, event: Event) -> None:
+        self._replay.take(event)
+        self._emit(event)
 
 
 class EventSplit(Split[B]):
     """A split into branches of events."""
 
-    def __init__(self, observer: abc.ObserverBase[B], limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__(observer)
-        self._limits = limits
-
-    def _step(self, event: Event) -> None:
-        if self._ended:
-            return
-        failure = refusal(event)
-        if failure is None:
-            self._route(event)
-        else:
-            self._finish(failure)
+    def on_next(self, event: Event) -> None:
+        failure = refusal(event, self.sink.name)
+        if failure is not None:
+            raise failure
+        self._route(event)
 
     def _route(self, event: Event) -> None:
         raise NotImplementedError
-
-    def _open_stream(self, stream: B, first: Sequence[Event] = ()) -> None:
-        self._open[stream] = None
-        self._announce(stream)
-        for event in first:
-            self._deliver(stream, event)
-
-    def _deliver(self, stream: B, event: Event) -> None:
-        try:
-            stream._remember(event)
-        except Exception as error:
-            self._finish(error)
-            return
-        stream._emit(event)

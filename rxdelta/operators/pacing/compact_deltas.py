@@ -6,18 +6,21 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
 from rxdelta.core import JOINABLE, Event, Joined
-from rxdelta.operators.pacing.paced import Paced, not_an_event
-from rxdelta.runtime import check_seconds, clock
+from rxdelta.operators.pacing.paced import Paced
+from rxdelta.runtime import check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
+
 __all__ = ["compact_deltas"]
 
 
+@operator_maker
 def compact_deltas(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:
@@ -60,32 +63,24 @@ def compact_deltas(
     """
     interval = check_seconds("seconds", seconds)
 
-    def apply(source: Observable[Event]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            return _Compaction(observer, interval, time).connect(source, inherited, owned)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift(
+        "compact_deltas", lambda sink: _Compaction(sink, interval, sink.clock(scheduler)), serial=False
+    )
 
 
 class _Compaction(Paced[Event]):
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[Event], interval: float, time: abc.SchedulerBase) -> None:
-        super().__init__(observer)
+    def __init__(self, sink: Sink[Event], interval: float, time: abc.SchedulerBase) -> None:
+        super().__init__(sink, time)
         self._interval = interval
-        self._time = time
         self._queue: deque[Joined | Event] = deque()
         self._due_count = 0  # how many of the queue may be emitted now
         self._window_open = False
 
     def on_next(self, event: Event) -> None:
         with self._lock:
-            if self._stopped or self._end is not None:
+            if self._end is not None:
                 return
             known = JOINABLE.get(type(event))
             if known is None:
@@ -95,12 +90,12 @@ class _Compaction(Paced[Event]):
         self._emit()
 
     def _add(self, event: Event) -> None:
-        wrong = not_an_event(event)
+        wrong = self._refuse(event)
         if wrong is None:
             self._queue.append(event)
             self._due_count = len(self._queue)
         else:
-            self._end = partial(self._observer.on_error, wrong)
+            self._end = partial(self._sink.on_error, wrong)
 
     def _hold(self, delta: Event, piece: str) -> bool:
         """Queue a delta, and return whether it has to wait for the window's end."""
@@ -117,7 +112,7 @@ class _Compaction(Paced[Event]):
 
     def _open_window(self) -> None:
         self._window_open = True
-        self._start_timer(self._time, self._interval)
+        self._start_timer(self._interval)
 
     def _on_timer(self) -> None:
         self._window_open = False

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import errors_to_session
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["conflate"]
 
 T = TypeVar("T")
 
 
+@operator_maker
 def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
     """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
 
@@ -37,7 +41,7 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
     their `overflow="latest"` instead of `conflate()`.
 
     An observer that raises on the scheduler ends the subscription. Its exception is raised by the `for_each` or
-    `async for` that reads the pipeline; without such a reader it is raised in the scheduler.
+    `async for` that reads the pipeline; without such a reader it goes to the asyncio loop's exception handler or the log.
 
     Args:
         scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
@@ -61,41 +65,21 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
         4
     """
 
-    def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            return _Conflation(observer, scheduler).connect(source, inherited, Disposable())
+    def begin(sink: Sink[T]) -> _Conflation[T]:
+        return _Conflation(sink, scheduler)
 
-        return Observable(subscribe)
-
-    return apply
+    return lift("conflate", begin, serial=False)
 
 
 class _Conflation(PacedLatest[T]):
     """One subscription's state."""
 
-    _operator = "conflate"
+    def __init__(self, sink: Sink[T], scheduler: abc.SchedulerBase | None) -> None:
+        super().__init__(sink, scheduler or CurrentThreadScheduler.singleton())
+        self._is_scheduled = scheduler is not None
 
-    def __init__(self, observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None) -> None:
-        super().__init__(observer)
-        self._scheduler = scheduler
-        self._scheduled = False  # an emission
-
-    def _emit(self) -> None:
-        if self._scheduler is None:
-            super()._emit()
-            return
-        with self._lock:
-            if self._scheduled or self._emitting:
-                return
-            self._scheduled = True
-        call = SingleAssignmentDisposable()
-        self._timer.disposable = call
-        call.disposable = self._scheduler.schedule(self._fire)
-
-    def _fire(self, *_: object) -> None:
-        with self._lock:
-            self._scheduled = False
-        with errors_to_session(self._subscription, self._session):
-            super()._emit()
+    def _take_turn(self) -> None:
+        if self._is_scheduled:
+            self._timer.start(0, self._emit_due)
+        else:
+            super()._take_turn()

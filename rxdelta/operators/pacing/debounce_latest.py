@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from reactivex import Observable, abc
-
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import ABOUT_NOW, check_seconds, clock
+from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["debounce_latest"]
 
 T = TypeVar("T")
 
 
+@operator_maker
 def debounce_latest(
     seconds: float, max_wait: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
@@ -33,8 +36,8 @@ def debounce_latest(
 
     Source and timer may be on different threads, and a source on several: emissions are serialised, and no
     caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
-    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it is raised
-    in the timer.
+    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it goes to the
+    asyncio loop's exception handler or the log `rxdelta`.
 
     Args:
         seconds: How long the source must be silent.
@@ -57,30 +60,18 @@ def debounce_latest(
     rest = check_seconds("seconds", seconds)
     longest = 5 * rest if max_wait is None else check_seconds("max_wait", max_wait)
 
-    def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            return _Debounce(observer, rest, longest, time).connect(source, inherited, owned)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift(
+        "debounce_latest", lambda sink: _Debounce(sink, rest, longest, sink.clock(scheduler)), serial=False
+    )
 
 
 class _Debounce(PacedLatest[T]):
     """One subscription's state. Values don't move the timer: when it fires too early, it waits for the remaining time."""
 
-    _operator = "debounce_latest"
-
-    def __init__(
-        self, observer: abc.ObserverBase[T], rest: float, longest: float, time: abc.SchedulerBase
-    ) -> None:
-        super().__init__(observer)
+    def __init__(self, sink: Sink[T], rest: float, longest: float, time: abc.SchedulerBase) -> None:
+        super().__init__(sink, time)
         self._rest = rest
         self._longest = longest
-        self._time = time
         self._held_since = self._newest_at = time.now
         self._is_due = False
 
@@ -88,7 +79,7 @@ class _Debounce(PacedLatest[T]):
         self._newest_at = self._time.now
         if not self._held:
             self._held_since = self._newest_at
-            self._start_timer(self._time, min(self._rest, self._longest))
+            self._start_timer(min(self._rest, self._longest))
         self._held = (value,)
         return False
 
@@ -99,8 +90,8 @@ class _Debounce(PacedLatest[T]):
             self._longest - (now - self._held_since).total_seconds(),
         )
         self._is_due = bool(self._held) and remaining < ABOUT_NOW
-        if self._held and not self._is_due and not self._stopped:
-            self._start_timer(self._time, remaining)
+        if self._held and not self._is_due and not self._sink.closed:
+            self._start_timer(remaining)
 
     def _take_due(self) -> tuple[T] | tuple[()]:
         if not self._is_due and self._end is None:

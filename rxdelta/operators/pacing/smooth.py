@@ -7,16 +7,18 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reactivex import Observable, abc
-
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
-from rxdelta.operators.pacing.paced import Paced, not_an_event
-from rxdelta.runtime import ABOUT_NOW, check_seconds, clock
+from rxdelta.operators.pacing.paced import Paced
+from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["smooth"]
 
@@ -24,6 +26,7 @@ _SHORTEST = 0.001  # seconds between two timers; higher rates release several pi
 _DEADLINES = 128  # roughly the most at a time, because each turn examines all of them
 
 
+@operator_maker
 def smooth(
     chunking: Chunking = "word",
     rate: float = 100.0,
@@ -92,17 +95,11 @@ def smooth(
     at_a_time = ceil(rate * interval - 1e-9)
     lag = check_seconds("max_lag", max_lag)
 
-    def apply(source: Observable[Event]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            smoothing = _Smoothing(observer, make_rule(), longest, interval, at_a_time, lag, time)
-            return smoothing.connect(source, inherited, owned)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift(
+        "smooth",
+        lambda sink: _Smoothing(sink, make_rule(), longest, interval, at_a_time, lag, sink.clock(scheduler)),
+        serial=False,
+    )
 
 
 class _TextRun:
@@ -141,7 +138,7 @@ class _Smoothing(Paced[Event]):
 
     def __init__(
         self,
-        observer: abc.ObserverBase[Event],
+        sink: Sink[Event],
         rule: Rule,
         longest: int,
         interval: float,
@@ -149,13 +146,12 @@ class _Smoothing(Paced[Event]):
         lag: float,
         time: abc.SchedulerBase,
     ) -> None:
-        super().__init__(observer)
+        super().__init__(sink, time)
         self._rule = rule
         self._longest = longest
         self._interval = interval
         self._at_a_time = at_a_time
         self._lag = lag
-        self._time = time
         self._queue: deque[_TextRun | Event] = deque()
         self._ready: deque[Event] = deque()
         self._received = self._released = 0
@@ -173,12 +169,12 @@ class _Smoothing(Paced[Event]):
 
     def on_next(self, event: Event) -> None:
         with self._lock:
-            if self._stopped or self._end is not None:
+            if self._end is not None:
                 return
             if isinstance(event, (TextDelta, ReasoningDelta)):
                 self._add_text(event, event.text if isinstance(event, TextDelta) else event.reasoning)
             else:
-                wrong = not_an_event(event)
+                wrong = self._refuse(event)
                 if wrong is None:
                     self._queue.append(event)
                     self._work_pending = True
@@ -195,7 +191,7 @@ class _Smoothing(Paced[Event]):
     def on_completed(self) -> None:
         with self._lock:
             if self._end is None:
-                self._end = self._observer.on_completed
+                self._end = self._sink.on_completed
                 self._work_pending = True
         self._emit()
 
@@ -220,7 +216,7 @@ class _Smoothing(Paced[Event]):
         self._work_pending = self._work_pending or self._next_turn is None
 
     def _fail(self, error: Exception) -> None:
-        self._end = partial(self._observer.on_error, error)
+        self._end = partial(self._sink.on_error, error)
         self._work_pending = self._flush_all = True
 
     def _on_timer(self) -> None:
@@ -229,7 +225,7 @@ class _Smoothing(Paced[Event]):
 
     def _next_call(self) -> Callable[[], None] | None:
         with self._lock:
-            if self._work_pending and not self._ready and not self._stopped:
+            if self._work_pending and not self._ready and not self._sink.closed:
                 self._work_pending = False
                 return self._release_due
             return super()._next_call()
@@ -302,7 +298,7 @@ class _Smoothing(Paced[Event]):
                 pieces = self._take_pieces(head.text, out, final, turn, pieces)
             finally:
                 with self._lock:
-                    if out and not self._stopped:
+                    if out and not self._sink.closed:
                         self._ready.append(head.delta("".join(out)))
                     empty = head.text.is_empty
                     if empty and self._queue:
@@ -333,9 +329,9 @@ class _Smoothing(Paced[Event]):
         times = [due for due, _ in self._deadlines if due - self._handled_until >= ABOUT_NOW][:1]
         if self._next_turn is not None:
             times.append(self._next_turn)
-        if times and min(times) != self._timer_due and not self._stopped:
+        if times and min(times) != self._timer_due and not self._sink.closed:
             self._timer_due = min(times)
-            self._start_timer(self._time, max(0.0, self._timer_due - now))
+            self._start_timer(max(0.0, self._timer_due - now))
 
     def _now(self) -> float:
         return self._time.to_seconds(self._time.now)

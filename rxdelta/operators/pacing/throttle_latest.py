@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from reactivex import Observable, abc
-
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import check_seconds, clock
+from rxdelta.runtime import check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["throttle_latest"]
 
 T = TypeVar("T")
 
 
+@operator_maker
 def throttle_latest(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
@@ -32,8 +35,8 @@ def throttle_latest(
 
     Source and timer may be on different threads, and a source on several: emissions are serialised, and no
     caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
-    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it is raised
-    in the timer (and goes to the asyncio loop's exception handler or `threading.excepthook`).
+    exception is raised by the `for_each` or `async for` that reads the pipeline; without such a reader it goes to the
+    asyncio loop's exception handler or the log `rxdelta`.
 
     Args:
         seconds: The least time between two emissions.
@@ -55,27 +58,17 @@ def throttle_latest(
     """
     interval = check_seconds("seconds", seconds)
 
-    def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            return _Throttle(observer, interval, time).connect(source, inherited, owned)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift(
+        "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler)), serial=False
+    )
 
 
 class _Throttle(PacedLatest[T]):
     """One subscription's state."""
 
-    _operator = "throttle_latest"
-
-    def __init__(self, observer: abc.ObserverBase[T], interval: float, time: abc.SchedulerBase) -> None:
-        super().__init__(observer)
+    def __init__(self, sink: Sink[T], interval: float, time: abc.SchedulerBase) -> None:
+        super().__init__(sink, time)
         self._interval = interval
-        self._time = time
         self._window_open = False  # values are held while it is open
 
     def _hold(self, value: T) -> bool:
@@ -90,5 +83,5 @@ class _Throttle(PacedLatest[T]):
             return ()
         if self._end is None:
             self._window_open = True
-            self._start_timer(self._time, self._interval)
+            self._start_timer(self._interval)
         return super()._take_due()

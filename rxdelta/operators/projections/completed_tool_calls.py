@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits, ToolCall
-from rxdelta.operators.projections.calls import Calls
+from rxdelta.core import ToolCall
+from rxdelta.core.events import ToolCallDelta
+from rxdelta.operators.projections.calls import call_of
 from rxdelta.operators.projections.projection import Projection, project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
+
+    from rxdelta.core import Change, Event, Limits
 
 __all__ = ["completed_tool_calls"]
 
 
 def completed_tool_calls(
-    *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[ToolCall]]:
     """Emit each call that the client is to run, once, when the provider has finished it.
 
@@ -31,7 +34,7 @@ def completed_tool_calls(
 
     Args:
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
     a value that is no event. An invalid call is no error.
@@ -45,20 +48,16 @@ def completed_tool_calls(
         >>> events.pipe(rd.completed_tool_calls()).subscribe(lambda call: print(call.name, call.arguments)).dispose()
         search {'query': 'tides'}
     """
-    return project(lambda observer: _Completed(observer, choice, limits))
+    return project(
+        "completed_tool_calls", lambda name, walk: _Completed(name, walk, ToolCallDelta), choice, limits
+    )
 
 
 class _Completed(Projection[ToolCall]):
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[ToolCall], choice: int, limits: Limits) -> None:
-        self._limits = limits
-        super().__init__(observer, choice)
-
-    def begin(self) -> None:
-        self._calls = Calls(self._choice, self._limits)
-
-    def step(self, event: Event, emit: Callable[[ToolCall], None]) -> None:
-        for _, call, _, _ in self._calls.step(event):
-            if not call.open:
-                emit(call)
+    def changed(self, changes: Sequence[Change], _: Event) -> Iterator[ToolCall]:
+        for change in changes:
+            call = call_of(change.fold)
+            if call is not None and change.kind == "closed" and not change.repeated:
+                yield call

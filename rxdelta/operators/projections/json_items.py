@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Event,
-    InvalidValueError,
-    Limits,
-    MalformedChunkError,
-    PartialJsonParser,
-)
-from rxdelta.operators.projections.calls import Calls, argument_text
-from rxdelta.operators.projections.projection import ChangeKind, Projection, project
-from rxdelta.operators.projections.prose import JsonText, Unfenced
+from rxdelta.core import InvalidValueError, MalformedChunkError, PartialJsonParser
+from rxdelta.core.events import TextDelta, ToolCallDelta
+from rxdelta.operators.projections.calls import argument_growth, argument_text, call_of
+from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.operators.projections.text_document import TextDocument
+from rxdelta.operators.projections.unfenced import Unfenced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
 
-    from rxdelta.core.events import Index
+    from rxdelta.core import Block, BlockFold, Change, Event, Limits, ToolCall, Walk
+    from rxdelta.operators.projections.projection import Growth
 
 __all__ = ["json_items"]
 
@@ -36,7 +32,7 @@ def json_items(
     *,
     call_id: str | None = None,
     choice: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[Any]]:
     """Emit each item of one array in the reply's JSON as soon as the item is closed.
 
@@ -52,7 +48,7 @@ def json_items(
         path: The path to the array: a key, or keys and indexes from the outside in; `()` is the document itself.
         call_id: The call whose arguments contain the array; `None` is the reply's text.
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `path` contains anything but strings and indexes.
@@ -75,53 +71,61 @@ def json_items(
     steps: tuple[Any, ...] = tuple(path) if isinstance(path, (list, tuple)) else (path,)
     if not all(isinstance(step, str) or (type(step) is int and step >= 0) for step in steps):
         raise InvalidValueError.of([("path", path, "must consist of keys and indexes")])
-    return project(lambda observer: _Items(observer, steps, call_id, choice, limits))
+    return project("json_items", lambda name, walk: _Items(name, walk, steps, call_id), choice, limits)
 
 
 class _Items(Projection[Any]):
     """One subscription's state."""
 
-    def __init__(
-        self,
-        observer: abc.ObserverBase[Any],
-        path: tuple[str | int, ...],
-        call_id: str | None,
-        choice: int,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, name: str, walk: Walk, path: tuple[str | int, ...], call_id: str | None) -> None:
         self._path = path
         self._call_id = call_id
-        self._limits = limits
-        super().__init__(observer, choice)
+        super().__init__(name, walk, TextDelta if call_id is None else ToolCallDelta)
 
     def begin(self) -> None:
-        self._text = JsonText(self._limits)
-        self._calls = Calls(self._choice, self._limits)
-        self._index: Index | None = None  # of the call
-        self._array = _Array(self._path, self._limits)
+        self._text = TextDocument()
+        self._call: BlockFold | None = None  # the first with the id
+        self._array = _Array(self._path, self.walk.limits)
         self._unfenced = Unfenced()
 
-    def step(self, event: Event, emit: Callable[[Any], None]) -> None:
-        for how, text in self._changes(event):
+    def keeps(self, block: Block) -> bool:
+        return self._call_id is None and self._text.keeps(block)
+
+    def grown(self, fold: BlockFold, piece: str) -> Iterator[Any]:
+        if self._call_id is None:
+            return self._items(self._text.grown(fold, piece))
+        wanted = fold is self._call and self._is_wanted(call_of(fold))
+        return self._items([("more", piece)] if wanted else ())
+
+    def changed(self, changes: Sequence[Change], event: Event) -> Iterator[Any]:
+        if self._call_id is None:
+            return self._items(self._text.changed(changes))
+        return self._items(self._argument_growths(changes, event))
+
+    def _argument_growths(self, changes: Sequence[Change], event: Event) -> Iterator[Growth]:
+        for change in changes:
+            fold, call = change.fold, call_of(change.fold)
+            if not self._is_wanted(call):
+                continue
+            if self._call is None:
+                self._call = fold
+                yield "begun", argument_text(call)
+            elif fold is self._call:
+                yield argument_growth(call, change, event)
+
+    def _is_wanted(self, call: ToolCall | None) -> TypeGuard[ToolCall]:
+        return call is not None and call.call_id == self._call_id
+
+    def _items(self, growths: Iterable[Growth]) -> Iterator[Any]:
+        for how, text in growths:
             if how != "more":
                 self._array.read_again()
                 self._unfenced = Unfenced()
             if self._call_id is not None:
-                self._array.feed(text, emit)
+                yield from self._array.feed(text)
                 continue
             for piece in self._unfenced.pieces(text, self._array.is_whole):
-                self._array.feed(piece, emit)
-
-    def _changes(self, event: Event) -> Iterable[tuple[ChangeKind, str]]:
-        if self._call_id is None:
-            yield from self._text.step(event)
-            return
-        for index, call, how, text in self._calls.step(event):
-            if self._index is None and call.call_id == self._call_id:
-                self._index = index
-                yield "begun", argument_text(call)
-            elif index == self._index and call.call_id == self._call_id:
-                yield how, text
+                yield from self._array.feed(piece)
 
 
 class _Array:
@@ -150,8 +154,8 @@ class _Array:
     def is_whole(self) -> bool:
         return self._reader.complete
 
-    def feed(self, text: str, emit: Callable[[Any], None]) -> None:
-        """Read on.
+    def feed(self, text: str) -> Iterator[Any]:
+        """Read on, and return the items that are closed.
 
         Raises:
             MalformedChunkError: The text can't be JSON.
@@ -162,15 +166,14 @@ class _Array:
         else:
             for stretch in _stretches(text):
                 self._reader.feed(stretch)
-                self._emit_closed_item(stretch, emit)
+                if not self._ended:
+                    yield from self._closed_item(stretch)
         if self._reader.error is not None:
             reader = PartialJsonParser(max_depth=self._depth)  # one that counts from the beginning
             reader.feed("".join(self._text))
             raise MalformedChunkError(f"the items end here: {reader.error}")
 
-    def _emit_closed_item(self, stretch: str, emit: Callable[[Any], None]) -> None:
-        if self._ended:
-            return
+    def _closed_item(self, stretch: str) -> Iterator[Any]:
         index = 1 if self._seen else 0  # one empty item stands for all the earlier ones
         if self._reader.is_final((*self._path, index)):
             item: Any = self._reader.value
@@ -179,7 +182,7 @@ class _Array:
             self._seen += 1
             if self._seen > self._emitted:
                 self._emitted += 1
-                emit(item)
+                yield item
             if self._reader.is_final(self._path) or self._reader.error is not None:
                 self._ended = True
                 return

@@ -8,13 +8,13 @@ import attrs
 
 from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
 from rxdelta.operators.projections.into import is_array, is_object
-from rxdelta.operators.projections.prose import Unfenced
+from rxdelta.operators.projections.unfenced import Unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rxdelta.operators.projections.into import Into
-    from rxdelta.operators.projections.projection import ChangeKind
+    from rxdelta.operators.projections.projection import Growth
 
 __all__ = ["PartialValue", "PartialReading"]
 
@@ -109,8 +109,9 @@ class PartialReading(Generic[T]):
         self._has_text = False
         self._is_new = self._last is not None
 
-    def take(self, how: ChangeKind, text: str) -> None:
+    def take(self, growth: Growth) -> None:
         """Read more text, or begin again with this text."""
+        how, text = growth
         if how != "more":
             self._begin()
         self._has_text = self._has_text or bool(text)

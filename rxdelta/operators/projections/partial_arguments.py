@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
-from rxdelta.operators.projections.calls import Calls, argument_text
+from rxdelta.core.events import ToolCallDelta
+from rxdelta.operators.projections.calls import argument_growth, argument_text, call_of
 from rxdelta.operators.projections.into import Into
 from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
 
-    from rxdelta.core.events import Index
+    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
 
 __all__ = ["partial_arguments"]
 
@@ -24,22 +24,22 @@ T = TypeVar("T")
 
 @overload
 def partial_arguments(
-    call_id: str | None = None, into: None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    call_id: str | None = None, into: None = None, *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_arguments(
-    call_id: str | None = None, *, into: type[T], choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    call_id: str | None = None, *, into: type[T], choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @overload
 def partial_arguments(
-    call_id: str | None, into: type[T], *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    call_id: str | None, into: type[T], *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 def partial_arguments(
     call_id: str | None = None,
     into: type[Any] | None = None,
     *,
     choice: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the arguments of the reply's calls as values while they arrive.
 
@@ -62,7 +62,7 @@ def partial_arguments(
             Keys that the class doesn't have are left out. A value that doesn't fit an annotation stays JSON, unless
             the class checks it.
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `into` is no such class.
@@ -85,41 +85,46 @@ def partial_arguments(
         {'query': 'tides', 'days': 3} True True
     """
     made = None if into is None else Into(into)
-    return project(lambda observer: _Arguments(observer, call_id, made, choice, limits))
+    return project(
+        "partial_arguments", lambda name, walk: _Arguments(name, walk, call_id, made), choice, limits
+    )
 
 
 class _Arguments(Projection[PartialValue[T]]):
     """One subscription's state."""
 
-    def __init__(
-        self,
-        observer: abc.ObserverBase[PartialValue[T]],
-        call_id: str | None,
-        into: Into[T] | None,
-        choice: int,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, name: str, walk: Walk, call_id: str | None, into: Into[T] | None) -> None:
         self._call_id = call_id
         self._into = into
-        self._limits = limits
-        super().__init__(observer, choice)
+        super().__init__(name, walk, ToolCallDelta)
 
     def begin(self) -> None:
-        self._calls = Calls(self._choice, self._limits)
-        self._readings: dict[Index, PartialReading[T]] = {}
+        self._readings: dict[BlockFold, PartialReading[T]] = {}  # of the open calls
 
-    def step(self, event: Event, emit: Callable[[PartialValue[T]], None]) -> None:
-        for index, call, how, text in self._calls.step(event):
-            reading = self._readings.pop(index, None)
-            if self._call_id is not None and call.call_id != self._call_id:
+    def grown(self, fold: BlockFold, piece: str) -> Sequence[PartialValue[T]]:
+        reading, call = self._readings.get(fold), call_of(fold)
+        if reading is None or call is None:
+            return ()
+        reading.take(("more", piece))
+        partial = reading.changed_value(call)
+        return () if partial is None else (partial,)
+
+    def changed(self, changes: Sequence[Change], event: Event) -> Iterator[PartialValue[T]]:
+        for change in changes:
+            fold, call = change.fold, call_of(change.fold)
+            reading = self._readings.pop(fold, None)
+            if call is None or change.repeated or self._call_id not in (None, call.call_id):
                 continue
-            if reading is None:
-                reading = PartialReading(self._into, self._limits)
-                how, text = "begun", argument_text(call)
-            if call.open:
-                self._readings[index] = reading
+            if change.kind == "opened" and not call.open:  # its end is the next change
+                continue
+            is_new = reading is None
+            reading = reading or PartialReading(self._into, self.walk.limits)
             if call.status != "complete":
-                reading.take(how, text)
+                reading.take(
+                    ("begun", argument_text(call)) if is_new else argument_growth(call, change, event)
+                )
+            if call.open:
+                self._readings[fold] = reading
             partial = reading.changed_value(call) if call.open else reading.last_value(call)
             if partial is not None:
-                emit(partial)
+                yield partial

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
-from rxdelta.core.events import MessageFinish, MessageInterrupted
+from rxdelta.core.events import MessageFinish, MessageInterrupted, TextDelta
 from rxdelta.operators.projections.into import Into
 from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
-from rxdelta.operators.projections.prose import JsonText
+from rxdelta.operators.projections.text_document import TextDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
+
+    from rxdelta.core import Block, BlockFold, Change, Event, Limits, Walk
+    from rxdelta.operators.projections.projection import Growth
 
 __all__ = ["partial_json"]
 
@@ -23,14 +25,14 @@ T = TypeVar("T")
 
 @overload
 def partial_json(
-    into: None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    into: None = None, *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_json(
-    into: type[T], *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    into: type[T], *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 def partial_json(
-    into: type[Any] | None = None, *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    into: type[Any] | None = None, *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the reply's text, which is one JSON document, as values while it arrives.
 
@@ -49,7 +51,7 @@ def partial_json(
     Args:
         into: The class for the `value` of the whole document, as in `partial_arguments`. Draw `so_far` until then.
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `into` is no class that can be built.
@@ -81,38 +83,44 @@ def partial_json(
         Tides Page(title='Tides')
     """
     made = None if into is None else Into(into)
-    return project(lambda observer: _Document(observer, made, choice, limits))
+    return project("partial_json", lambda name, walk: _Document(name, walk, made), choice, limits)
 
 
 class _Document(Projection[PartialValue[T]]):
     """One subscription's state."""
 
-    def __init__(
-        self, observer: abc.ObserverBase[PartialValue[T]], into: Into[T] | None, choice: int, limits: Limits
-    ) -> None:
+    def __init__(self, name: str, walk: Walk, into: Into[T] | None) -> None:
         self._into = into
-        self._limits = limits
-        super().__init__(observer, choice)
+        super().__init__(name, walk, TextDelta)
 
     def begin(self) -> None:
-        self._text = JsonText(self._limits)
-        self._reading = PartialReading(self._into, self._limits, fenced=True)
+        self._text = TextDocument()
+        self._reading = PartialReading(self._into, self.walk.limits, fenced=True)
 
-    def step(self, event: Event, emit: Callable[[PartialValue[T]], None]) -> None:
-        read = False
-        for how, text in self._text.step(event):
-            self._reading.take(how, text)
-            read = True
-        partial = None
-        if isinstance(event, (MessageFinish, MessageInterrupted)):
-            partial = self._reading.last_value_of_text(_why_cut(event))
-        elif read:
-            partial = self._reading.changed_value()
-        if partial is not None:
-            emit(partial)
+    def keeps(self, block: Block) -> bool:
+        return self._text.keeps(block)
+
+    def grown(self, fold: BlockFold, piece: str) -> Sequence[PartialValue[T]]:
+        return self._values(self._text.grown(fold, piece))
+
+    def changed(self, changes: Sequence[Change], event: Event) -> Sequence[PartialValue[T]]:
+        values = self._values(self._text.changed(changes))
+        if changes[-1].kind != "ended":
+            return values
+        last = self._reading.last_value_of_text(_why_cut(event))
+        return () if last is None else (last,)
+
+    def _values(self, growths: Iterable[Growth]) -> Sequence[PartialValue[T]]:
+        grown = False
+        for growth in growths:
+            self._reading.take(growth)
+            grown = True
+        partial = self._reading.changed_value() if grown else None
+        return () if partial is None else (partial,)
 
 
-def _why_cut(event: MessageFinish | MessageInterrupted) -> str | None:
+def _why_cut(event: Event) -> str | None:
     if isinstance(event, MessageInterrupted):
         return "the message was interrupted before the document ended"
-    return "the token limit cut the message before the document ended" if event.reason == "length" else None
+    limit = isinstance(event, MessageFinish) and event.reason == "length"
+    return "the token limit cut the message before the document ended" if limit else None

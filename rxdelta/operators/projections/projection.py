@@ -1,111 +1,94 @@
-"""The base of the projections: it selects one choice's events, message by message."""
+"""The base of the projections: a walk of one choice, and what a projection emits for the changes of the walk."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from rxdelta.core import Event, ProviderError, begins_another, wrong_value
-from rxdelta.core.events import (
-    EVENT_TYPES,
-    AttemptReset,
-    BlockFinish,
-    BlockStart,
-    MessageFinish,
-    MessageInterrupted,
-    MessageStart,
-    StreamError,
-)
-from rxdelta.runtime import lift
+from rxdelta.core import PIECE_FIELDS, Walk, wrong_value
+from rxdelta.core.events import EVENT_TYPES
+from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
 
-__all__ = ["ChangeKind", "Projection", "project"]
+    from rxdelta.core import Block, BlockFold, Change, Event, Limits
+
+__all__ = ["Growth", "Projection", "project", "text_growth"]
 
 T = TypeVar("T")
 
-ChangeKind: TypeAlias = Literal["begun", "more", "replaced"]
-"""The meaning of a piece of text: its beginning, an addition, or a replacement of the whole."""
+Growth: TypeAlias = tuple[Literal["begun", "more", "replaced"], str]
+"""What a change means for a text: its beginning, an addition, or a replacement of the whole; and that text."""
 
 
 def project(
-    begin: Callable[[abc.ObserverBase[T]], Projection[T]], name: str = "this operator"
+    name: str, begin: Callable[[str, Walk], Projection[T]], choice: int, limits: Limits | None
 ) -> Callable[[Observable[Event]], Observable[T]]:
     """The operator that passes the events of each subscription to a new projection."""
-    return lift(name, begin)
+    return lift_machine(name, lambda sink: begin(name, Walk(choice, limits=sink.limits)), limits=limits)
 
 
 class Projection(Generic[T]):
-    """One subscription's state. It reads the events of one choice until the choice's message has finished.
+    """One subscription's state. It knows no Rx.
 
-    Another attempt, or another message, resets the state: a conversation is projected message by message.
+    Args:
+        name: The operator's name in messages.
+        walk: Follows the choice that is projected.
+        delta: The type of the deltas whose pieces are projected; others aren't read.
     """
 
-    def __init__(self, observer: abc.ObserverBase[T], choice: int) -> None:
-        self._observer = observer
-        self._choice = choice
-        self._message_id: str | None = None
-        self._started = self._has_block = self._ended = False
+    def __init__(self, name: str, walk: Walk, delta: type | None = None) -> None:
+        self.walk = walk
+        self._name = name
+        self._delta = delta
+        self._field = "" if delta is None else PIECE_FIELDS[delta]
+        self._blocks, self._choice = walk.blocks, walk.choice
         self.begin()
 
     def begin(self) -> None:
-        """Set the state for a new message."""
+        """Set the state for a new message, or for another attempt at it."""
+
+    def grown(self, _: BlockFold, __: str, /) -> Iterable[T]:
+        """Return the values for a block that has got one more piece; by default none."""
+        return ()
+
+    def changed(self, changes: Sequence[Change], event: Event, /) -> Iterable[T]:
+        """Return the values for all other changes."""
         raise NotImplementedError
 
-    def step(self, event: Event, emit: Callable[[T], None]) -> None:
-        """Read an event of the message. Values given to `emit` are emitted after this call has returned."""
-        raise NotImplementedError
+    def keeps(self, _: Block, /) -> bool:
+        """Whether the projection needs a block after the block's end. By default it needs none, and holds none."""
+        return False
 
-    def on_next(self, event: Event) -> None:
-        found: list[T] = []
-        failure: Exception | None = None
-        try:
-            self._take(event, found.append)
-        except Exception as error:
-            failure = error
-        for value in found:
-            self._observer.on_next(value)
-        if failure is not None:
-            self._observer.on_error(failure)
-
-    def _take(self, event: Event, emit: Callable[[T], None]) -> None:
-        kind = type(event)
+    def step(self, event: Event) -> Iterable[T]:
+        given: Any = event  # type checkers don't narrow by a type in a variable
+        kind: type = type(event)
+        if kind is self._delta:
+            fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
+            if fold is None or fold.grows is not kind or given.choice != self._choice:
+                return ()
+            piece = getattr(given, self._field)
+            if not piece:
+                return ()
+            fold.grow(piece)
+            return self.grown(fold, piece)
+        if kind in PIECE_FIELDS:
+            return ()
         if kind not in EVENT_TYPES:
-            raise wrong_value("this operator", event)
-        if isinstance(event, StreamError):
-            raise ProviderError(event.message, type=event.type, code=event.code)
-        if getattr(event, "choice", None) not in (None, self._choice):
-            return
-        if kind is AttemptReset:
-            self._restart()
-            return
-        if isinstance(event, MessageStart):
-            self._message_start(event)
-        if not self._ended:
-            self._has_block = self._has_block or _is_block(event)
-            self._ended = kind is MessageFinish or kind is MessageInterrupted
-            self.step(event, emit)
-
-    def _message_start(self, event: MessageStart) -> None:
-        begun = self._started and self._has_block
-        if begins_another(event, id=self._message_id, begun=begun, over=self._ended):
-            self._restart()
-        self._started = self._started or not event.assumed
-        self._message_id = self._message_id or event.id
-
-    def _restart(self) -> None:
-        self._message_id = None
-        self._started = self._has_block = self._ended = False
-        self.begin()
+            raise wrong_value(self._name, event)
+        changes = self.walk.step(event)
+        if not changes:
+            return ()
+        if changes[0].kind in ("another", "reset"):
+            self.begin()
+        for change in changes:
+            if change.kind == "closed" and not self.keeps(change.fold.block):
+                self.walk.let_go(change.fold)
+        return self.changed(changes, event)
 
 
-def _is_block(event: Event) -> bool:
-    """Whether the event begins a block."""
-    return isinstance(event, BlockStart) or (isinstance(event, BlockFinish) and event.content is not None)
-
-
-def names_any(fields: Any, names: tuple[str, ...]) -> bool:
-    """Whether one of these fields of a block has a value."""
-    return any(fields.get(name) is not None for name in names)
+def text_growth(before: str, after: str) -> Growth:
+    """The growth of a text from `before` to `after`."""
+    return ("more", after[len(before) :]) if after.startswith(before) else ("replaced", after)

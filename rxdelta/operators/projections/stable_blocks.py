@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
-from rxdelta.core.events import AttemptReset, Index
+from rxdelta.core.events import AttemptReset, TextDelta
 from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
-from rxdelta.operators.projections.projection import Projection
+from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from reactivex import Observable
+
+    from rxdelta.core import Block, BlockFold, Change, Event, Limits, Walk
 
 __all__ = ["stable_blocks"]
 
 
 def stable_blocks(
-    *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
     """Emit the reply's text as markdown: the blocks that later text can't change, and the open tail.
 
@@ -40,7 +41,7 @@ def stable_blocks(
 
     Args:
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. All come after the sealed tail.
@@ -58,89 +59,75 @@ def stable_blocks(
         StableMarkdown(sealed=('# Tides\\n', '\\nHigh at noon.'), tail='')
     """
 
-    def apply(source: Observable[Event]) -> Observable[StableMarkdown]:
-        def subscribe(
-            observer: abc.ObserverBase[StableMarkdown], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            blocks = _Blocks(observer, choice, limits)
-            return source.subscribe(blocks.on_next, blocks.on_error, blocks.on_completed, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return project("stable_blocks", _Blocks, choice, limits)
 
 
 class _Blocks(Projection[StableMarkdown]):
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[StableMarkdown], choice: int, limits: Limits) -> None:
-        self._limits = limits
-        super().__init__(observer, choice)
-
-    def begin(self) -> None:
-        self._prose = Prose("text", self._limits)
-        self._pieces: dict[Index, list[str]] = {}  # the whole text, by block
-        self._current: Index | None = None  # the block of the tail
-        self._splitter = MarkdownSplitter()
+    def __init__(self, name: str, walk: Walk) -> None:
+        super().__init__(name, walk, TextDelta)
         self._shown = self._splitter.value
 
-    def _take(self, event: Event, emit: Callable[[StableMarkdown], None]) -> None:
-        before = self._shown
-        try:
-            super()._take(event, emit)
-        except Exception:
-            self._seal()
-            self._show(emit)
-            raise
-        if isinstance(event, AttemptReset) and before.text:
-            emit(self._shown)
+    def begin(self) -> None:
+        self._prose = Prose("text")
+        self._current: BlockFold | None = None  # the block of the tail
+        self._splitter = MarkdownSplitter()
 
-    def on_error(self, error: Exception) -> None:
-        self._seal()
-        self._show(self._observer.on_next)
-        self._observer.on_error(error)
+    def keeps(self, block: Block) -> bool:
+        return self._prose.owns(block)
 
-    def on_completed(self) -> None:
-        self._seal()
-        self._show(self._observer.on_next)
-        self._observer.on_completed()
+    def grown(self, fold: BlockFold, piece: str) -> Sequence[StableMarkdown]:
+        self._write(fold, self._prose.grown(fold, piece))
+        return self._news()
 
-    def step(self, event: Event, emit: Callable[[StableMarkdown], None]) -> None:
-        for index, how, text in self._prose.step(event):
-            if how == "more":
-                self._pieces[index].append(text)
-                self._write(index, text)
+    def changed(self, changes: Sequence[Change], event: Event) -> Sequence[StableMarkdown]:
+        retracted = isinstance(event, AttemptReset) and self._shown.text
+        if changes[0].kind in ("another", "reset") and not retracted:
+            self._shown = self._splitter.value
+        for change in changes:
+            growth = self._prose.changed(change)
+            if growth is None:
                 continue
-            known = self._pieces.get(index)
-            self._pieces[index] = [text]
-            if known is None:
+            how, text = growth
+            if how == "more":
+                self._write(change.fold, text)
+            elif change.before is None:
                 self._seal()
-                self._write(index, text)
-            elif text or any(known):
+                self._write(change.fold, text)
+            elif text or self._prose.text(change.before):
                 self._begin_anew()
-        if self._current is not None and not self._prose.is_open(self._current):
+        if self._current is not None and not self._current.block.open:
             self._seal()
-        self._show(emit)
+        return self._news()
 
-    def _write(self, index: Index, text: str) -> None:
+    def fail(self, error: Exception) -> tuple[Sequence[StableMarkdown], Exception]:
+        return self.close(), error
+
+    def close(self) -> Sequence[StableMarkdown]:
+        self._seal()
+        return self._news()
+
+    def _write(self, fold: BlockFold, text: str) -> None:
         if not text:
             return
-        if index != self._current:
+        if fold is not self._current:
             self._seal()
-            self._current = index
+            self._current = fold
         self._splitter.feed(text)
 
     def _begin_anew(self) -> None:
         """Split the whole text again, because a block's text was replaced."""
         self._splitter, self._current = MarkdownSplitter(), None
-        for index, pieces in self._pieces.items():
-            self._write(index, "".join(pieces))
+        for fold in self.walk.blocks.values():
+            self._write(fold, self._prose.text(fold.block))
 
     def _seal(self) -> None:
         self._splitter.finish()
         self._current = None
 
-    def _show(self, emit: Callable[[StableMarkdown], None]) -> None:
-        if self._splitter.value is not self._shown:
-            self._shown = self._splitter.value
-            emit(self._shown)
+    def _news(self) -> Sequence[StableMarkdown]:
+        if self._splitter.value is self._shown:
+            return ()
+        self._shown = self._splitter.value
+        return (self._shown,)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
+from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
-    from reactivex import Observable, abc
+    from reactivex import Observable
+
+    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
 
 __all__ = ["reasoning_deltas", "text_deltas"]
 
 
 def text_deltas(
-    *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[str]]:
     """Emit the pieces of the reply's text, from all its text blocks, as they arrive.
 
@@ -30,7 +32,7 @@ def text_deltas(
 
     Args:
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
     a value that is no event.
@@ -44,11 +46,11 @@ def text_deltas(
         He
         llo
     """
-    return project(lambda observer: _Pieces(observer, "text", choice, limits))
+    return project("text_deltas", lambda name, walk: _Pieces(name, walk, "text"), choice, limits)
 
 
 def reasoning_deltas(
-    *, choice: int = 0, limits: Limits = DEFAULT_LIMITS
+    *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[str]]:
     """Emit the pieces of the reply's reasoning, from all its reasoning blocks, as they arrive.
 
@@ -56,7 +58,7 @@ def reasoning_deltas(
 
     Args:
         choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: As `text_deltas`.
 
@@ -69,27 +71,25 @@ def reasoning_deltas(
         Tides
         turn.
     """
-    return project(lambda observer: _Pieces(observer, "reasoning", choice, limits))
+    return project("reasoning_deltas", lambda name, walk: _Pieces(name, walk, "reasoning"), choice, limits)
 
 
 class _Pieces(Projection[str]):
     """One subscription's state."""
 
-    def __init__(
-        self,
-        observer: abc.ObserverBase[str],
-        type: Literal["text", "reasoning"],
-        choice: int,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, name: str, walk: Walk, type: Literal["text", "reasoning"]) -> None:
         self._type: Literal["text", "reasoning"] = type
-        self._limits = limits
-        super().__init__(observer, choice)
+        super().__init__(name, walk, TextDelta if type == "text" else ReasoningDelta)
 
     def begin(self) -> None:
-        self._prose = Prose(self._type, self._limits)
+        self._prose = Prose(self._type)
 
-    def step(self, event: Event, emit: Callable[[str], None]) -> None:
-        for _, how, text in self._prose.step(event):
+    def grown(self, fold: BlockFold, piece: str) -> Sequence[str]:
+        piece = self._prose.grown(fold, piece)
+        return (piece,) if piece else ()
+
+    def changed(self, changes: Sequence[Change], _: Event) -> Iterator[str]:
+        for change in changes:
+            how, text = self._prose.changed(change) or ("more", "")
             if text and how != "replaced":
-                emit(text)
+                yield text

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, Fold, TokenUsage
+from rxdelta.core import Fold, TokenUsage
 from rxdelta.core.events import MessageFinish, MessageStart, UsageUpdate
 from rxdelta.operators.projections.projection import Projection, project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from reactivex import Observable
+
+    from rxdelta.core import Change, Event, Limits
 
 __all__ = ["usage_updates"]
 
 
-def usage_updates(*, choice: int = 0) -> Callable[[Observable[Event]], Observable[TokenUsage]]:
+def usage_updates(
+    *, choice: int = 0, limits: Limits | None = None
+) -> Callable[[Observable[Event]], Observable[TokenUsage]]:
     """Emit the message's usage whenever the provider changes it.
 
     Each value is the whole usage so far, not an increment. It may come with the message's start, its updates and its
@@ -27,8 +31,10 @@ def usage_updates(*, choice: int = 0) -> Callable[[Observable[Event]], Observabl
 
     Args:
         choice: Which of several alternative replies.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
-    Errors: The source's own; `ProviderError` for a `StreamError`; `InvalidValueError` for a value that is no event.
+    Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
+    a value that is no event.
 
     Example:
         >>> import reactivex as rx
@@ -39,19 +45,21 @@ def usage_updates(*, choice: int = 0) -> Callable[[Observable[Event]], Observabl
         1
         8
     """
-    return project(lambda observer: _Usage(observer, choice))
+    return project("usage_updates", _Usage, choice, limits)
 
 
 class _Usage(Projection[TokenUsage]):
     """One subscription's state."""
 
     def begin(self) -> None:
-        self._fold = Fold(choice=self._choice)
+        self._head = Fold(choice=self.walk.choice)  # of no blocks
         self._last: TokenUsage | None = None
 
-    def step(self, event: Event, emit: Callable[[TokenUsage], None]) -> None:
-        if isinstance(event, (MessageStart, UsageUpdate, MessageFinish)):
-            usage = self._fold.step(event).usage
-            if usage is not None and usage != self._last:
-                self._last = usage
-                emit(usage)
+    def changed(self, _: Sequence[Change], event: Event) -> Sequence[TokenUsage]:
+        if not isinstance(event, (MessageStart, UsageUpdate, MessageFinish)):
+            return ()
+        usage = self._head.step(event).usage
+        if usage is None or usage == self._last:
+            return ()
+        self._last = usage
+        return (usage,)

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from contextvars import copy_context
-from functools import partial
-from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, overload
 
 from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
 
 from rxdelta.core import (
-    DEFAULT_LIMITS,
     ByChoice,
     Event,
     Fold,
     IncompleteMessageError,
     InvalidValueError,
     Limits,
+    ProviderError,
     RxDeltaError,
     Snapshot,
     described,
     is_over,
     refusal,
 )
-from rxdelta.core.events import AttemptReset, StreamError
+from rxdelta.core.events import AttemptReset
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
-from rxdelta.runtime import Outlet, clock, current_session, errors_to_session
+from rxdelta.runtime import create
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["retry_stream"]
 
@@ -49,7 +44,7 @@ def retry_stream(
     *,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @overload
@@ -61,7 +56,7 @@ def retry_stream(
     resume: Literal[True],
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @overload
@@ -73,7 +68,7 @@ def retry_stream(
     *,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 def retry_stream(
@@ -84,7 +79,7 @@ def retry_stream(
     *,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]:
     """Emit the events of one message, from as many requests as needed.
@@ -117,7 +112,7 @@ def retry_stream(
         retry_if: Whether an error is worth another try; rxdelta's errors have the reply so far in `.snapshot`.
         repeat_calls: Start over also after a complete call. Safe if no tools are run, if all tools may run twice, or
             with `run_tools(start="message")`.
-        limits: The most that an attempt may make us hold.
+        limits: The most that an attempt may make us hold; by default the pipeline's, see `decode`.
         scheduler: The scheduler of the waits. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 
@@ -152,19 +147,13 @@ def retry_stream(
         raise InvalidValueError.of(wrong)
     wait = exponential_backoff() if backoff is None else backoff
 
-    def subscribe(
-        observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        time, owned = clock(scheduler, inherited)
-        request: Callable[[Snapshot | None], Observable[Event]] = factory if resume else lambda _: factory()
-        rules = _Rules(attempts, wait, resume, retry_if, repeat_calls)
-        retrying = _Retrying(observer, request, rules, limits, time, inherited)
-        everything = CompositeDisposable(Disposable(retrying.outlet.stop), retrying.current, owned)
-        retrying.everything = everything
-        retrying.start_next()
-        return everything
+    request: Callable[[Snapshot | None], Observable[Event]] = factory if resume else lambda _: factory()
+    rules = _Rules(attempts, wait, resume, retry_if, repeat_calls)
 
-    return Observable(subscribe)
+    def begin(sink: Sink[Event]) -> None:
+        _Retrying(sink, request, rules, sink.clock(scheduler)).request(None)
+
+    return create("retry_stream", begin, limits=limits)
 
 
 class _Rules:
@@ -211,93 +200,54 @@ def _has_called(reply: Snapshot) -> bool:
 class _Retrying:
     """One subscription's state: one attempt at a time, or the wait for the next one."""
 
-    everything: abc.DisposableBase
-
     def __init__(
         self,
-        observer: abc.ObserverBase[Event],
+        sink: Sink[Event],
         request: Callable[[Snapshot | None], Observable[Event]],
         rules: _Rules,
-        limits: Limits,
         time: abc.SchedulerBase,
-        inherited: abc.SchedulerBase | None,
     ) -> None:
+        self._sink = sink
         self._request = request
         self._rules = rules
-        self._limits = limits
-        self._time = time
-        self._inherited = inherited
+        self._timer = sink.timer(time)
         self._context = copy_context()  # the subscriber's: all requests are made in it
-        self._session = current_session.get()
-        self._lock = RLock()
-        self._starting = self._start_again = False
         self._failures = 0
         self._reset: AttemptReset | None = None  # the next attempt's first event, if it starts over
-        self._folds: dict[int, Fold] = ByChoice(limits)
-        self._folds[0] = Fold(choice=0, limits=limits)
         self._continuation: Continuation | None = None
-        self.outlet = Outlet(observer)
-        self.current = SerialDisposable()
 
-    def start_next(self) -> None:
-        """Begin the next attempt. If it fails at once, the one after it begins in this loop, not nested in it."""
-        with self._lock:
-            if self._starting:
-                self._start_again = True
-                return
-            self._starting = True
-        try:
-            while True:
-                self._begin()
-                with self._lock:
-                    if not self._start_again:
-                        self._starting = False
-                        return
-                    self._start_again = False
-        except BaseException:
-            self._starting = False
-            raise
+    @cached_property
+    def _folds(self) -> dict[int, Fold]:
+        folds: dict[int, Fold] = ByChoice(self._sink.limits)
+        folds[0] = Fold(choice=0, limits=self._sink.limits)
+        return folds
 
-    def _begin(self) -> None:
-        slot = SingleAssignmentDisposable()
-        self.current.disposable = slot
-        attempt = _Attempt(self)
-        message: Snapshot | None = None
-        if self._failures:
-            message = self._emit_transition(attempt)
-        if attempt.over or self.outlet.closed:
-            return
+    def request(self, message: Snapshot | None) -> None:
+        """Make a request, which continues the message, if any."""
         try:
             source = self._context.copy().run(self._request, message)
         except Exception as error:
-            attempt.on_error(error)
+            self._sink.turn(self.failed, error)
             return
         if not isinstance(source, Observable):
-            attempt.give_up(
-                InvalidValueError.of(
-                    [("factory", source, "must give an Observable of events; decode() makes one")]
-                )
+            raise InvalidValueError.of(
+                [("factory", source, "must give an Observable of events; decode() makes one")]
             )
-            return
-        slot.disposable = self._context.copy().run(
-            partial(source.subscribe, scheduler=self._inherited),
-            attempt.on_next,
-            attempt.on_error,
-            attempt.on_completed,
-        )
+        self._context.copy().run(self._sink.subscribe, source, _Attempt(self, self._sink))
 
-    def _emit_transition(self, attempt: _Attempt) -> Snapshot | None:
-        """Emit the events between the last attempt and this one. Return the message to be continued, if any."""
+    def _begin(self) -> None:
+        """Emit the events between the last attempt and the next one, and make its request."""
         replies = self.replies()
         message = replies[0] if len(replies) == 1 else None
         if message is not None and self._rules.continuable(message):
             self._continuation = Continuation(message)
-            attempt.emit(self._continuation.first())
-            return self.replies()[0]
-        self._continuation = None
-        if self._reset is not None:
-            attempt.emit([self._reset])
-        return None
+            self.emit(self._continuation.first())
+            message = self.replies()[0]
+        else:
+            self._continuation = message = None
+            if self._reset is not None:
+                self.emit([self._reset])
+        self._sink.effect(self.request, message)
 
     def replies(self) -> list[Snapshot]:
         """The replies so far of all choices with content or an end."""
@@ -305,10 +255,15 @@ class _Retrying:
             fold.snapshot for fold in self._folds.values() if fold.snapshot.blocks or is_over(fold.snapshot)
         ]
 
-    def rewrite(self, event: Event) -> Sequence[Event]:
-        return (event,) if self._continuation is None else self._continuation.rewrite(event)
+    def emit(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._fold(event)
+            self._sink.on_next(event)
 
-    def fold(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
+        self.emit((event,) if self._continuation is None else self._continuation.rewrite(event))
+
+    def _fold(self, event: Event) -> None:
         choice = getattr(event, "choice", None)
         if choice is None:
             for fold in self._folds.values():
@@ -316,85 +271,59 @@ class _Retrying:
             return
         known = self._folds.get(choice)
         if known is None:
-            known = self._folds[choice] = Fold(choice=choice, limits=self._limits)
+            known = self._folds[choice] = Fold(choice=choice, limits=self._sink.limits)
         known.step(event)
 
-    def failed(self, error: Exception, end: Callable[[], object]) -> None:
-        """Begin another attempt, at once or after a wait, or call `end`."""
+    def failed(self, error: Exception, *, cut_off: bool = False) -> None:
+        """Begin another attempt, at once or after a wait, or end the stream."""
         replies = self.replies()
-        snapshot = replies[0] if replies else self._folds[0].snapshot
         if isinstance(error, RxDeltaError) and error.snapshot is None:
-            error.snapshot = snapshot
-        try:
-            wait = self._rules.wait(self._failures + 1, error, replies)
-        except Exception as raised:
-            self.outlet.on_error(raised)
-            return
+            error.snapshot = replies[0] if replies else self._folds[0].snapshot
+        wait = self._rules.wait(self._failures + 1, error, replies)
         if wait is None:
-            end()
+            if cut_off:
+                self._sink.on_completed()
+            else:
+                self._sink.on_error(error)
             return
         self._failures += 1
         usages = (fold.snapshot.usage for fold in self._folds.values())
         usage = next((known for known in usages if known), None)
         self._reset = AttemptReset(self._failures, described(error), usage)
         if wait:
-            timer = SingleAssignmentDisposable()
-            self.current.disposable = timer
-            timer.disposable = self._time.schedule_relative(wait, self._on_timer)
+            self._timer.start(wait, self._begin)
         else:
-            self.start_next()
-
-    def _on_timer(self, *_: Any) -> None:
-        if self.outlet.closed:
-            return
-        with errors_to_session(self.everything, self._session):
-            self.start_next()
+            self._sink.effect(self._sink.turn, self._begin)
 
 
 class _Attempt:
     """One request."""
 
-    def __init__(self, retrying: _Retrying) -> None:
+    def __init__(self, retrying: _Retrying, sink: Sink[Event]) -> None:
         self._retrying = retrying
-        self.over = False
+        self._sink = sink
 
     def on_next(self, event: Event) -> None:
-        if self.over:  # a synchronous source may emit after our error
-            return
-        failure = refusal(event)
-        if failure is None:
-            self.emit(self._retrying.rewrite(event))
-        elif isinstance(event, StreamError):
-            self.on_error(failure)
-        else:
-            self.give_up(failure)
-
-    def emit(self, events: Sequence[Event]) -> None:
-        for event in events:
-            try:
-                self._retrying.fold(event)
-            except Exception as error:
-                self.give_up(error)
-                return
-            self._retrying.outlet.on_next(event)
+        failure = refusal(event, "retry_stream")
+        if isinstance(failure, ProviderError):
+            raise failure
+        try:
+            if failure is not None:
+                raise failure
+            self._retrying.take(event)
+        except Exception as error:
+            if self._sink.raised is None:
+                self._sink.on_error(error)  # another request wouldn't help
+            else:
+                raise
 
     def on_error(self, error: Exception) -> None:
-        if not self.over:
-            self.over = True
-            self._retrying.failed(error, partial(self._retrying.outlet.on_error, error))
+        self._retrying.failed(error)
 
     def on_completed(self) -> None:
-        if self.over:
-            return
-        self.over = True
         replies = self._retrying.replies()
         if replies and all(is_over(reply) for reply in replies):
-            self._retrying.outlet.on_completed()
+            self._sink.on_completed()
         else:
             cut = IncompleteMessageError("the stream ended before its message did")
-            self._retrying.failed(cut, self._retrying.outlet.on_completed)
-
-    def give_up(self, error: Exception) -> None:
-        self.over = True
-        self._retrying.current.dispose()
-        self._retrying.outlet.on_error(error)
+            self._retrying.failed(cut, cut_off=True)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
-
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import ABOUT_NOW, Outlet, check_seconds, clock, current_session, errors_to_session
+from rxdelta.runtime import ABOUT_NOW, check_seconds, create, operator_maker
 from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
+
+    from reactivex import Observable, abc
+
+    from rxdelta.runtime import Sink, Timer
 
 __all__ = ["stall_timeout"]
 
@@ -31,6 +26,7 @@ _MOMENT = 0.01  # seconds in which a free loop reads the waiting data
 _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 
 
+@operator_maker
 def stall_timeout(
     first: float | None = None,
     idle: float | None = None,
@@ -91,26 +87,12 @@ def stall_timeout(
         raise InvalidValueError("stall_timeout needs at least one limit: first, idle or total", field="idle")
 
     def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            watch = _Watch(observer, limits, is_ping or looks_like_ping, time)
-            everything = CompositeDisposable(
-                Disposable(watch.outlet.stop),
-                watch.silence,
-                watch.total,
-                watch.upstream,
-                watch.watch_backpressure(),
-                owned,
-            )
-            watch.upstream.disposable = source.subscribe(
-                watch.on_next, watch.outlet.on_error, watch.outlet.on_completed, scheduler=inherited
-            )
-            watch.begin()
-            return everything
+        def begin(sink: Sink[T]) -> None:
+            watch = _Watch(sink, limits, is_ping or looks_like_ping, sink.clock(scheduler))
+            sink.subscribe(source, watch)
+            sink.turn(watch.begin)
 
-        return Observable(subscribe)
+        return create("stall_timeout", begin)
 
     return apply
 
@@ -123,54 +105,39 @@ class _Watch(Generic[T]):
 
     def __init__(
         self,
-        observer: abc.ObserverBase[T],
+        sink: Sink[T],
         limits: Mapping[str, float | None],
         is_ping: Callable[[Any], bool],
         time: abc.SchedulerBase,
     ) -> None:
+        self._sink = sink
         self._limits = limits
         self._is_ping = is_ping
         self._time = time
         self._subscribed_at = self._last_sign = self._blocked_since = time.now
-        self._session = current_session.get()
         self._has_sign = False  # of life
         self._timers_run = False  # timers start when the source has been subscribed
         self._snapshot: Snapshot | None = None
-        self.outlet = Outlet(observer)
-        self.upstream = SingleAssignmentDisposable()
-        self.silence, self.total = SerialDisposable(), SerialDisposable()
-
-    def watch_backpressure(self) -> abc.DisposableBase:
-        """Watch whether the reader has room."""
-        return (
-            Disposable()
-            if self._session is None
-            else self._session.backpressure.watch(self._backpressure_changed)
-        )
+        self._silence, self._total = sink.timer(time), sink.timer(time)
+        if sink.session is not None:
+            sink.own(sink.session.backpressure.watch(self._backpressure_changed))
 
     def begin(self) -> None:
-        if self.outlet.closed:
-            return
         self._timers_run = True
         self._start_silence_timer()
         if self._limits["total"] is not None:
-            self._start_timer(self.total, "total", self._remaining("total"))
+            self._start_timer(self._total, "total", self._remaining("total"))
 
     def on_next(self, value: T) -> None:
-        try:
-            ping = self._is_ping(value)
-        except Exception as error:
-            self._end(error)
+        if self._is_ping(value):
+            self._sink.on_next(value)
             return
-        first = not ping and not self._has_sign
-        if not ping:
-            self._has_sign = True
-            if isinstance(value, Snapshot):
-                self._snapshot = value
-        self.outlet.on_next(value)
-        if not ping:
-            self._last_sign = self._time.now
-        if first and self._timers_run and not self.outlet.closed:
+        first, self._has_sign = not self._has_sign, True
+        if isinstance(value, Snapshot):
+            self._snapshot = value
+        self._sink.on_next(value)
+        self._last_sign = self._time.now
+        if first and self._timers_run and not self._sink.closed:
             self._start_silence_timer()
 
     def _backpressure_changed(self) -> None:
@@ -182,53 +149,45 @@ class _Watch(Generic[T]):
             self._blocked_since = now
 
     def _has_room(self) -> bool:
-        return self._session is None or self._session.backpressure.is_ready()
+        session = self._sink.session
+        return session is None or session.backpressure.is_ready()
 
     def _start_silence_timer(self) -> None:
-        has_sign = self._has_sign
-        limit = "idle" if has_sign or self._limits["first"] is None else "first"
+        limit = "idle" if self._has_sign or self._limits["first"] is None else "first"
         if self._limits[limit] is None:
-            self.silence.disposable = Disposable()
+            self._silence.stop()
         else:
-            self._start_timer(self.silence, limit, self._remaining(limit))
-        if (
-            has_sign is not self._has_sign
-        ):  # meanwhile, on another thread, whose timer this one may have replaced
-            self._start_silence_timer()
+            self._start_timer(self._silence, limit, self._remaining(limit))
 
-    def _start_timer(self, slot: SerialDisposable, limit: str, seconds: float, *, checks: int = 0) -> None:
+    def _start_timer(self, timer: Timer, limit: str, seconds: float, *, checks: int = 0) -> None:
         """Start a timer for a check."""
         seconds = max(seconds, 0.0)
-        timer = SingleAssignmentDisposable()
-        slot.disposable = timer
         due = self._time.now + timedelta(seconds=seconds)
-        check = partial(self._check, slot, limit, due, checks)
-        timer.disposable = self._time.schedule_relative(seconds, check)
+        timer.start(seconds, self._check, timer, limit, due, checks)
 
     def _remaining(self, limit: str) -> float:
         since = self._last_sign if limit == "idle" else self._subscribed_at
         return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
 
-    def _check(self, slot: SerialDisposable, limit: str, due: datetime, checks: int, *_: Any) -> None:
-        if self.outlet.closed or (limit == "first" and self._has_sign):
+    def _check(self, timer: Timer, limit: str, due: datetime, checks: int) -> None:
+        if limit == "first" and self._has_sign:
             return
         seconds = self._limits[limit] or 0.0
         late = (self._time.now - due).total_seconds()
-        if self.outlet.emitting or not self._has_room():
-            self._start_timer(slot, limit, seconds)
+        if not self._has_room():
+            self._start_timer(timer, limit, seconds)
         elif self._remaining(limit) > 0:
-            self._start_timer(slot, limit, self._remaining(limit))
-        elif self._session is not None and checks < _MAX_CHECKS and late > (_MOMENT if checks else ABOUT_NOW):
+            self._start_timer(timer, limit, self._remaining(limit))
+        elif (
+            self._sink.session is not None
+            and checks < _MAX_CHECKS
+            and late > (_MOMENT if checks else ABOUT_NOW)
+        ):
             # A reader has blocked the loop, so data that arrived meanwhile may still be unread.
-            self._start_timer(slot, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
+            self._start_timer(timer, limit, max(_MOMENT, min(late, seconds)), checks=checks + 1)
         else:
             message = _MESSAGES[limit].format(seconds)
-            with errors_to_session(self.upstream, self._session):
-                self._end(StallTimeoutError(message, limit=limit, seconds=seconds, snapshot=self._snapshot))
-
-    def _end(self, error: Exception) -> None:
-        self.upstream.dispose()
-        self.outlet.on_error(error)
+            raise StallTimeoutError(message, limit=limit, seconds=seconds, snapshot=self._snapshot)
 
 
 _MESSAGES = {

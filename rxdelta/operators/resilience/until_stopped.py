@@ -8,14 +8,16 @@ from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import Outlet, call_on, current_session, errors_to_session, running_loop
+from rxdelta.runtime import call_on, lift, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["until_stopped"]
 
@@ -75,59 +77,37 @@ def until_stopped(
             [("signal", signal, "must be an Observable, an asyncio.Event, or an awaitable")]
         )
 
-    def apply(source: Observable[Event]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            until = _Until(observer, reason)
-            listening = _listen(signal, until, scheduler)
-            if not until.outlet.closed:
-                until.upstream.disposable = source.subscribe(
-                    until.on_next, until.outlet.on_error, until.outlet.on_completed, scheduler=scheduler
-                )
-            return CompositeDisposable(Disposable(until.outlet.stop), until.upstream, listening)
+    def begin(sink: Sink[Event]) -> _Until:
+        until = _Until(sink, reason)
+        sink.own(_listen(signal, until, sink.scheduler))
+        return until
 
-        return Observable(subscribe)
-
-    return apply
+    return lift("until_stopped", begin)
 
 
 class _Until:
     """One subscription's state. The signal may come on any thread, and during the notification of an observer."""
 
-    def __init__(self, observer: abc.ObserverBase[Event], reason: str | None) -> None:
+    def __init__(self, sink: Sink[Event], reason: str | None) -> None:
+        self._sink = sink
         self._reason = reason
-        self.outlet = Outlet(observer)
-        self.upstream = SingleAssignmentDisposable()
-        self._session = current_session.get()
 
     def on_next(self, event: Event) -> None:
-        if type(event) in EVENT_TYPES:
-            self.outlet.on_next(event)
-            return
-        self.fail(
-            InvalidValueError.of(
-                [
-                    (
-                        "event",
-                        event,
-                        "must be an event; until_stopped goes behind decode(), before scan_deltas()",
-                    )
-                ]
-            )
-        )
+        if type(event) not in EVENT_TYPES:
+            raise self._sink.refusal(event)
+        self._sink.on_next(event)
 
     def stop(self, value: object = None) -> None:
-        self.upstream.dispose()
-        with errors_to_session(self.upstream, self._session):
-            self.outlet.finish(
-                MessageInterrupted(value if isinstance(value, str) and value else self._reason)
-            )
+        self._sink.dispose_source()
+        self._sink.run(self._interrupt, value if isinstance(value, str) and value else self._reason)
 
     def fail(self, error: Exception) -> None:
-        self.upstream.dispose()
-        with errors_to_session(self.upstream, self._session):
-            self.outlet.on_error(error)
+        self._sink.dispose_source()
+        self._sink.run(self._sink.on_error, error)
+
+    def _interrupt(self, reason: str | None) -> None:
+        self._sink.on_next(MessageInterrupted(reason))
+        self._sink.on_completed()
 
 
 def _is_waitable(signal: object) -> TypeGuard[_Waitable]:

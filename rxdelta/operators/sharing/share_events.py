@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import DEFAULT_LIMITS, Event, EventsSoFar, Limits, refusal
+from rxdelta.core import Event, EventsSoFar, Limits, refusal
 from rxdelta.operators.sharing.share import share
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["share_events"]
 
 
+@operator_maker
 def share_events(
-    *, keep: bool = False, restart: bool = False, limits: Limits = DEFAULT_LIMITS
+    *, keep: bool = False, restart: bool = False, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """Share one subscription to the source: a late reader first gets the events so far, then live events.
 
@@ -39,7 +42,7 @@ def share_events(
             stored, without readers.
         restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
             itself stays ended.
-        limits: The most that is held for late readers.
+        limits: The most that is held for late readers; by default the pipeline's, see `decode`.
 
     Errors: The source's own, replayed after the events so far. `ProviderError` for a `StreamError`;
     `LimitExceededError`; `InvalidValueError` for a value that is no event. `StreamInterrupted`, see above.
@@ -56,16 +59,14 @@ def share_events(
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    return share(lambda: _ReplayEvents(limits, whole=True), keep, restart)
+    return share("share_events", partial(_ReplayEvents, whole=True), keep, restart, limits)
 
 
 class _ReplayEvents(EventsSoFar):
     """The shortest list of events that folds to the same reply."""
 
-    name = "share_events"
-
     def take(self, value: Event) -> None:
-        failure = refusal(value)
+        failure = refusal(value, "share_events")
         if failure is not None:
             raise failure
         super().take(value)

@@ -7,18 +7,18 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
-from threading import Lock, get_ident
+from functools import cached_property, partial
+from threading import get_ident
 from typing import Any, Literal
 
 import attrs
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex.disposable import CompositeDisposable, Disposable
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
-from rxdelta.core.events import MessageInterrupted, ToolUpdate
-from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Change
+from rxdelta.core import Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult, wrong_value
+from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, ToolUpdate
+from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.tool_execution import (
     Tool,
     ToolOutcome,
@@ -27,7 +27,7 @@ from rxdelta.operators.tools.tool_execution import (
     execute,
     result_of,
 )
-from rxdelta.runtime import Outlet, check_seconds, clock, current_session, is_interrupt, report, running_loop
+from rxdelta.runtime import Serial, Sink, check_seconds, create, is_interrupt, report, running_loop
 
 __all__ = ["run_tools"]
 
@@ -46,7 +46,7 @@ def run_tools(
     unknown: Literal["fail", "leave"] = "fail",
     on_error: Callable[[ToolCall, Exception], str] | None = None,
     choice: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with added `ToolUpdate`s: each call's tool is run as soon as the call is complete.
@@ -83,14 +83,14 @@ def run_tools(
         on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
             is not called for a `ToolError`, which has its own text, nor for an exception that is no `Exception`.
         choice: Which of several alternative replies the tools are run for.
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
         scheduler: The scheduler for time limits and durations.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
 
-    Errors: The source's own; `LimitExceededError`; `InvalidValueError` for an asynchronous tool without a running
-    asyncio loop. All come after the running tools were cancelled and their calls have failed. A tool's failure is no
+    Errors: The source's own; `LimitExceededError`; `InvalidValueError` for a value that is no event, and for an
+    asynchronous tool without a running asyncio loop. All come after the running tools were cancelled and their calls have failed. A tool's failure is no
     error. Disposing cancels the running tools, and so does an observer that raises. If it raises during a tool's
     update, the `for_each` or `async for` that reads the pipeline raises the exception.
 
@@ -119,22 +119,15 @@ def run_tools(
         leaves_unknown=unknown == "leave",
         on_error=on_error,
         choice=choice,
-        limits=limits,
     )
 
     def apply(source: Observable[Event]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            runner = _ToolRunner(observer, rules, time)
-            runner.upstream.disposable = source.subscribe(
-                runner.on_next, runner.on_error, runner.on_completed, scheduler=inherited
-            )
+        def begin(sink: Sink[Event]) -> None:
+            runner = _ToolRunner(sink, rules, sink.clock(scheduler))
+            sink.subscribe(source, runner, serial=False)
             runner.subscribed()
-            return CompositeDisposable(Disposable(runner.stop), owned)
 
-        return Observable(subscribe)
+        return create("run_tools", begin, limits=limits)
 
     return apply
 
@@ -150,7 +143,6 @@ class _Rules:
     leaves_unknown: bool
     on_error: Callable[[ToolCall, Exception], str] | None
     choice: int
-    limits: Limits
 
 
 class _ToolRun:
@@ -166,49 +158,36 @@ class _ToolRun:
         self.cancel = CompositeDisposable()
 
 
-class _StepRunner(abc.ObserverBase[Callable[[], None]]):
-    """Runs steps. Behind an `Outlet` they run one at a time, in the order of their arrival, from any threads."""
-
-    def on_next(self, value: Callable[[], None]) -> None:
-        value()
-
-    def on_error(self, error: Exception) -> None:
-        pass
-
-    def on_completed(self) -> None:
-        pass
-
-
 class _ToolRunner:
     """One subscription's state. Tools may answer at any time, during their own start, and on other threads.
 
-    All steps take turns: one thread at a time changes the state and notifies the observer, and no lock is held
-    meanwhile. A turn first changes the state, then emits the resulting updates. Tools start between two turns, after
-    their `executing` has been emitted, so that the updates of a running tool are emitted at once.
+    A turn of the sink first changes the state, then emits the resulting updates. Tools start outside of the turns, one
+    after another, when their `executing` has been emitted. So the updates of a running tool are emitted at once.
     """
 
-    def __init__(self, observer: abc.ObserverBase[Event], rules: _Rules, time: abc.SchedulerBase) -> None:
-        self._observer = observer
+    def __init__(self, sink: Sink[Event], rules: _Rules, time: abc.SchedulerBase) -> None:
+        self._sink = sink
         self._rules = rules
         self._time = time
         self._loop = running_loop()
-        self._session = current_session.get()
-        self._turns: Outlet[Callable[[], None]] = Outlet(_StepRunner())
-        self._calls = AskedCalls(
-            self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=rules.limits
-        )
         self._runs: dict[AskedCall, _ToolRun] = {}
         self._ready: deque[_ToolRun] = deque()
         self._running = 0
         self._updates: deque[ToolUpdate] = deque()  # the results of this turn
-        self._to_start: deque[_ToolRun] = deque()  # started after this turn
-        self._start_lock = Lock()  # only tried, never waited for
+        self._due: deque[_ToolRun] = deque()  # to be started after this turn
+        self._starts = Serial()
+        self._in_turn = False
         self._starting_thread: int | None = None  # the thread that starts a tool
         self._raised_in_start: BaseException | None = None  # by an observer, during that start
         self._subscribing = True
         self._source_ended = False
         self._failure: Exception | None = None
-        self.upstream = SingleAssignmentDisposable()
+        sink.own(Disposable(self._cancel_tools))
+
+    @cached_property
+    def _calls(self) -> AskedCalls:
+        rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
+        return AskedCalls(self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
 
     # The source's notifications.
 
@@ -233,22 +212,16 @@ class _ToolRunner:
     def _start_waiting(self, *_: Any) -> None:
         self._take_turn(self._apply, self._start_ready)
 
-    def stop(self) -> None:
-        """Cancel all tools and the source: the reader has left, or the stream has ended."""
-        self._turns.stop()
-        self.upstream.dispose()
+    def _cancel_tools(self) -> None:
         for run in [*self._runs.values()]:
             run.cancel.dispose()
 
     # Turns.
 
     def _take_turn(self, step: Callable[..., None], *arguments: Any) -> None:
-        try:
-            self._turns.on_next(partial(step, *arguments))
-            self._start_due()
-        except BaseException:  # by an observer, which counts as having left
-            self.stop()
-            raise
+        self._sink.turn(step, *arguments)
+        if not self._in_turn:  # else whoever is in the turn starts the tools after it
+            self._starts.flush()
 
     def _take_tools_turn(self, step: Callable[..., None], *arguments: Any) -> None:
         """Take a turn for a tool or a timer, whose caller can't handle an observer's exception."""
@@ -258,31 +231,37 @@ class _ToolRunner:
             if self._starting_thread == get_ident():
                 self._raised_in_start = error
                 return
-            report(error, "an observer of run_tools raised when it was told of a tool", self._session)
+            report(error, "an observer of run_tools raised at a tool's update", self._sink.session)
             if is_interrupt(error):
                 raise
 
     def _pass_on(self, event: Event) -> None:
-        self._observer.on_next(event)
-        if type(event) in AskedCalls.EVENTS and not self._turns.closed:
+        kind = type(event)
+        if kind not in EVENT_TYPES:
+            self._apply(self._abort, wrong_value("run_tools", event))
+            return
+        self._in_turn = True
+        self._sink.on_next(event)
+        if kind in AskedCalls.EVENTS and not self._sink.closed:
             self._apply(self._step, event)
+        self._in_turn = False
 
     def _apply(self, step: Callable[..., None], *arguments: Any) -> None:
+        self._in_turn = True
         try:
             step(*arguments)
             self._start_ready()
         except Exception as error:
             self._abort(error)
-        while self._updates and not self._turns.closed:
-            self._observer.on_next(self._updates.popleft())
-        if self._turns.closed:
-            return
+        while self._updates:
+            self._sink.on_next(self._updates.popleft())
+        while self._due:
+            self._starts.put(self._run, self._due.popleft())
         if self._failure is not None:
-            self.stop()
-            self._observer.on_error(self._failure)
+            self._sink.on_error(self._failure)
         elif self._source_ended and not self._runs:
-            self.stop()
-            self._observer.on_completed()
+            self._sink.on_completed()
+        self._in_turn = False
 
     # The life of a call.
 
@@ -290,14 +269,14 @@ class _ToolRunner:
         return not self._rules.leaves_unknown or name in self._rules.tools
 
     def _step(self, event: Event) -> None:
-        if isinstance(event, MessageInterrupted):
+        if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
             self._fail_all("the message was interrupted")
-        self._change(self._calls.step(event))
+        self._decide(self._calls.step(event))
 
-    def _change(self, changes: Sequence[Change]) -> None:
-        for call, how, why in changes:
+    def _decide(self, decisions: Sequence[Decision]) -> None:
+        for call, how, why in decisions:
             if how == "identified":
-                self._updates.append(ToolUpdate(call.call_id or "", "identified"))
+                self._updates.append(ToolUpdate(call.call_id, "identified"))
             elif how == "failed":
                 self._fail(call, why)
             elif how == "gone":
@@ -308,13 +287,13 @@ class _ToolRunner:
 
     def _end_source(self) -> None:
         self._source_ended = True
-        self._change(self._calls.give_up("the stream ended before the call was complete"))
+        self._decide(self._calls.give_up("the stream ended before the call was complete"))
 
     def _abort(self, error: Exception) -> None:
         self._failure = self._failure or error
         why = "the stream broke off"
         self._fail_all(why)
-        self._change(self._calls.give_up(why))
+        self._decide(self._calls.give_up(why))
         self._fail_all(why)  # calls that became ready before a limit was exceeded
 
     def _fail_all(self, why: str) -> None:
@@ -329,7 +308,7 @@ class _ToolRunner:
     def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
         """Emit the call's outcome; only the first counts."""
         if call.asked is None or self._remove_run(call):
-            self._updates.append(ToolUpdate(call.call_id or "", status, None, result))
+            self._updates.append(ToolUpdate(call.call_id, status, None, result))
 
     def _remove_run(self, call: AskedCall) -> bool:
         """Stop a call's tool. Return whether the call had no outcome yet."""
@@ -371,27 +350,23 @@ class _ToolRunner:
             return
         self._running += 1
         run.began = self._time.now
-        self._updates.append(ToolUpdate(run.call.call_id or "", "executing"))
-        self._to_start.append(run)
-
-    def _start_due(self) -> None:
-        """Start the due tools. If another call is emitting or starting tools, it starts these afterwards."""
-        while self._to_start and not self._turns.emitting and self._start_lock.acquire(blocking=False):
-            try:
-                self._starting_thread = get_ident()
-                if self._to_start:
-                    self._run(self._to_start.popleft())
-            finally:
-                raised, self._raised_in_start = self._raised_in_start, None
-                self._starting_thread = None
-                self._start_lock.release()
-            if raised is not None:
-                raise raised
+        self._updates.append(ToolUpdate(run.call.call_id, "executing"))
+        self._due.append(run)
 
     def _run(self, run: _ToolRun) -> None:
-        call, limit = run.call, self._rules.timeout
-        if call not in self._runs or self._turns.closed:
+        """Start a tool, and raise what an observer raises meanwhile."""
+        if run.call not in self._runs or self._sink.closed:
             return
+        self._starting_thread = get_ident()
+        try:
+            self._execute(run)
+        finally:
+            self._starting_thread = None
+        if self._raised_in_start is not None:
+            raise self._raised_in_start
+
+    def _execute(self, run: _ToolRun) -> None:
+        call, limit = run.call, self._rules.timeout
         if limit is not None:
             why = f"the tool did not end within {limit:g} seconds"
 
@@ -414,7 +389,7 @@ class _ToolRunner:
 
     def _progress(self, run: _ToolRun, value: Any) -> None:
         """A tool's value before its end, on the tool's thread."""
-        if run.call not in self._runs or self._turns.closed:
+        if run.call not in self._runs or self._sink.closed:
             return
         text = value.display_text if isinstance(value, ToolProgress) else None
         value = value.result if isinstance(value, ToolProgress) else value
@@ -423,7 +398,7 @@ class _ToolRunner:
             self._take_tools_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
             self._take_tools_turn(
-                self._add_update, run.call, ToolUpdate(run.call.call_id or "", None, text, result)
+                self._add_update, run.call, ToolUpdate(run.call.call_id, None, text, result)
             )
 
     def _add_update(self, call: AskedCall, update: ToolUpdate) -> None:
@@ -432,7 +407,7 @@ class _ToolRunner:
 
     def _ended(self, run: _ToolRun, outcome: ToolOutcome) -> None:
         """The end of a tool, on the tool's thread."""
-        if run.call not in self._runs or self._turns.closed:
+        if run.call not in self._runs or self._sink.closed:
             return
         if outcome.cancelled:
             self._take_tools_turn(self._cancelled, run.call)
@@ -452,7 +427,7 @@ class _ToolRunner:
 
     def _to_result(self, run: _ToolRun, value: Any) -> ToolResult | None:
         try:
-            return result_of(run.call.call_id or "", value, self._seconds(run.call))
+            return result_of(run.call.call_id, value, self._seconds(run.call))
         except BaseException as error:
             if is_interrupt(error):
                 raise

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-from reactivex.disposable import SingleAssignmentDisposable
-
-from rxdelta.core import TERMINAL, InvalidValueError, Snapshot, ToolCall
+from rxdelta.core import TERMINAL, Snapshot, ToolCall, wrong_value
+from rxdelta.runtime import lift
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["until_all_tools_terminal"]
 
@@ -46,54 +48,21 @@ def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Sn
         over
     """
 
-    def apply(source: Observable[Snapshot]) -> Observable[Snapshot]:
-        def subscribe(
-            observer: abc.ObserverBase[Snapshot], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            until = _Until(observer)
-            until.upstream.disposable = source.subscribe(
-                until.on_next, until.on_error, until.on_completed, scheduler=scheduler
-            )
-            return until.upstream
-
-        return Observable(subscribe)
-
-    return apply
+    return lift("until_all_tools_terminal", _Until)
 
 
 class _Until:
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[Snapshot]) -> None:
-        self._observer = observer
-        self._ended = False
-        self.upstream = SingleAssignmentDisposable()
+    def __init__(self, sink: Sink[Snapshot]) -> None:
+        self._sink = sink
 
     def on_next(self, snapshot: Snapshot) -> None:
-        if self._ended:  # a synchronous source emits on until it has returned its disposable
-            return
         if not isinstance(snapshot, Snapshot):
-            wrong = InvalidValueError.of(
-                [("snapshot", snapshot, "must be a Snapshot; scan_deltas() goes first")]
-            )
-            self.on_error(wrong)
-            return
-        over = _is_over(snapshot)
-        self._ended = over  # set before the notification, because the observer may make the source emit
-        self._observer.on_next(snapshot)
-        if over:
-            self.upstream.dispose()
-            self._observer.on_completed()
-
-    def on_error(self, error: Exception) -> None:
-        if not self._ended:
-            self._ended = True
-            self._observer.on_error(error)
-
-    def on_completed(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._observer.on_completed()
+            raise wrong_value("until_all_tools_terminal", snapshot, "snapshots")
+        self._sink.on_next(snapshot)
+        if _is_over(snapshot):
+            self._sink.on_completed()
 
 
 def _is_over(snapshot: Snapshot) -> bool:

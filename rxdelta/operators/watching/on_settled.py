@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import attrs
-from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable
 
 from rxdelta.core import InvalidValueError
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
 from rxdelta.operators.watching.side_call import SideCall
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reactivex import Observable
+
     from rxdelta.core import Snapshot
+    from rxdelta.runtime import Sink
 
 __all__ = ["StreamOutcome", "on_settled"]
 
@@ -36,6 +39,7 @@ class StreamOutcome:
     error: Exception | None = None
 
 
+@operator_maker
 def on_settled(
     fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
 ) -> Callable[[Observable[T]], Observable[T]]:
@@ -76,56 +80,42 @@ def on_settled(
     if not callable(fn):
         raise InvalidValueError.of([("fn", fn, "must be a function of a snapshot and an outcome")])
 
-    def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            settling = _Settling(observer, fn, choice)
-            settling.upstream.disposable = source.subscribe(
-                settling.on_next, settling.on_error, settling.on_completed, scheduler=scheduler
-            )
-            return CompositeDisposable(settling.upstream, Disposable(settling.disposed))
-
-        return Observable(subscribe)
-
-    return apply
+    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False)
 
 
 class _Settling(Generic[T]):
     """One subscription's state. It may be disposed from another thread than the source's."""
 
     def __init__(
-        self,
-        observer: abc.ObserverBase[T],
-        fn: Callable[[Snapshot | None, StreamOutcome], object],
-        choice: int,
+        self, sink: Sink[T], fn: Callable[[Snapshot | None, StreamOutcome], object], choice: int
     ) -> None:
-        self._observer = observer
+        self._sink = sink
         self._fn = SideCall(fn, "on_settled")
-        self._reply = ReplySoFar("on_settled", choice)
+        self._reply = ReplySoFar(sink, choice)
         self._lock = Lock()
         self._settled = False
-        self.upstream = SingleAssignmentDisposable()
+        sink.own(Disposable(self._disposed))
 
     def on_next(self, value: T) -> None:
         self._reply.note(value)
-        try:
-            self._observer.on_next(value)
-        except Exception as error:  # the source sends no end after that
-            self.upstream.dispose()
-            self._settle(StreamOutcome("failed", error))
-            raise
+        self._sink.on_next(value)
 
     def on_error(self, error: Exception) -> None:
-        self._settle(StreamOutcome("failed", error))
-        self._observer.on_error(error)
+        self._sink.effect(self._fail, error)
 
     def on_completed(self) -> None:
-        self._settle(StreamOutcome("completed"))
-        self._observer.on_completed()
+        self._sink.effect(self._complete)
 
-    def disposed(self) -> None:
-        self._settle(StreamOutcome("disposed"))
+    def _fail(self, error: Exception) -> None:
+        self._settle(StreamOutcome("failed", error))
+        self._sink.on_error(error)
+
+    def _complete(self) -> None:
+        self._settle(StreamOutcome("completed"))
+        self._sink.on_completed()
+
+    def _disposed(self) -> None:
+        self._settle(outcome_of_leaving(self._sink))
 
     def _settle(self, outcome: StreamOutcome) -> None:
         with self._lock:
@@ -133,3 +123,12 @@ class _Settling(Generic[T]):
                 return
             self._settled = True
         self._fn(self._reply.snapshot, outcome)
+
+
+def outcome_of_leaving(sink: Sink[Any]) -> StreamOutcome:
+    """The outcome for a reader that has left: it disposed, or its observer raised."""
+    return (
+        StreamOutcome("failed", sink.raised)
+        if isinstance(sink.raised, Exception)
+        else StreamOutcome("disposed")
+    )

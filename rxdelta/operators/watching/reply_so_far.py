@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import Fold, ProtocolError, ProviderError, Snapshot
+from rxdelta.core import Fold, ProviderError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import report
+
+if TYPE_CHECKING:
+    from rxdelta.runtime import Sink
 
 __all__ = ["ReplySoFar"]
 
@@ -14,28 +17,23 @@ __all__ = ["ReplySoFar"]
 class ReplySoFar:
     """The last snapshot of a stream. Events are folded; of a conversation this is the last message."""
 
-    def __init__(self, operator: str, choice: int = 0) -> None:
-        self._operator = operator
+    def __init__(self, sink: Sink[Any], choice: int = 0) -> None:
+        self._sink = sink
         self._choice = choice
-        self._fold: Fold | None = Fold(choice=choice)
+        self._fold: Fold | None = None
+        self._gave_up = False
         self.snapshot: Snapshot | None = None
 
     def note(self, value: Any) -> None:
         if isinstance(value, Snapshot):
             self.snapshot = value
-        elif self._fold is not None and type(value) in EVENT_TYPES:
+        elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
-                self.snapshot = self._step(self._fold, value)
+                if self._fold is None or self._fold.begins_another(value):
+                    self._fold = Fold(choice=self._choice, limits=self._sink.limits)
+                self.snapshot = self._fold.step(value)
             except ProviderError:
                 pass
             except Exception as error:
-                self._fold = None
-                message = f"{self._operator} could not fold the events; what came before is what it will tell"
-                report(error, message)
-
-    def _step(self, fold: Fold, event: Any) -> Snapshot:
-        try:
-            return fold.step(event)
-        except ProtocolError:  # another message
-            self._fold = Fold(choice=self._choice)
-            return self._fold.step(event)
+                self._gave_up = True
+                report(error, f"{self._sink.name} could not fold the events; it keeps the last snapshot")

@@ -6,23 +6,21 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from reactivex import Observable, abc
-from reactivex.disposable import (
-    CompositeDisposable,
-    Disposable,
-    SerialDisposable,
-    SingleAssignmentDisposable,
-)
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
 
 from rxdelta.operators.watching.metrics import Meter, StreamMetrics
-from rxdelta.operators.watching.on_settled import StreamOutcome
+from rxdelta.operators.watching.on_settled import StreamOutcome, outcome_of_leaving
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
-from rxdelta.runtime import Outlet, clock, report
+from rxdelta.runtime import Serial, create, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reactivex import Observable, abc
+
     from rxdelta.core import Snapshot
+    from rxdelta.runtime import Sink
 
 __all__ = ["Listener", "tap"]
 
@@ -64,20 +62,10 @@ def tap(
     """The operator."""
 
     def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], inherited: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            time, owned = clock(scheduler, inherited)
-            tapped = _Tap(observer, name, listener(), time, choice)
-            everything = CompositeDisposable(
-                tapped.upstream, Disposable(tapped.disposed), tapped.timer, owned
-            )
-            if every is not None:
-                tapped.report_every(every)
-            tapped.connect(source, through, inherited)
-            return everything
+        def begin(sink: Sink[T]) -> None:
+            _Tap(sink, listener(), sink.clock(scheduler), choice).connect(source, every, through)
 
-        return Observable(subscribe)
+        return create(name, begin)
 
     return apply
 
@@ -85,86 +73,68 @@ def tap(
 class _Tap(Generic[T]):
     """One subscription's state."""
 
-    def __init__(
-        self,
-        observer: abc.ObserverBase[T],
-        name: str,
-        listener: Listener,
-        time: abc.SchedulerBase,
-        choice: int,
-    ) -> None:
-        self._observer = observer
-        self._name = name
+    def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase, choice: int) -> None:
+        self._sink = sink
         self._listener = listener
-        self._time = time
         self._meter = Meter(lambda: time.now.timestamp())
-        self._reply = ReplySoFar(name, choice)
-        self._outlet: Outlet[StreamMetrics] = Outlet(_MetricsObserver(self))
+        self._timer = sink.timer(time)
+        self._reply = ReplySoFar(sink, choice)
+        self._reports = Serial()
+        self._reported_end = False
         self._lock = Lock()
         self._settled = False
-        self.upstream = SingleAssignmentDisposable()
-        self.timer = SerialDisposable()
+        sink.own(Disposable(self._disposed))
 
     def connect(
         self,
         source: Observable[T],
+        every: float | None,
         through: Callable[[Observable[T]], Observable[T]] | None,
-        scheduler: abc.SchedulerBase | None,
     ) -> None:
-        on_next: Callable[[T], None] = self.on_next
+        self.on_next = self._arrived if through is None else self._released
+        if every is not None:
+            self._timer.start(every, self._report_progress, every)
         if through is not None:
             self._meter.expect_lag()
-            source, on_next = through(self._measured(source)), self.on_paced
+            source = through(source.pipe(ops.do_action(self._note)))
         with self._listener.subscribing():
-            self.upstream.disposable = source.subscribe(
-                on_next, self.on_error, self.on_completed, scheduler=scheduler
-            )
+            self._sink.subscribe(source, self, serial=False)
 
-    def _measured(self, source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            def on_next(value: T) -> None:
-                self._note(value)
-                observer.on_next(value)
-
-            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    def on_next(self, value: T) -> None:
+    def _arrived(self, value: T) -> None:
         self._note(value)
-        self._pass_on(value)
+        self._sink.on_next(value)
 
-    def on_paced(self, value: T) -> None:
+    def _released(self, value: T) -> None:
         self._meter.released(value)
-        self._pass_on(value)
+        self._sink.on_next(value)
 
     def on_error(self, error: Exception) -> None:
-        self._settle(StreamOutcome("failed", error))
-        self._observer.on_error(error)
+        self._sink.effect(self._fail, error)
 
     def on_completed(self) -> None:
+        self._sink.effect(self._complete)
+
+    def _fail(self, error: Exception) -> None:
+        self._settle(StreamOutcome("failed", error))
+        self._sink.on_error(error)
+
+    def _complete(self) -> None:
         self._settle(StreamOutcome("completed"))
-        self._observer.on_completed()
+        self._sink.on_completed()
 
-    def disposed(self) -> None:
-        self._settle(StreamOutcome("disposed"))
+    def _disposed(self) -> None:
+        self._settle(outcome_of_leaving(self._sink))
 
-    def report_every(self, seconds: float) -> None:
-        def report_metrics(*_: Any) -> None:
-            if not self._settled:
-                self._outlet.on_next(self._metrics(None))
-                start()
+    def _report_progress(self, every: float) -> None:
+        if not self._settled:
+            self._reports.run(self._report, self._metrics(None))
+            self._timer.start(every, self._report_progress, every)
 
-        def start() -> None:
-            timer = SingleAssignmentDisposable()
-            self.timer.disposable = timer
-            timer.disposable = self._time.schedule_relative(seconds, report_metrics)
-
-        start()
-
-    def notify(self, metrics: StreamMetrics) -> None:
+    def _report(self, metrics: StreamMetrics) -> None:
+        """Pass metrics to the listener. The final ones come last."""
+        if self._reported_end:
+            return
+        self._reported_end = metrics.outcome is not None
         try:
             if metrics.outcome is None:
                 self._listener.progress(metrics)
@@ -185,41 +155,17 @@ class _Tap(Generic[T]):
         except Exception as error:
             self._report_failure(error)
 
-    def _pass_on(self, value: T) -> None:
-        try:
-            self._observer.on_next(value)
-        except Exception as error:  # the source sends no end after that
-            self.upstream.dispose()
-            self._settle(StreamOutcome("failed", error))
-            raise
-
     def _settle(self, outcome: StreamOutcome) -> None:
         with self._lock:
             if self._settled:
                 return
             self._settled = True
-        self.timer.dispose()
-        self._outlet.finish(self._metrics(outcome))
+        self._timer.stop()
+        self._reports.run(self._report, self._metrics(outcome))
 
     def _metrics(self, outcome: StreamOutcome | None) -> StreamMetrics:
         reply = self._reply.snapshot
         return self._meter.metrics(outcome, None if reply is None else reply.total_usage)
 
     def _report_failure(self, error: Exception) -> None:
-        report(error, f"what {self._name} tells of the stream could not be told")
-
-
-class _MetricsObserver(abc.ObserverBase[StreamMetrics]):
-    """Passes metrics to the listener. The `Outlet` before it serialises them; the final ones come last."""
-
-    def __init__(self, tapped: _Tap[Any]) -> None:
-        self._tapped = tapped
-
-    def on_next(self, value: StreamMetrics) -> None:
-        self._tapped.notify(value)
-
-    def on_error(self, error: Exception) -> None:
-        pass
-
-    def on_completed(self) -> None:
-        pass
+        report(error, f"what {self._sink.name} tells of the stream could not be told")

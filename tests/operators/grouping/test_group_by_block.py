@@ -25,6 +25,7 @@ from support.marbles import BOOM, marbles
 
 import rxdelta as rd
 from rxdelta import events as ev
+from rxdelta.runtime import current_session
 from rxdelta.testing import sample_chunks
 
 subscribed = ReactiveTest.subscribe
@@ -196,7 +197,9 @@ def test_each_block_has_a_stream_of_its_snapshots(source: str, outer: str, first
         pytest.param("TxyGed-|", "... 3:{'n': 1}. 3:|", id="news after an end"),
         pytest.param("TixL-f|", "... 3:invalid {\"n\":. identified 5:invalid {\"n\":. failed 5:|", id="an invalid call too, if somebody looks after it"),
         pytest.param("TxLif-|", "... 2:invalid {\"n\":. 2:|", id="and not if nobody does"),
-        pytest.param("TixyGTxyG|", "... 4:{'n': 1}. identified 5:None 6:{\"n\": 7:{\"n\":1} 8:{'n': 1}. 8:|", id="a start while it runs"),
+        pytest.param("TixyGTxyG|", "... 4:{'n': 1}. identified 5:None identified 6:{\"n\": identified 7:{\"n\":1} identified 8:{'n': 1}. identified 9:StreamInterrupted", id="a start while it runs"),
+        pytest.param("TixyGTxyGd|", "... 8:{'n': 1}. identified 9:{'n': 1}. completed 9:|", id="whose tool then ends"),
+        pytest.param("MTixyGEReOSRd-|", "... 8:{'n': 1}. executing 12:{'n': 1}. completed 12:|", id="beyond the attempts at the next message"),
     ],
 )  # fmt: skip
 def test_a_call_lives_until_its_tool_has_ended(source: str, call: str) -> None:
@@ -324,6 +327,51 @@ def test_an_attempt_that_is_given_up_interrupts_and_the_next_has_blocks_of_its_o
     assert "given up" in str(next(what for *_, what in panels.log if isinstance(what, Exception)))
 
 
+K = ev.MessageFinish("stop", choice=1)
+
+
+@pytest.mark.parametrize(
+    ("events", "first", "second"),
+    [
+        ([ev.AttemptReset(1, choice=1)], "", "StreamInterrupted"),
+        ([ev.AttemptReset(1, choice=0)], "StreamInterrupted", ""),
+        ([ev.AttemptReset(1)], "StreamInterrupted", "StreamInterrupted"),
+        ([K, ev.AttemptReset(1)], "StreamInterrupted", "k. |"),
+        ([ev.MessageInterrupted(choice=1)], "", "k. |"),
+        ([ev.MessageInterrupted()], "a. |", "k. |"),
+    ],
+)
+def test_resets_and_interruptions_concern_the_choices_that_they_name(
+    events: list[rd.Event], first: str, second: str
+) -> None:
+    panels, source = Panels(), Subject[Any]()
+    source.pipe(rd.group_by_block()).subscribe(panels)
+    push(source, "SaDk")
+    for event in events:
+        source.on_next(event)
+    assert panels.of("0/0").replace("0:", "").removeprefix(" a").strip() == first
+    assert panels.of("1/0").replace("0:", "").removeprefix(" k").strip() == second
+
+
+def test_a_named_reset_also_takes_back_a_finished_message_whose_tool_runs() -> None:
+    panels, source = Panels(), Subject[Any]()
+    source.pipe(rd.group_by_block()).subscribe(panels)
+    push(source, "TixyGE")
+    source.on_next(ev.AttemptReset(1, choice=0))
+    assert panels.of("0/1").endswith("identified 0:StreamInterrupted")
+    push(source, "d")
+    assert panels.of("0/1").endswith("identified 0:StreamInterrupted")
+
+
+def test_an_interruption_ends_the_choices_that_begin_later_unless_it_names_one() -> None:
+    for interruption, blocks in ((ev.MessageInterrupted(), []), (ev.MessageInterrupted(choice=0), ["1/0"])):
+        panels, source = Panels(), Subject[Any]()
+        source.pipe(rd.group_by_block()).subscribe(panels)
+        source.on_next(interruption)
+        push(source, "SDk")
+        assert [told(block) for block in panels.blocks] == blocks
+
+
 @pytest.mark.parametrize("end", ["E", "I"])
 def test_an_attempt_begins_anew_whatever_has_ended_before(end: str) -> None:
     panels, _ = watch(f"Sa{end}RSaF|")
@@ -447,6 +495,38 @@ def test_51_with_a_loop_it_is_the_loops_handler_that_hears_of_it() -> None:
     assert ["block 0" in reports[0]["message"], "block 1" in reports[1]["message"]] == [True, True]
 
 
+class Reading:
+    """A session that notes its failures."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+
+    def fail(self, error: Exception) -> bool:
+        self.errors.append(error)
+        return True
+
+
+def test_51_a_panel_fails_its_own_reading_or_else_that_of_the_blocks() -> None:
+    source, ours, other = Subject[Any](), Reading(), Reading()
+    panels = Panels()
+
+    def fail(value: Any) -> None:
+        raise ValueError(said(value))
+
+    def within(session: Any, call: Any) -> None:
+        token = current_session.set(session)
+        call()
+        current_session.reset(token)
+
+    within(ours, lambda: source.pipe(rd.group_by_block()).subscribe(panels))
+    push(source, "S")
+    within(other, lambda: panels.blocks[0].subscribe(fail))
+    push(source, "a")
+    panels.blocks[0].subscribe(fail)
+    assert [str(error) for error in other.errors] == [""]
+    assert [str(error) for error in ours.errors] == ["a"]
+
+
 @pytest.mark.parametrize("end", ["on_error", "on_completed"])
 def test_51_raising_at_the_end_does_not_disturb_either(end: str, caplog: pytest.LogCaptureFixture) -> None:
     panels, source = Panels(), Subject[Any]()
@@ -486,20 +566,21 @@ def test_51_a_late_panel_that_raises_at_once_is_reported_and_subscribing_does_no
     assert source.observers == []
 
 
-def test_an_outer_observer_that_raises_raises_to_whoever_emitted_and_may_go_on() -> None:
+def test_an_outer_observer_that_raises_ends_everything_and_raises_to_whoever_emitted() -> None:
     panels, source = Panels(), Subject[Any]()
 
     def start(block: rd.BlockStream) -> None:
         panels.on_next(block)
-        if block.index == 0:
+        if block.index == 1:
             raise BOOM
 
     source.pipe(rd.group_by_block()).subscribe(start)
+    push(source, "Sa")
     with pytest.raises(ValueError, match="boom"):
-        push(source, "S")
-    push(source, "aTF")
-    assert panels.of("0/0") == "0: 0:a 0:a. 0:|"
-    assert panels.of("0/1") == "0:None"
+        push(source, "T")
+    assert panels.of("0/0") == "0: 0:a 0:StreamInterrupted"
+    assert panels.of("0/1") == "0:StreamInterrupted"
+    assert source.observers == []
 
 
 def test_disposal_disposes_the_source() -> None:

@@ -190,7 +190,9 @@ def test_52_an_observer_may_dispose_inside_on_next() -> None:
     assert source.observers == []
 
 
-def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription() -> None:
+def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     scheduler = TestScheduler()
     source = Subject[Any]()
 
@@ -201,8 +203,8 @@ def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription() -> None:
     source.pipe(rd.compact_deltas(4)).subscribe(draw, scheduler=scheduler)
     source.on_next(one("a"))
     source.on_next(one("b"))
-    with pytest.raises(ValueError, match="boom"):
-        scheduler.advance_to(4)
+    scheduler.advance_to(4)
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
     assert source.observers == []
 
 
@@ -243,7 +245,7 @@ def test_what_is_no_event_is_refused_after_what_was_held() -> None:
     assert [message.value.value for message in messages[:2]] == [one("a"), one("b")]
     (end,) = messages[2:]
     assert type(end.value.exception) is rd.InvalidValueError
-    assert "throttle_latest()" in str(end.value.exception)
+    assert "compact_deltas() reads events, and got a Snapshot" in str(end.value.exception)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "1", None])

@@ -189,25 +189,22 @@ def test_its_state_is_settled_before_it_is_told() -> None:
     assert got == ["c1", "c2"]
 
 
-def test_512_parallel_calls_are_each_folded_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    stepped = 0
-    step = rd.Fold.step
+def test_a_delta_costs_the_same_however_many_calls_are_open() -> None:
+    def cost(count: int) -> int:
+        events: list[Any] = [start(index, f"c{index}") for index in range(count)]
+        events += [args(text, index) for text in ("{", '"a"', ":", "1", "}") for index in range(count)]
+        events += [ev.BlockFinish(index) for index in range(count)]
+        got: list[Any] = []
 
-    def counted(self: rd.Fold, event: Any) -> Any:
-        nonlocal stepped
-        stepped += 1
-        assert len(self.snapshot.blocks) <= 1
-        return step(self, event)
+        def read() -> None:
+            got.extend(completed(*events))
 
-    monkeypatch.setattr(rd.Fold, "step", counted)
-    indexes = range(512)
-    events: list[Any] = [start(index, f"c{index}") for index in indexes]
-    events += [args(text, index) for text in ("{", '"a"', ":", "1", "}") for index in indexes]
-    events += [ev.BlockFinish(index) for index in indexes]
-    got = completed(*events)
-    assert [call.call_id for call in got] == [f"c{index}" for index in indexes]
-    assert all(call.arguments == {"a": 1} for call in got)
-    assert stepped == len(events)
+        lines = lines_run(read)
+        assert [call.call_id for call in got] == [f"c{index}" for index in range(count)]
+        assert all(call.arguments == {"a": 1} for call in got)
+        return lines
+
+    assert cost(200) < 2.1 * cost(100)
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

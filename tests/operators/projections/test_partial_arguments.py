@@ -282,6 +282,16 @@ def test_parallel_calls_are_told_apart() -> None:
     assert partials(*events, call_id="c3") == []
 
 
+def test_a_call_that_begins_again_after_its_end_is_shown_but_has_no_second_last_value() -> None:
+    again = [start(), args('{"a": 1}'), FINISH, start(), args('{"a": 2'), args("}")]
+    got = [short(one) for one in partials(*again, FINISH, END)]
+    assert got == [{"a": 1}, DONE, {}, {"a": 2}]
+    assert [short(one) for one in partials(*again, ev.BlockDelta(0, {"id": "c2"}), FINISH)][-1] == (
+        {"a": 2},
+        "complete",
+    )
+
+
 def test_one_call_is_wanted_whose_id_comes_late_or_goes() -> None:
     late = ev.BlockDelta(0, {"id": "c9"})
     events = [start(call_id=None), args('{"a": [1, 2'), late, args("]}"), FINISH]

@@ -102,6 +102,12 @@ def test_a_value_whenever_what_can_be_seen_changed() -> None:
         pytest.param(
             [start(), says('{"b": '), ends(WHOLE), END], [{}, {"a": 1}, DONE], id="a finish replaces"
         ),
+        pytest.param(
+            [start(), says("[1]"), FINISH, ends("[2]"), END],
+            [[1], [2], ([2], "complete")],
+            id="10: a second finish replaces",
+        ),
+        pytest.param([start(), says("[1]"), FINISH, ends("[1]")], [[1]], id="10: or repeats"),
         pytest.param([start(), says("[1]"), ev.BlockDelta(0, {"text": ""})], [[1], None], id="blanked"),
         pytest.param([start(), says("[1]"), start(), says("[2]")], [[1], None, [2]], id="9: begun again"),
         pytest.param(
@@ -157,6 +163,21 @@ def test_the_values_of(events: list[Any], expected: list[Any]) -> None:
         ),
         pytest.param(
             [start(), says("[1,"), start(1, "2]"), END], [[1], ([1, 2], "complete")], id="closed at last"
+        ),
+        pytest.param(
+            [start(7, "7,"), start("a", "8]"), start(2, "[2,"), END],
+            [(7, "..."), [2], ([2, 7, 8], "complete")],
+            id="a number before the next higher one",
+        ),
+        pytest.param(
+            [start(), says('["'), start(1, '"]'), says("\ud83d"), END],
+            [[""], (["\ufffd"], "complete")],
+            id="closed at last, with half a character",
+        ),
+        pytest.param(
+            [start(), says('["'), start(1), says("\ud83d", 1), END],
+            [[""], (["\ufffd"], "...")],
+            id="in the last of them",
         ),
     ],
 )

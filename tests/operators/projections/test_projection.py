@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
 from support.marbles import BOOM, marbles, run
+from support.replies import ANTHROPIC
 from support.shared import recordings
 
 import rxdelta as rd
@@ -166,6 +169,13 @@ def test_the_providers_error_keeps_its_words_and_a_chunk_gets_a_hint() -> None:
 
 
 @each_operator
+@pytest.mark.parametrize("mark", "?x")
+def test_a_value_that_is_no_event_is_an_error_that_names_the_operator(name: str, mark: str) -> None:
+    (error,) = project(name, f"M{mark}")[1]
+    assert str(error).startswith(f"{name.split()[0]}() reads events, and got a")
+
+
+@each_operator
 def test_the_choice_that_is_asked_for_is_seen_and_no_other(name: str) -> None:
     assert values(name, WHOLE, choice=1) == []
     other = [
@@ -185,6 +195,17 @@ def test_another_attempt_begins_anew(name: str) -> None:
     for cut in range(len(WHOLE)):
         before = values(name, WHOLE[:cut])
         assert values(name, f"{WHOLE[:cut]}A{WHOLE}") == before + EXPECTED[name]
+
+
+@each_operator
+@pytest.mark.parametrize(
+    "event", [ev.AttemptReset(1, choice=1), ev.MessageInterrupted(choice=1)], ids=["reset", "interruption"]
+)
+def test_what_names_another_choice_concerns_that_choice_only(name: str, event: Any) -> None:
+    events = [MARKS[mark] for mark in WHOLE[:-1]]
+    for cut in range(len(events)):
+        told = rx.from_iterable([*events[:cut], event, *events[cut:]])
+        assert told.pipe(OPERATORS[name](), ops.map(shown), ops.to_list()).run() == EXPECTED[name]
 
 
 @each_operator
@@ -328,7 +349,7 @@ def test_what_a_stream_may_make_us_hold_is_bounded(name: str) -> None:
         assert [type(end) for end in ends] == [rd.LimitExceededError]
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "usage_updates"])
+@each_operator
 @pytest.mark.parametrize("many", ["started", "finished", "came whole"])
 def test_blocks_that_have_ended_count_too(name: str, many: str) -> None:
     contents: list[Any] = [
@@ -348,6 +369,45 @@ def test_blocks_that_have_ended_count_too(name: str, many: str) -> None:
     limits = rd.Limits(blocks=5)
     rx.from_iterable(events).pipe(OPERATORS[name](limits=limits)).subscribe(on_error=seen.append)
     assert [type(error) for error in seen] == [rd.LimitExceededError]
+
+
+@each_operator
+def test_the_limits_given_at_decode_hold(name: str) -> None:
+    errors: list[Any] = []
+    decoded = rx.from_iterable(ANTHROPIC).pipe(rd.decode("anthropic-messages", limits=rd.Limits(blocks=0)))
+    decoded.pipe(OPERATORS[name]()).subscribe(on_error=errors.append)
+    assert [type(error) for error in errors] == [rd.LimitExceededError]
+
+
+class Piece(str):
+    __slots__ = ("__weakref__",)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "delta"),
+    [
+        ("text_deltas", "T", ev.TextDelta),
+        ("reasoning_deltas", "R", ev.ReasoningDelta),
+        ("completed_tool_calls", "C", ev.ToolCallDelta),
+        ("completed_tool_calls", "T", ev.TextDelta),
+        ("partial_arguments", "C", ev.ToolCallDelta),
+        ("usage_updates", "T", ev.TextDelta),
+        ("json_items of a call", "T", ev.TextDelta),
+    ],
+)
+def test_a_block_is_not_kept_after_its_end(name: str, start: str, delta: Any) -> None:
+    source = Subject[Any]()
+    begin = MARKS[start]
+    piece = Piece("long")
+    gone = weakref.ref(piece)
+    with source.pipe(OPERATORS[name]()).subscribe():
+        source.on_next(begin)
+        source.on_next(delta(begin.index, piece))
+        source.on_next(delta(begin.index, "er"))
+        del piece
+        source.on_next(ev.BlockFinish(begin.index))
+        gc.collect()
+        assert gone() is None
 
 
 @each_operator

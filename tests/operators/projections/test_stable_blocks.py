@@ -537,6 +537,12 @@ def test_a_text_that_is_replaced_is_cut_anew() -> None:
     assert got[-2:] == [md("u", "a\n\n", "b"), md("u", "b\n\n", "c", "")]
 
 
+def test_a_text_that_is_replaced_after_its_end_is_cut_anew() -> None:
+    content = {"type": "text", "text": "b\n\nc"}
+    got = told(START, MARKS["a"], MARKS["F"], MARKS["U"], ev.BlockFinish(0, content))
+    assert got[-2:] == [md("b\n\n", "c", "u"), md("b\n\n", "c", "u", "")]
+
+
 def test_a_text_that_is_replaced_stays_open() -> None:
     got = told(START, MARKS["a"], MARKS["n"], ev.BlockDelta(0, {"text": "b"}), ev.TextDelta(0, "c"))
     assert got[-3:] == [md("b"), md("bc"), md("bc", "")]

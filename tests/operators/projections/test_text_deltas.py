@@ -138,27 +138,6 @@ def test_the_pieces_of_a_reply_are_its_text(wire_format: str) -> None:
     assert "".join(got) == decoded.pipe(rd.scan_deltas()).run().text
 
 
-def test_a_long_text_is_not_kept_after_its_end() -> None:
-    import gc
-    import weakref
-
-    class Piece(str):
-        __slots__ = ("__weakref__",)
-
-    piece = Piece("long")
-    gone = weakref.ref(piece)
-    source = rx.subject.Subject[Any]()
-    with source.pipe(rd.text_deltas()).subscribe():
-        source.on_next(START)
-        source.on_next(says(piece))
-        source.on_next(says("er"))
-        del piece
-        assert gone() is not None
-        source.on_next(FINISH)
-        gc.collect()
-        assert gone() is None
-
-
 words = st.text(st.characters() | st.sampled_from([HIGH, LOW]), max_size=3)
 steps = st.lists(
     st.tuples(st.just("delta"), st.integers(0, 2), words)

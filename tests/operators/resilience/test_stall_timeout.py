@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from importlib import import_module
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from support.marbles import BOOM, marbles, run
 from support.virtual_loop import block, run_virtually
 
 import rxdelta as rd
-from rxdelta.operators.resilience import stall_timeout as _stall_timeout
 from rxdelta.runtime import clocks
 
 if TYPE_CHECKING:
@@ -223,13 +223,13 @@ def test_53_the_first_value_may_come_while_another_thread_starts_the_timer_for_i
     def make() -> SingleAssignmentDisposable:
         nonlocal made
         made += 1
-        if made == 2:  # the first is the source's
+        if made == 1:
             thread = threading.Thread(target=source.on_next, args=("a",))
             thread.start()
             thread.join(10)
         return SingleAssignmentDisposable()
 
-    monkeypatch.setattr(_stall_timeout, "SingleAssignmentDisposable", make)
+    monkeypatch.setattr(import_module("rxdelta.runtime.lift"), "SingleAssignmentDisposable", make)
     ended: list[float] = []
     source.pipe(rd.stall_timeout(first=100, idle=10, scheduler=scheduler)).subscribe(
         on_error=lambda _: ended.append(scheduler.clock)

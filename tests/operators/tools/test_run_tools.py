@@ -706,6 +706,32 @@ def test_a_call_that_turns_out_to_be_a_text_fails_and_the_stream_goes_on() -> No
     assert results(out)["c0"] == "it turned out to be no call"
 
 
+def test_a_text_that_turns_out_to_be_a_call_is_run() -> None:
+    out = run(reply([ev.BlockStart(0, {"type": "text"}), ev.BlockFinish(0, PAY)]), {"f": lambda a: a})
+    assert told(out) == [("c1", "identified"), ("c1", "executing"), ("c1", "completed")]
+
+
+def test_a_call_that_gets_another_id_is_another_call() -> None:
+    out = run(reply([begin(0), ev.BlockDelta(0, {"id": "c1"}), ev.BlockFinish(0)]), {"f": lambda: 1})
+    assert told(out) == [
+        ("c0", "identified"),
+        ("c0", "failed"),
+        ("c1", "identified"),
+        ("c1", "executing"),
+        ("c1", "completed"),
+    ]
+
+
+@pytest.mark.parametrize("choice", [None, 0, 1])
+def test_an_interruption_stops_the_tools_of_its_choice(choice: int | None) -> None:
+    marks = {210.0: [*call(0), begin(1)], 220.0: [ev.MessageInterrupted(choice=choice)]}
+    messages, _ = virtual(marks, lambda s: {"f": after(100)(s)}, end=230)
+    stopped = [(220.0, "c0", "failed"), (220.0, "c1", "failed")]
+    went_on = [(230.0, "c1", "failed"), (310.0, "c0", "completed")]
+    ended = [update for update in updates_of(messages) if update[2] in ("completed", "failed")]
+    assert ended == (went_on if choice == 1 else stopped)
+
+
 def test_a_call_that_turns_out_to_be_the_providers_own_is_not_run_and_has_not_failed() -> None:
     theirs = ev.BlockFinish(0, {"type": "server_tool_call", "id": "c0", "name": "f", "args": {}})
     out = run(reply([begin(0), theirs], reason="stop"), {"f": pytest.fail})
@@ -762,6 +788,30 @@ def test_an_invalid_call_whose_arguments_are_an_object_is_not_run() -> None:
     content = {"type": "invalid_tool_call", "id": "c0", "name": "f", "args": {"a": 1}, "error": "no"}
     out = run(reply([ev.BlockStart(0, content), ev.BlockFinish(0, content)]), {"f": pytest.fail})
     assert told(out)[-1:] == [("c0", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (rd.Snapshot(), "a Snapshot; put it in front of scan_deltas()"),
+        ({"type": "message_start"}, "a dict; decode() makes events of chunks"),
+        (None, "None; decode() makes events of chunks"),
+    ],
+)
+def test_a_value_that_is_no_event_ends_the_stream_with_one_error_that_names_the_operator(
+    value: Any, what: str
+) -> None:
+    source: Subject[Any] = Subject()
+    out: list[Any] = []
+    ends: list[Any] = []
+    source.pipe(rd.run_tools({"f": lambda: rx.never()})).subscribe(out.append, ends.append)
+    for event in [*call(0), value, *call(1)]:
+        source.on_next(event)
+    (end,) = ends
+    assert type(end) is rd.InvalidValueError
+    assert str(end) == f"run_tools() reads events, and got {what}"
+    assert told(out) == [("c0", "identified"), ("c0", "executing"), ("c0", "failed")]
+    assert value not in out
 
 
 # A call that is somebody else's.
@@ -1279,6 +1329,31 @@ def test_progress_is_told_while_a_tool_without_a_loop_runs() -> None:
     assert seen == [0, 1, 2]
 
 
+def test_progress_is_emitted_while_a_tool_runs_behind_an_observer_that_pushes_the_next_event() -> None:
+    source: Subject[rd.Event] = Subject()
+    events = iter(reply(call(0), call(1)))
+    out: list[Any] = []
+    emitted: list[bool] = []
+
+    def tool() -> Any:
+        def subscribe(observer: Any, scheduler: Any = None) -> Any:
+            observer.on_next("progress")
+            emitted.append(isinstance(out[-1], ev.ToolUpdate) and out[-1].result is not None)
+            observer.on_completed()
+
+        return rx.Observable(subscribe)
+
+    def feed(event: Any) -> None:
+        out.append(event)
+        following = next(events, None)
+        if following is not None:
+            source.on_next(following)
+
+    source.pipe(rd.run_tools({"f": tool})).subscribe(feed)
+    source.on_next(next(events))
+    assert emitted == [True, True]
+
+
 def test_an_observer_that_leaves_at_a_tools_progress_stops_that_tool() -> None:
     log: list[Any] = []
 
@@ -1396,6 +1471,21 @@ def test_what_exceeds_a_limit_ends_the_stream_and_what_runs(
     assert source.observers == []
     assert {status for _, status in told(out)[-1:]} <= {"failed"}
     assert len(stopped) == [status for _, status in told(out)].count("executing")
+
+
+@pytest.mark.parametrize("limits", [rd.Limits(blocks=1), rd.Limits(block_chars=3)])
+def test_the_limits_of_decode_hold_unless_there_are_own_ones(limits: rd.Limits) -> None:
+    from rxdelta.testing import sample_chunks
+
+    async def end_of(**own: Any) -> Any:
+        chunks = rd.from_async_iterable(sample_chunks("weather"))
+        events = chunks.pipe(
+            rd.decode("anthropic-messages", limits=limits), rd.run_tools({}, unknown="leave", **own)
+        )
+        return (await on_the_loop(events))[1]
+
+    assert [type(end) for end in loops_run(end_of)] == [rd.LimitExceededError]
+    assert loops_run(lambda: end_of(limits=rd.Limits())) == ["completed"]
 
 
 def test_a_call_that_begins_anew_is_one_block() -> None:

@@ -240,7 +240,10 @@ def test_what_is_no_snapshot_is_an_error_of_the_stream_and_the_last(source: str)
     place = source.index("?")
     assert messages[:-1] == marbles(source[:place], MARKS)
     assert type(messages[-1].value.exception) is rd.InvalidValueError
-    assert "scan_deltas" in str(messages[-1].value.exception)
+    error = str(messages[-1].value.exception)
+    assert error.startswith(
+        "until_all_tools_terminal() reads snapshots, and got a TextDelta; put scan_deltas()"
+    )
     assert subscriptions == [ReactiveTest.subscribe(200, 200 + place)]
 
 

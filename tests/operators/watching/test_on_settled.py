@@ -109,6 +109,19 @@ def test_of_a_conversation_the_last_message_and_of_the_choices_the_one_asked_for
         assert [snapshot.text for snapshot, _ in notes] == [f"2/{choice}"]
 
 
+def test_another_attempt_after_the_end_is_the_next_messages() -> None:
+    notes = Notes()
+    told = [
+        ev.BlockStart(0, {"type": "text", "text": "the first"}),
+        ev.MessageFinish("stop"),
+        ev.AttemptReset(1),
+        ev.BlockStart(0, {"type": "text", "text": "the second"}),
+    ]
+    rx.from_iterable(told).pipe(rd.on_settled(notes)).subscribe()
+    ((snapshot, _),) = notes
+    assert (snapshot.text, snapshot.status, snapshot.attempt) == ("the second", "incomplete", 1)
+
+
 def test_chunks_have_no_snapshot() -> None:
     notes = Notes()
     rx.from_iterable(ANTHROPIC).pipe(rd.on_settled(notes)).subscribe()
