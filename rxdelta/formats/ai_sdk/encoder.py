@@ -264,10 +264,8 @@ class AiSdkEncoder:
 
     # Blocks.
 
-    def _opened(self, out: Out, event: Any, change: Change) -> None:
+    def _opened(self, out: Out, _event: Any, change: Change) -> None:
         self._begin_part(out, change.fold)
-        if isinstance(event, BlockFinish):
-            change.fold.place.end(out, None)
 
     def _restarted(self, out: Out, _event: Any, change: Change) -> None:
         self._leave_part(out, change.fold.place)
@@ -316,7 +314,7 @@ class AiSdkEncoder:
 
     def _closed(self, out: Out, event: Any, change: Change) -> None:
         finish = isinstance(event, BlockFinish)
-        if finish and event.content is not None and not change.fold.place.ended:
+        if finish and event.content is not None:
             self._follow(out, change, event.content)
         part: Part = change.fold.place
         if change.repeated:

@@ -180,6 +180,27 @@ def test_a_call_that_takes_the_id_of_one_that_has_ended_while_it_is_open_is_an_e
     assert [frame["toolCallId"] for frame in of_type("tool-input-error", frames)] == ["c2"]
 
 
+def test_a_call_that_begins_again_and_is_cut_off_is_not_shown_again() -> None:
+    frames = frames_of([START, *CALL, *CALL[:2]], ValueError())
+    read(frames)
+    assert of_type("tool-input-error", frames) == []
+
+
+def test_a_call_whose_block_is_another_now_stays_where_the_client_runs_it() -> None:
+    frames = told(*CALL, *SAID, *TEXT[:2], ev.BlockFinish(0, {"type": "text", "text": "Bye"}))
+    assert "reset-step" not in types(frames)
+
+
+def test_the_result_of_another_call_in_the_place_of_the_first_is_its_own() -> None:
+    def result(call_id: str) -> ev.ToolUpdate:
+        return ev.ToolUpdate(call_id, "completed", None, rd.ToolResult(call_id, f"of {call_id}"))
+
+    other = [ev.BlockStart(1, {**NAMED, "id": "c2"}), ev.BlockFinish(1), result("c2")]
+    same = [ev.BlockStart(2, {**NAMED, "id": "c1"}), ev.BlockFinish(2), result("c1")]
+    outputs = of_type("tool-output-available", told(*CALL, *other, *same))
+    assert [frame["output"] for frame in outputs] == ["of c2", "of c1"]
+
+
 def test_another_call_in_the_place_of_one_that_has_ended_is_available_too() -> None:
     frames = told(*CALL, ev.BlockStart(1, {**NAMED, "id": "c2"}), ev.BlockFinish(1))
     assert [frame["toolCallId"] for frame in of_type("tool-input-available", frames)] == ["c1", "c2"]
