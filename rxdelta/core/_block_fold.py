@@ -19,7 +19,7 @@ from rxdelta.core._events import (
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._text import extend, text_length
+from rxdelta.core._text import extend, has_half, text_length
 from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
 
 if TYPE_CHECKING:
@@ -79,21 +79,23 @@ class BlockFold:
 
     def reset(self, start: BlockStart | Block) -> Block:
         """Replace the block by a new one: one that this start begins, or this block."""
-        self.block: Block = (
-            block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
-        )
-        self._take_stock()
-        return self.block
-
-    def _take_stock(self) -> None:
-        block = self.block
+        block = block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
         raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
         came_whole = isinstance(raw, FrozenDict) and bool(raw)  # complete arguments take no more text
-        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
-        self._text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
-        self._size = 0 if raw is None or isinstance(raw, FrozenDict) else text_length(raw)
-        if self._size > self._most:
+        text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
+        size = text_length(text)
+        if size > self._most:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+        self.block: Block = block
+        self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
+        self._text = text
+        self._size = size
+        return block
+
+    @property
+    def half(self) -> str:
+        """The first half of a surrogate pair, which the block's text lacks until the second half has come."""
+        return self._text[2] if has_half(self._text) else ""
 
     def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
         """The block after one of its events; the same object if nothing changed.
@@ -116,9 +118,10 @@ class BlockFold:
         """
         if not piece:
             return self.block
-        self._size = size = self._size + len(piece)
+        size = self._size + len(piece)
         if size > self._most:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+        self._size = size
         self._text = text = extend(self._text, piece)
         block = self.block
         if type(block) is ToolCall:
