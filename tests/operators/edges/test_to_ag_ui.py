@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -124,9 +125,8 @@ def test_each_subscription_is_a_run_of_its_own() -> None:
 
 
 def test_a_limit_that_is_passed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rxdelta.formats.ag_ui import encoder as _ag_ui
-
-    monkeypatch.setattr(_ag_ui, "DEFAULT_LIMITS", rd.Limits(blocks=1))
+    limited = partial(rd.wire.AgUiEncoder, limits=rd.Limits(blocks=1))
+    monkeypatch.setattr("rxdelta.operators.edges.to_ag_ui.AgUiEncoder", limited)
     kinds = [kind for _, kind in told("sbxc-e|")]
     assert kinds == [
         "RUN_STARTED",
