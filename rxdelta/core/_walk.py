@@ -395,10 +395,10 @@ class Walk:
         before = fold.block
         block = fold.finish(content, cut=cut)
         repeated = False
+        self._index_call(fold, before)
         if isinstance(block, ToolCall):
             if isinstance(before, ToolCall):
                 fold.block = ended_again(before, block)
-            self._index_call(fold, before)
             if block.call_id is not None:
                 name = (block.key, block.call_id)
                 repeated = name in self._closed_calls
