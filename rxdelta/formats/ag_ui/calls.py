@@ -149,21 +149,22 @@ class CallBlock(StreamedBlock):
         block = self.fold.block
         if not isinstance(block, ToolCall):
             return _Shown(None, "", {}, None)
-        call_id, name = block.call_id, block.name or ""
+        encrypted = None
         marks: dict[str, Any] = {} if block.type == "tool_call" else {TYPE: block.type}
-        if block.open:
-            return _Shown(call_id, name, marks, None)
-        if block.error is not None:
+        if not block.open and block.error is not None:
             marks[ERROR] = block.error
-        metadata = {key: thaw(value) for key, value in block.metadata.items() if key != "execution_status"}
-        encrypted = metadata.get(SIGNATURE) if self.run.show_reasoning else None
-        if not (isinstance(encrypted, str) and encrypted):
-            encrypted = None
-        if encrypted is not None or not self.run.show_reasoning:
-            metadata.pop(SIGNATURE, None)
-        if metadata:
-            marks[METADATA] = metadata
-        return _Shown(call_id, name, marks, encrypted)
+        if not block.open and block.metadata:
+            metadata = {
+                key: thaw(value) for key, value in block.metadata.items() if key != "execution_status"
+            }
+            signature = metadata.get(SIGNATURE)
+            if self.run.show_reasoning and isinstance(signature, str) and signature:
+                encrypted = signature
+            if encrypted is not None or not self.run.show_reasoning:
+                metadata.pop(SIGNATURE, None)
+            if metadata:
+                marks[METADATA] = metadata
+        return _Shown(block.call_id, block.name or "", marks, encrypted)
 
     def _send(self, piece: str) -> None:
         self.run.send(self.run.ag.ToolCallArgsEvent(tool_call_id=self.id, delta=piece))
@@ -193,15 +194,15 @@ class CallBlock(StreamedBlock):
 
     def send_news(self) -> None:
         """Send the progress of the tool, or its result, unless an open call must end first."""
-        block = self.fold.block
-        if self._settled or self.message is None or self.run.open_call or not isinstance(block, ToolCall):
+        block, before = self.fold.block, self._news
+        if not isinstance(block, ToolCall):
             return
-        known = block.metadata.get("execution_status")
+        known, display_text, result = block.metadata.get("execution_status"), block.display_text, block.result
+        news = (known, display_text, result)
+        if news == before or self._settled or self.message is None or self.run.open_call is not None:
+            return
+        self._news = news
         status = known if isinstance(known, str) else None
-        display_text, result = block.display_text, block.result
-        before, self._news = self._news, (status, display_text, result)
-        if self._news == before:
-            return
         self.run.pause_for_call()
         terminal = status in TERMINAL
         if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):

@@ -163,7 +163,10 @@ class AgUiEncoder:
             self._start()
         run, field = self._run, PIECE_FIELDS.get(type(event))
         if field is None:
-            self._encode(event)
+            try:
+                self._encode(event)
+            except ProviderError as error:
+                self._break_off(error)
         elif (fold := self._walk.grow(event)) is not None:
             block = self._reply.blocks[fold]
             if run.open_call is None or run.open_call is block:
@@ -234,10 +237,7 @@ class AgUiEncoder:
             self._cancelled = self._cancelled or event.choice in (None, self._walk.choice)
         elif isinstance(event, MessageStart) and self._walk.begins_another(event):
             self._step(MessageInterrupted())  # closes what is open
-        try:
-            self._step(event)
-        except ProviderError as error:
-            self._break_off(error)
+        self._step(event)
 
     def _step(self, event: Event) -> None:
         for change in self._walk.step(event):
