@@ -19,7 +19,7 @@ from rxdelta.core._events import (
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._text import extend, text_length
+from rxdelta.core._text import extend, has_half, text_length
 from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ class BlockFold:
         self._size = size
         return block
 
+    @property
+    def half(self) -> str:
+        """The first half of a surrogate pair, which the block's text lacks until the second half has come."""
+        return self._text[2] if has_half(self._text) else ""
+
     def step(self, event: Growth | BlockDelta | BlockFinish) -> Block:
         """The block after one of its events; the same object if nothing changed.
 
@@ -117,9 +122,10 @@ class BlockFold:
         """
         if not piece:
             return self.block
-        self._size = size = self._size + len(piece)
+        size = self._size + len(piece)
         if size > self._most:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
+        self._size = size
         self._text = text = extend(self._text, piece)
         block = self.block
         if type(block) is ToolCall:

@@ -408,10 +408,10 @@ class Walk:
         before = fold.block
         block = fold.finish(content, cut=cut)
         repeated = False
+        self._index_call(fold, before)
         if isinstance(block, ToolCall):
             if isinstance(before, ToolCall):
                 fold.block = ended_again(before, block)
-            self._index_call(fold, before)
             if block.call_id is not None:
                 repeated = self.has_ended(block)
                 self._closed_calls.add((block.key, block.call_id))

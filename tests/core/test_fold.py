@@ -540,6 +540,15 @@ def test_invalid_calls_and_the_providers_own_take_updates_too() -> None:
         )
 
 
+def test_an_update_does_not_reach_a_call_that_has_begun_behind_a_call_that_ended_as_a_text() -> None:
+    first = [ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1"}), ev.ToolUpdate("c1", "executing")]
+    second = [ev.BlockFinish(0, {"type": "text"}), ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c2"})]
+    folding = rd.Fold()
+    for event in (*first, *second):
+        snapshot = folding.step(event)
+    assert folding.step(ev.ToolUpdate("c1", "completed")) is snapshot
+
+
 def test_an_update_reaches_every_call_of_that_id_and_the_newest_still_grows() -> None:
     first = rd.merge_deltas(
         [

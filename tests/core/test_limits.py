@@ -66,6 +66,8 @@ def test_too_long_a_block_keeps_what_came(start: dict[str, str], delta: rd.Event
             folding.step(delta)
     error = refused(folding, delta)
     assert (error.limit, error.maximum) == ("block_chars", 6)
+    finish = ev.BlockFinish(0)
+    assert folding.step(finish) == rd.apply_event(error.snapshot, finish)
 
 
 def test_the_limit_counts_what_was_there_when_the_fold_was_resumed() -> None:

@@ -159,6 +159,8 @@ class AgUiClient:
         call_id, parent_id = frame["toolCallId"], frame["parentMessageId"]
         self._enter("call", call_id)
         self.started += [] if call_id in self.started else [call_id]
+        if self.newer:  # its server counts which calls wait for the client
+            self.answered.discard(call_id)
         assert self._call(call_id) is None, "an call_id that the client has already"
         parent = self._message(parent_id)
         if parent is None:

@@ -4,66 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import BlockFold, ContentPart, block_to_wire
+from rxdelta.core import ContentPart, block_to_wire
 from rxdelta.formats.ag_ui.marks import BLOCK, activity_type
 from rxdelta.formats.encoding import whole_characters
 
 if TYPE_CHECKING:
-    from rxdelta.core.events import BlockDelta
+    from rxdelta.core import BlockFold
     from rxdelta.formats.ag_ui.reply import EncodedReply
 
 __all__ = ["ActivityBlock", "AgUiBlock", "StreamedBlock"]
 
-_SHOWN_FIELDS = frozenset(
-    ["text", "reasoning", "thinking", "refusal", "id", "call_id", "name", "args", "input", "arguments"]
-)
-"""The fields of an open block that the client sees."""
-
 
 class AgUiBlock:
-    """A block of a reply. This base class is a block that the client never sees.
+    """What the client has of a block. This base class is a block that the client never sees.
 
     Args:
         reply: The reply that the block belongs to.
-        index: The block's index in the reply.
-        fold: The block's content so far.
+        fold: The block, which grows with the walk.
 
     Attributes:
         id: The id that the client knows the block by; empty until it does.
-        done: Whether the block has ended, or was taken back.
+        done: Whether the client has the block's end, or the block was taken back.
+        repeated: Whether the block is a call that has ended before under its id.
     """
 
-    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
+    def __init__(self, reply: EncodedReply, fold: BlockFold) -> None:
         self.reply = reply
         self.run = reply.run
-        self.index = index
         self.fold = fold
         self.id = ""
         self.done = False
+        self.repeated = False
 
     @property
     def part(self) -> ContentPart:
         block = self.fold.block
         return block if isinstance(block, ContentPart) else ContentPart("unsupported")
 
-    def open(self) -> None:
-        """The block has begun."""
-
     def grow(self, piece: str) -> None:
-        """Append a delta's piece."""
-        self.fold.grow(piece)
-
-    def change(self, event: BlockDelta) -> None:
-        """Set fields of the block."""
-        if not self.done:
-            self.fold.step(event)
-            self.catch_up(changed=not _SHOWN_FIELDS.isdisjoint(event.fields))
+        """The block has grown by this piece."""
 
     def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:  # noqa: ARG002
         """Send what the client hasn't seen of the block.
 
         Args:
-            changed: Whether the block has changed otherwise than by `grow`.
+            changed: Whether the block has changed otherwise than by pieces for `grow`.
             final: Whether the block has ended.
 
         Returns:
@@ -79,13 +64,22 @@ class AgUiBlock:
         """The block has ended, and the client has seen its content."""
         self.done = True
 
+    def begin_again(self) -> bool:
+        """The block has begun again.
+
+        Returns:
+            Whether the client keeps what it has of the block until the block has ended again.
+        """
+        return False
+
     def take_back(self) -> bool:
         """Remove the block from the reply.
 
         Returns:
             Whether the client has a message of it, which must be removed.
         """
-        self.reply.blocks.pop(self.index, None)
+        self.reply.blocks.pop(self.fold, None)
+        self.run.waiting.pop(self, None)
         seen = self._retract()
         self.done = True
         return seen
@@ -103,14 +97,13 @@ class StreamedBlock(AgUiBlock):
             sent before the end.
     """
 
-    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
-        super().__init__(reply, index, fold)
+    def __init__(self, reply: EncodedReply, fold: BlockFold) -> None:
+        super().__init__(reply, fold)
         self.pieces: list[str] = []
         self.contradicted = False
         self._half = ""  # the first half of a character
 
     def grow(self, piece: str) -> None:
-        self.fold.grow(piece)
         if self.contradicted or not self.announce():
             return
         if self._half or not piece.isascii():
@@ -126,17 +119,16 @@ class StreamedBlock(AgUiBlock):
             return False
         seen = "".join(self.pieces)
         text = self.text(seen, final=final)
-        if text.startswith(seen) or (text == "" and not final):
+        self._half = "" if final else self.fold.half
+        if text.startswith(seen):
             self.contradicted = False
-            if final:
-                self._half = ""
             if rest := text[len(seen) :]:
                 self._send(rest)
                 self.pieces.append(rest)
             return False
         self.contradicted = not final
         if final:
-            self.pieces, self._half = [text], ""
+            self.pieces = [text]
         return final
 
     def announce(self, *, force: bool = False) -> bool:  # noqa: ARG002
@@ -167,14 +159,15 @@ class ActivityBlock(AgUiBlock):
         call_id = block.options.get("tool_call_id")
         calls = self.run.calls.get(call_id) if isinstance(call_id, str) else None
         if block.type == "server_tool_result" and calls:
+            self._retract()
             if not self._answered:
                 self._answered = True
                 content = block_to_wire(block)
                 output, _ = content.pop("output", None), content.pop("tool_call_id")
                 calls[-1].answer_with(output, {BLOCK: content})
             return
-        self.reply.open_texts.end_complete()
-        self.reply.pause_for_call()
+        self.run.open_texts.end_complete()
+        self.run.pause_for_call()
         self.id = self.id or self.reply.ids.next()
         self.reply.entries.setdefault(self)
         self.send()

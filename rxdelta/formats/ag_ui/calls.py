@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rxdelta.core import TERMINAL, Block, BlockFold, InvalidJson, ToolCall, ToolResult, parse_object, thaw
+from rxdelta.core import TERMINAL, BlockFold, InvalidJson, ToolCall, ToolResult, parse_object, thaw
+from rxdelta.core.events import ToolUpdate
 from rxdelta.formats.ag_ui.blocks import StreamedBlock
 from rxdelta.formats.ag_ui.marks import (
     ERROR,
@@ -25,7 +26,6 @@ from rxdelta.formats.ag_ui.marks import (
 )
 
 if TYPE_CHECKING:
-    from rxdelta.core.events import ToolUpdate
     from rxdelta.formats.ag_ui.reply import EncodedReply
     from rxdelta.formats.ag_ui.texts import TextMessage
 
@@ -39,35 +39,36 @@ class _Answer(NamedTuple):
     marks: dict[str, Any]
 
 
+class _Shown(NamedTuple):
+    """What the client has of a call beside its arguments."""
+
+    call_id: str | None
+    name: str
+    marks: dict[str, Any]
+    encrypted_value: str | None
+
+
 class CallBlock(StreamedBlock):
     """A call, whether the client, the server or the provider runs it.
+
+    A client may run the call at TOOL_CALL_END, so a call that begins or ends again under its id isn't sent again: the
+    client's messages are corrected when it has ended again.
 
     Attributes:
         message: The message that the call stands in; `None` until the client knows of the call.
         answers: The results that the client has.
     """
 
-    def __init__(self, reply: EncodedReply, index: int | str, fold: BlockFold) -> None:
-        super().__init__(reply, index, fold)
+    def __init__(self, reply: EncodedReply, fold: BlockFold) -> None:
+        super().__init__(reply, fold)
         self.message: TextMessage | None = None
         self.answers: list[Any] = []
-        self._announced_as: tuple[str | None, str | None] = (None, None)  # call id and name
-        self._finished_block: Block | None = None
-        self._result_ids: list[str] = []  # that results of this call may name
+        self._shown = _Shown(None, "", {}, None)
         self._waiting_answers: list[_Answer] = []  # for the end of the arguments
-        self._partial_result: ToolResult | None = None
+        self._news: tuple[object, ...] = (None, None, None)  # what the client has of the tool's progress
         self._settled = False  # the tool has completed or failed
 
-    @property
-    def name(self) -> str:
-        block = self.fold.block
-        return (block.name or "") if isinstance(block, ToolCall) else ""
-
     # The call.
-
-    def open(self) -> None:
-        if self.run.serialize_calls:
-            self.reply.order.open_call = self
 
     def announce(self, *, force: bool = False) -> bool:
         """Send TOOL_CALL_START as soon as the call has an id and a name."""
@@ -77,115 +78,140 @@ class CallBlock(StreamedBlock):
         call_id, name = (block.call_id, block.name) if isinstance(block, ToolCall) else (None, None)
         if not force and not (call_id and name):
             return False
-        reply.open_texts.end_complete()
-        reply.pause_for_call()
+        run.open_texts.end_complete()
+        run.pause_for_call()
         message = self.message = reply.text_message()
-        self.id = run.new_id(call_id or f"call-{reply.ids.first()}-{self.index}")
-        self._announced_as = (call_id, name)
+        self.id = run.new_id(call_id or f"call-{reply.ids.first()}-{block.key}")
+        self._shown = self._now()
         message.calls[self] = None
         run.unanswered[self.id] = self
+        if run.serialize_calls:
+            run.open_call = self
         self._send_start(message)
-        for known in {call_id or self.id, self.id}:
-            run.calls.setdefault(known, []).append(self)
-            self._result_ids.append(known)
-        for update in reply.early_updates.pop(call_id or self.id, ()):
-            if run.serialize_calls:
-                reply.order.updates.append(update)
-            else:
-                self.update(update)
+        if call_id is not None:
+            run.calls.setdefault(call_id, []).append(self)
         return True
 
+    def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:
+        contradicted = False
+        if not self.done:
+            contradicted = super().catch_up(changed=changed, final=final)
+        elif final:
+            shown, pieces = self._shown, self.pieces
+            self._shown, self.pieces = self._now(), [self.text("".join(pieces), final=True)]
+            contradicted = self._shown != shown or self.pieces != ["".join(pieces)]
+        if not final:
+            self.send_news()
+        return contradicted
+
     def text(self, seen: str, /, *, final: bool) -> str:
-        """The arguments as text. An object that came whole may be replaced by another one, so it waits for the end."""
+        """The arguments as text; `""` for an object that came whole, which may be replaced until the end."""
         block = self.fold.block
         if not isinstance(block, ToolCall):
             return ""
         arguments = block.arguments
         if arguments is None or isinstance(arguments, str):
             return arguments or ""
-        if not final or (seen and _is_json_of(seen, arguments)):
+        if not final:
+            return ""
+        if seen and _is_json_of(seen, arguments):
             return seen
         return json.dumps(thaw(arguments), ensure_ascii=False)
 
     def differs(self) -> bool:
+        block, shown = self.fold.block, self._shown
+        if self.message is None or not isinstance(block, ToolCall):
+            return False
+        return block.call_id != shown.call_id or ((block.name or "") != shown.name and not self.done)
+
+    def begin_again(self) -> bool:
         block = self.fold.block
         if self.message is None or not isinstance(block, ToolCall):
             return False
-        renamed = (block.call_id, block.name) != self._announced_as
-        return renamed or (self.done and block != self._finished_block)
+        self.contradicted = block.call_id in (None, self._shown.call_id)
+        return self.contradicted
 
     def finish(self) -> None:
         if not self.done:
-            self.done, self._finished_block = True, self.fold.block
+            self.done, self._shown = True, self._now()
             self._send_end()
             waiting, self._waiting_answers = self._waiting_answers, []
             for answer in waiting:
                 self._answer(answer)
-        if self.reply.order.open_call is self:
-            self.reply.order.open_call = None
+            if self.repeated:
+                self._give_up("This call has ended before.")
+        if self.run.open_call is self:
+            self.run.open_call = None
+        self.send_news()
+
+    def _now(self) -> _Shown:
+        """What the client should have of the call."""
+        block = self.fold.block
+        if not isinstance(block, ToolCall):
+            return _Shown(None, "", {}, None)
+        encrypted = None
+        marks: dict[str, Any] = {} if block.type == "tool_call" else {TYPE: block.type}
+        if not block.open and block.error is not None:
+            marks[ERROR] = block.error
+        if not block.open and block.metadata:
+            metadata = {
+                key: thaw(value) for key, value in block.metadata.items() if key != "execution_status"
+            }
+            signature = metadata.get(SIGNATURE)
+            if self.run.show_reasoning and isinstance(signature, str) and signature:
+                encrypted = signature
+            if encrypted is not None or not self.run.show_reasoning:
+                metadata.pop(SIGNATURE, None)
+            if metadata:
+                marks[METADATA] = metadata
+        return _Shown(block.call_id, block.name or "", marks, encrypted)
 
     def _send(self, piece: str) -> None:
         self.run.send(self.run.ag.ToolCallArgsEvent(tool_call_id=self.id, delta=piece))
 
     def _send_start(self, message: TextMessage) -> None:
-        kind = self.fold.block.type
+        marks = self._shown.marks
         self.run.send(
             self.run.ag.ToolCallStartEvent(
                 tool_call_id=self.id,
-                tool_call_name=self.name,
+                tool_call_name=self._shown.name,
                 parent_message_id=message.id,
-                metadata=marked({} if kind == "tool_call" else {TYPE: kind}),
+                metadata=marked({TYPE: marks[TYPE]} if TYPE in marks else {}),
             )
         )
 
     def _send_end(self) -> None:
-        metadata = marked(self._marks())
+        metadata = marked(self._shown.marks)
         self.run.send(self.run.ag.ToolCallEndEvent(tool_call_id=self.id, metadata=metadata))
-        if (value := self._encrypted_value()) is not None:
+        if (value := self._shown.encrypted_value) is not None:
             self.run.send(
                 self.run.ag.ReasoningEncryptedValueEvent(
                     subtype="tool-call", entity_id=self.id, encrypted_value=value
                 )
             )
 
-    def _encrypted_value(self) -> str | None:
-        block = self.fold.block
-        if not self.run.show_reasoning or not self.done or not isinstance(block, ToolCall):
-            return None
-        value = block.metadata.get(SIGNATURE)
-        return value if isinstance(value, str) and value else None
-
-    def _marks(self) -> dict[str, Any]:
-        block = self.fold.block
-        if not isinstance(block, ToolCall):
-            return {}
-        marks: dict[str, Any] = {} if block.type == "tool_call" else {TYPE: block.type}
-        if not self.done:
-            return marks
-        if block.error is not None:
-            marks[ERROR] = block.error
-        names = [name for name in block.metadata if name != "execution_status"]
-        if SIGNATURE in names and (not self.run.show_reasoning or self._encrypted_value() is not None):
-            names.remove(SIGNATURE)
-        metadata = {name: thaw(block.metadata[name]) for name in names}
-        return marks | ({METADATA: metadata} if metadata else {})
-
     # The result.
 
-    def update(self, event: ToolUpdate) -> None:
-        """Send the progress of the tool, or its result."""
-        if self._settled:
+    def send_news(self) -> None:
+        """Send the progress of the tool, or its result, unless an open call must end first."""
+        block, before = self.fold.block, self._news
+        if not isinstance(block, ToolCall):
             return
-        status, result = event.execution_status, event.result
-        self._partial_result = result or self._partial_result
+        known, display_text, result = block.metadata.get("execution_status"), block.display_text, block.result
+        news = (known, display_text, result)
+        if news == before or self._settled or self.message is None or self.run.open_call is not None:
+            return
+        self._news = news
+        status = known if isinstance(known, str) else None
+        self.run.pause_for_call()
         terminal = status in TERMINAL
-        if event.display_text or (not terminal and (status != "identified" or result is not None)):
-            value = {**event.to_dict(), "call_id": self.id}
+        if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):
+            value = ToolUpdate(self.id, status, display_text, result).to_dict()
             del value["event"]
             self.run.send(self.run.ag.CustomEvent(name=TOOL_UPDATE, value=value))
         if terminal:
             self._settled = True
-            result = self._partial_result or ToolResult(self.id)
+            result = result or ToolResult(self.id)
             failed = status == "failed" or result.is_error
             self.answer_with(result.content, {IS_ERROR: True} if failed else {})
 
@@ -211,6 +237,11 @@ class CallBlock(StreamedBlock):
             self._answer(_Answer("", {UNRUN: True}))
         elif stopped:
             self._answer(_Answer("The run was stopped.", {UNRUN: True}))
+
+    def _give_up(self, text: str) -> None:
+        """Answer the call for the client, if nothing else has."""
+        if self.id in self.run.unanswered:
+            self._answer(_Answer(text, {UNRUN: True}))
 
     def _answer(self, answer: _Answer) -> None:
         if not self.done and UNRUN not in answer.marks:
@@ -257,23 +288,22 @@ class CallBlock(StreamedBlock):
         ag = self.run.ag
         return ag.ToolCall(
             id=self.id,
-            function=ag.FunctionCall(name=self.name, arguments="".join(self.pieces)),
-            encrypted_value=self._encrypted_value(),
-            metadata=marked(self._marks()),
+            function=ag.FunctionCall(name=self._shown.name, arguments="".join(self.pieces)),
+            encrypted_value=self._shown.encrypted_value,
+            metadata=marked(self._shown.marks),
         )
 
     def _retract(self) -> bool:
-        run, reply, message = self.run, self.reply, self.message
-        if reply.order.open_call is self:
-            reply.order.open_call = None
+        run, message, call_id = self.run, self.message, self._shown.call_id
+        if run.open_call is self:
+            run.open_call = None
         if message is None:
             return False
         if not self.done:
             run.send(run.ag.ToolCallEndEvent(tool_call_id=self.id))
-        if self.id in run.unanswered:
-            self._answer(_Answer("This call was given up.", {UNRUN: True}))
-        for known in self._result_ids:
-            run.calls[known].remove(self)
+        self._give_up("This call was given up.")
+        if call_id is not None:
+            run.calls[call_id].remove(self)
         if run.speaks_1_0:  # older clients count by themselves which calls have a result
             run.free_id(self.id)
         run.stale_ids += [answer.id for answer in self.answers]

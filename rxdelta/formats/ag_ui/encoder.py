@@ -31,31 +31,23 @@ from rxdelta.core import (
     PIECE_FIELDS,
     Block,
     BlockFold,
+    Change,
     Event,
     InvalidValueError,
-    LimitExceededError,
     Limits,
     ProviderError,
     TokenUsage,
     ToolCall,
+    Walk,
     thaw,
 )
 from rxdelta.core.events import (
-    AttemptReset,
     BlockDelta,
     BlockFinish,
-    BlockStart,
-    DataDelta,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
     ProviderEvent,
-    ReasoningDelta,
-    StreamError,
-    TextDelta,
-    ToolCallDelta,
-    ToolUpdate,
-    UsageUpdate,
 )
 from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
 from rxdelta.formats.ag_ui.calls import CallBlock
@@ -71,7 +63,6 @@ from rxdelta.formats.encoding import (
     Masked,
     cut_off,
     masked,
-    not_an_event,
     number_problems,
     shown_error,
 )
@@ -80,16 +71,15 @@ from rxdelta.framing import SSE_HEADERS
 if TYPE_CHECKING:
     from ag_ui.core import BaseEvent
 
-    from rxdelta.formats.ag_ui.reply import BlockEvent
-
 __all__ = ["AG_UI_HEADERS", "AgUiEncoder"]
 
 AG_UI_HEADERS: Final[Mapping[str, str]] = SSE_HEADERS
 """Headers of a response that an AG-UI client reads."""
 
-_CUT_BY_LENGTH: Final = "the message was cut short by the token limit while the call was open"
-_STOPPED: Final = "the message was interrupted while the call was open"
-_BROKEN_OFF: Final = "the message broke off while the call was open"
+_SHOWN_FIELDS: Final = frozenset(
+    ["text", "reasoning", "thinking", "refusal", "id", "call_id", "name", "args", "input", "arguments"]
+)
+"""The fields of an open block that the client sees."""
 
 
 class AgUiEncoder:
@@ -105,6 +95,7 @@ class AgUiEncoder:
         on_error: The text of an error for the client; by default only that there was one.
         reasoning: `False` keeps reasoning back, and signatures.
         provider_events: Send the provider's own events, as RAW.
+        limits: Bounds on the size of each message.
 
     Raises:
         ImportError: `ag-ui-protocol` isn't installed.
@@ -150,7 +141,9 @@ class AgUiEncoder:
             show_reasoning=reasoning,
         )
         self._history = None if messages is None else _as_in_snapshot(ag, messages)
-        self._choice = choice
+        # The walk steps when an event arrives, also if its block has to wait for an open call to end. So a waiting block
+        # takes no more memory than the limits allow, and the client gets what has become of it, in one piece.
+        self._walk = Walk(choice, limits=limits)
         self._on_error = on_error
         self._provider_events = provider_events
         self._started = self._over = self._cancelled = False
@@ -167,19 +160,28 @@ class AgUiEncoder:
         """The frames of one event; none after the end."""
         if self._over:
             return ()
-        step = self._STEPS.get(type(event))
-        if step is None:
-            raise not_an_event(event)
-        self._start()
-        if type(event) is StreamError or getattr(event, "choice", None) in (None, self._choice):
-            step(self, event)
-        return self._run.take_frames()
+        if not self._started:
+            self._start()
+        run, field = self._run, PIECE_FIELDS.get(type(event))
+        if field is None:
+            try:
+                self._encode(event)
+            except ProviderError as error:
+                self._break_off(error)
+        elif (fold := self._walk.grow(event)) is not None:
+            block = self._reply.blocks[fold]
+            if run.open_call is None or run.open_call is block:
+                block.grow(getattr(event, field))
+            else:
+                run.waiting[block] = None
+        return run.take_frames()
 
     def fail(self, error: Exception, /) -> Sequence[BaseEvent]:
         """The stream ended with an error: close the open blocks, then send RUN_ERROR."""
         if self._over:
             return ()
-        self._start()
+        if not self._started:
+            self._start()
         self._break_off(error)
         return self._run.take_frames()
 
@@ -187,7 +189,7 @@ class AgUiEncoder:
         """The stream completed. If its message hadn't ended, it was cut off, and ends as by `fail`."""
         if self._over:
             return ()
-        if not self._reply.over:
+        if not self._walk.over:
             return self.fail(cut_off())
         self._answer_calls()
         self._over = True
@@ -209,16 +211,13 @@ class AgUiEncoder:
         return run.take_frames()
 
     def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            run = self._run
-            version = run.ag.PROTOCOL_VERSION if run.speaks_1_0 else None
-            run.send(
-                run.ag.RunStartedEvent(thread_id=self._thread_id, run_id=run.id, protocol_version=version)
-            )
+        self._started = True
+        run = self._run
+        version = run.ag.PROTOCOL_VERSION if run.speaks_1_0 else None
+        run.send(run.ag.RunStartedEvent(thread_id=self._thread_id, run_id=run.id, protocol_version=version))
 
     def _break_off(self, error: Exception) -> None:
-        self._close_all(_BROKEN_OFF)
+        self._step(MessageInterrupted())  # closes what is open
         self._answer_calls()
         self._over = True
         text = shown_error(self._on_error, error)
@@ -230,36 +229,46 @@ class AgUiEncoder:
         for call in [*self._run.unanswered.values()]:
             call.answer_unless_it_may_run(stopped=stopped)
 
+    # Events.
+
+    def _encode(self, event: Event) -> None:
+        if isinstance(event, ProviderEvent):
+            self._provider_event(event)
+        elif isinstance(event, MessageInterrupted):  # after the end, too: it stops the tools
+            self._cancelled = self._cancelled or event.choice in (None, self._walk.choice)
+        elif isinstance(event, MessageStart) and self._walk.begins_another(event):
+            self._step(MessageInterrupted())  # closes what is open
+        self._step(event)
+
+    def _step(self, event: Event) -> None:
+        for change in self._walk.step(event):
+            self._CHANGES[change.kind](self, change, event)
+        if self._run.waiting:
+            self._release()
+
     # Messages.
 
-    def _message_start(self, event: MessageStart) -> None:
-        if self._reply.is_followed_by(event):
-            self._next_reply()
+    def _another(self, _: Change, __: Event) -> None:
+        """Another message of the conversation begins."""
+        self._add_usage(self._reply.usage, self._reply.model)
+        self._past.append(self._reply)
+        self._run.stale_ids.clear()
+        self._begin_reply()
+
+    def _message_started(self, _: Change, event: Any) -> None:
         self._reply.start(event)
 
-    def _usage_update(self, event: UsageUpdate) -> None:
-        if not self._reply.over:
-            self._reply.usage = event.usage
+    def _usage_updated(self, _: Change, event: Any) -> None:
+        self._reply.usage = event.usage
 
-    def _message_finish(self, event: MessageFinish) -> None:
-        if not self._reply.over:
-            self._close_all(_CUT_BY_LENGTH if event.reason == "length" else None)
+    def _message_ended(self, _: Change, event: Event) -> None:
+        self._release()
+        self._run.open_texts.end_all()
+        if isinstance(event, MessageFinish):
             self._reply.finish(event)
 
-    def _interrupted(self, _: MessageInterrupted) -> None:
-        self._close_all(_STOPPED)
-        self._reply.over = self._cancelled = True
-
-    def _stream_error(self, event: StreamError) -> None:
-        self._break_off(ProviderError(event.message, type=event.type, code=event.code))
-
-    def _attempt_reset(self, event: AttemptReset) -> None:
-        """Take the failed attempt back. After the end of a message the attempt is the next message's."""
-        if self._reply.over:
-            self._next_reply()
-            self._add_usage(event.usage, None)
-            return
-        self._close_all(_BROKEN_OFF)
+    def _message_reset(self, _: Change, event: Any) -> None:
+        """Take the failed attempt back."""
         failed = self._reply
         self._add_usage(event.usage or failed.usage, failed.model)
         seen = [block.take_back() for block in [*failed.blocks.values()]]
@@ -269,19 +278,10 @@ class AgUiEncoder:
         if any(seen):
             self._correct_client()
 
-    def _next_reply(self) -> None:
-        """Another message of the conversation begins."""
-        if not self._reply.over:
-            self._close_all(_BROKEN_OFF)
-        self._add_usage(self._reply.usage, self._reply.model)
-        self._past.append(self._reply)
-        self._run.stale_ids.clear()
-        self._begin_reply()
-        self._cancelled = False
-
     def _begin_reply(self) -> None:
         self._reply_count += 1
         self._reply = EncodedReply(self._run, self._reply_count)
+        self._cancelled = False
 
     def _provider_event(self, event: ProviderEvent) -> None:
         if self._provider_events:
@@ -299,56 +299,22 @@ class AgUiEncoder:
 
     # Blocks.
 
-    def _block_event(self, event: BlockEvent) -> None:
-        reply = self._reply
-        if reply.over:
-            return
-        order = reply.order
-        if order.open_call is not None and order.open_call.index != event.index:
-            order.events.setdefault(event.index, []).append(event)
-            return
-        block = reply.blocks.get(event.index)
-        if isinstance(event, BlockStart):
-            self._block_start(event, block)
-        elif isinstance(event, BlockFinish):
-            self._block_finish(event, block)
-        elif block is None:
-            return
-        elif isinstance(event, BlockDelta):
-            block.change(event)
-        elif type(event) is block.fold.grows:
-            block.grow(getattr(event, PIECE_FIELDS[type(event)]))
-        if order.open_call is None and (order.events or order.updates):
-            self._release_waiting()
+    def _block_opened(self, change: Change, event: Event) -> None:
+        block = self._begin_block(change.fold)
+        if block.fold.block.open:  # else it is closed by the next change
+            self._show(block, event)
 
-    def _release_waiting(self) -> None:
-        """The open call has ended: encode the events that waited for it, up to the next call that is open."""
-        order = self._reply.order
-        if order.releasing:
-            return
-        order.releasing = True
-        while order.events and order.open_call is None:
-            for event in order.events.pop(next(iter(order.events))):
-                self._block_event(event)
-        order.releasing = False
-        if order.open_call is None:
-            updates, order.updates = order.updates, []
-            for update in updates:
-                self._tool_update(update)
+    def _block_restarted(self, change: Change, event: Event) -> None:
+        block = self._reply.blocks[change.fold]
+        self._show(block if block.begin_again() else self._replace(block), event)
 
-    def _block_start(self, event: BlockStart, known: AgUiBlock | None) -> None:
-        fold = BlockFold(event, limits=self._limits)
-        if known is not None and known.take_back():
-            self._correct_client()
-        self._open(event.index, fold)
+    def _block_changed(self, change: Change, event: Event) -> None:
+        block = self._reply.blocks[change.fold]
+        block.repeated = change.repeated
+        self._show(block, event)
 
-    def _open(self, index: int | str, fold: BlockFold) -> AgUiBlock:
-        blocks = self._reply.blocks
-        if len(blocks) >= self._limits.blocks:
-            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
-        block = blocks[index] = self._class_for(fold.block)(self._reply, index, fold)
-        block.open()
-        block.catch_up()
+    def _begin_block(self, fold: BlockFold) -> AgUiBlock:
+        block = self._reply.blocks[fold] = self._class_for(fold.block)(self._reply, fold)
         return block
 
     def _class_for(self, block: Block) -> type[AgUiBlock]:
@@ -358,49 +324,45 @@ class AgUiEncoder:
             return ReasoningBlock if self._run.show_reasoning else AgUiBlock
         return TextBlock if block.type in ("text", "refusal") else ActivityBlock
 
-    def _block_finish(self, event: BlockFinish, block: AgUiBlock | None) -> None:
-        if block is None:
-            if event.content is None:
-                return
-            block = self._open(
-                event.index, BlockFold(BlockStart(event.index, event.content), limits=self._limits)
-            )
-        elif block.done and event.content is None:
-            return
-        block.fold.step(event)
-        self._finish(block, changed=event.content is not None)
+    def _replace(self, block: AgUiBlock) -> AgUiBlock:
+        """The client needs another block than the one that it has."""
+        if block.take_back():
+            self._correct_client()
+        another = self._begin_block(block.fold)
+        another.repeated = block.repeated
+        return another
 
-    def _close_all(self, cut: str | None) -> None:
-        """Finish the open blocks, also those whose events wait for an open call."""
-        reply = self._reply
-        while True:
-            for block in [block for block in reply.blocks.values() if not block.done]:
-                if not block.done:
-                    block.fold.finish(cut=cut)
-                    self._finish(block)
-            if not reply.order.events and not reply.order.updates:
-                break
-            self._release_waiting()
-        reply.open_texts.end_all()
-
-    def _finish(self, block: AgUiBlock, *, changed: bool = False) -> None:
-        """The block has ended.
+    def _show(self, block: AgUiBlock, event: Event | None = None) -> None:
+        """Send what the client lacks of a block, or let the block wait for an open call to end.
 
         Args:
-            block: The block, as it ended.
-            changed: Whether its end may have replaced what the client has seen.
+            block: The block.
+            event: The event that has changed the block; `None` if there were several.
         """
-        block_class = self._class_for(block.fold.block)
-        if type(block) is not block_class or block.differs():
-            if block.take_back():
-                self._correct_client()
-            block = block_class(self._reply, block.index, BlockFold(block.fold.block, limits=self._limits))
-            self._reply.blocks[block.index] = block
-            changed = True
+        run, fold = self._run, block.fold
+        if run.open_call not in (None, block):
+            run.waiting[block] = None
+            return
+        if fold.block.open:
+            block.catch_up(
+                changed=not isinstance(event, BlockDelta) or not _SHOWN_FIELDS.isdisjoint(event.fields)
+            )
+            return
+        changed = event is None or (isinstance(event, BlockFinish) and event.content is not None)
+        if type(block) is not self._class_for(fold.block) or block.differs():
+            block, changed = self._replace(block), True
         contradicted = block.catch_up(changed=changed, final=True)
         block.finish()
         if contradicted:
             self._correct_client()
+
+    def _release(self) -> None:
+        """Show the blocks that waited for a call to end, up to the next call that is open."""
+        waiting = self._run.waiting
+        while waiting and self._run.open_call is None:
+            block = next(iter(waiting))
+            del waiting[block]
+            self._show(block)
 
     def _correct_client(self) -> None:
         """The client has seen what no longer holds: send it the messages that do."""
@@ -412,34 +374,25 @@ class AgUiEncoder:
 
     # Updates of calls.
 
-    def _tool_update(self, event: ToolUpdate) -> None:
-        reply = self._reply
-        calls = self._run.calls.get(event.call_id)
-        if reply.order.open_call is not None:
-            reply.order.updates.append(event)
-        elif calls:
-            reply.pause_for_call()
-            for call in [*calls]:
-                call.update(event)
-        elif not reply.over:
-            reply.early_updates.setdefault(event.call_id, []).append(event)
+    def _noted(self, change: Change, event: Any) -> None:
+        for call in [*self._run.calls.get(event.call_id, ())]:
+            if call.fold is change.fold and self._run.open_call is None:
+                call.send_news()
+            elif call.fold is change.fold:
+                self._run.waiting[call] = None
 
-    _STEPS: ClassVar[dict[type, Callable[[AgUiEncoder, Any], None]]] = {
-        TextDelta: _block_event,
-        ReasoningDelta: _block_event,
-        ToolCallDelta: _block_event,
-        DataDelta: _block_event,
-        BlockStart: _block_event,
-        BlockDelta: _block_event,
-        BlockFinish: _block_event,
-        MessageStart: _message_start,
-        MessageFinish: _message_finish,
-        MessageInterrupted: _interrupted,
-        AttemptReset: _attempt_reset,
-        UsageUpdate: _usage_update,
-        ToolUpdate: _tool_update,
-        ProviderEvent: _provider_event,
-        StreamError: _stream_error,
+    _CHANGES: ClassVar[dict[str, Callable[[AgUiEncoder, Change, Event], None]]] = {
+        "another": _another,
+        "started": _message_started,
+        "usage": _usage_updated,
+        "ended": _message_ended,
+        "reset": _message_reset,
+        "opened": _block_opened,
+        "restarted": _block_restarted,
+        "changed": _block_changed,
+        "closed": _block_changed,
+        "overruled": _block_changed,
+        "noted": _noted,
     }
 
 

@@ -19,19 +19,26 @@ class ReasoningBlock(StreamedBlock):
 
     _is_open = False  # the client waits for REASONING_END
     _message_is_open = False  # the client waits for REASONING_MESSAGE_END
+    _reuses_id = False  # the client has a message with its id, of a reasoning that was taken back
 
-    def open(self) -> None:
+    def announce(self, *, force: bool = False) -> bool:  # noqa: ARG002
+        """Send REASONING_START at once."""
+        if not self.id:
+            self._open()
+        return True
+
+    def _open(self) -> None:
         """Send REASONING_START, unless the reasoning is open. Opened again, it continues."""
         if self._is_open:
             return
         reply = self.reply
-        reply.open_texts.end_complete()
+        self.run.open_texts.end_complete()
         if not self.id:
             reusable, reply.reusable_reasoning_id = reply.reusable_reasoning_id, None
-            self.id = reply.ids.next() if reusable is None else reusable
-            self.run.reserve_id(self.id)
+            self._reuses_id = reusable is not None
+            self.id = reusable or reply.ids.next()
         self._is_open = True
-        reply.open_reasoning[self] = None
+        self.run.open_reasoning[self] = None
         self.run.send(self.run.ag.ReasoningStartEvent(message_id=self.id))
 
     def finish(self) -> None:
@@ -75,7 +82,7 @@ class ReasoningBlock(StreamedBlock):
         self.run.send(self.run.ag.ReasoningMessageContentEvent(message_id=self.id, delta=piece))
 
     def _open_message(self) -> None:
-        self.open()
+        self._open()
         if not self._message_is_open:
             self._message_is_open = True
             self.reply.entries.setdefault(self)
@@ -98,18 +105,20 @@ class ReasoningBlock(StreamedBlock):
         if self._is_open:
             self.run.send(self.run.ag.ReasoningEndEvent(message_id=self.id))
         self._is_open = self._message_is_open = False
-        self.reply.open_reasoning.pop(self, None)
+        self.run.open_reasoning.pop(self, None)
 
     def _retract(self) -> bool:
         reply = self.reply
         self.pause()
-        self.run.free_id(self.id)
-        if self not in reply.entries:
-            return False
-        del reply.entries[self]
-        self.run.stale_ids.append(self.id)
-        reply.reusable_reasoning_id = reply.reusable_reasoning_id or self.id
-        return True
+        seen = self in reply.entries
+        if seen:
+            del reply.entries[self]
+            self.run.stale_ids.append(self.id)
+        if (seen or self._reuses_id) and reply.reusable_reasoning_id is None:
+            reply.reusable_reasoning_id = self.id
+        else:
+            self.run.free_id(self.id)
+        return seen
 
     def _encrypted_option(self) -> str | None:
         """The name of the option that travels as the encrypted value."""

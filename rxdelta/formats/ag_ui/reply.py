@@ -4,39 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rxdelta.core import ToolCall, begins_another
+from rxdelta.core import ToolCall
 from rxdelta.formats.ag_ui.marks import FINISH_REASON, PROVIDER_FINISH_REASON, numbered_id
-from rxdelta.formats.ag_ui.texts import OpenTexts, TextBlock, TextMessage
+from rxdelta.formats.ag_ui.texts import TextBlock, TextMessage
 
 if TYPE_CHECKING:
-    from rxdelta.core import TokenUsage
-    from rxdelta.core.events import (
-        BlockDelta,
-        BlockFinish,
-        BlockStart,
-        DataDelta,
-        MessageFinish,
-        MessageStart,
-        ReasoningDelta,
-        TextDelta,
-        ToolCallDelta,
-        ToolUpdate,
-    )
+    from rxdelta.core import BlockFold, TokenUsage
+    from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
-    from rxdelta.formats.ag_ui.calls import CallBlock
     from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
     from rxdelta.formats.ag_ui.run import Run
 
     Entry: TypeAlias = TextMessage | ReasoningBlock | ActivityBlock
     """One message in the client's list, or a text message with the results of its calls."""
 
-    BlockEvent: TypeAlias = (
-        BlockStart | BlockDelta | BlockFinish | TextDelta | ReasoningDelta | DataDelta | ToolCallDelta
-    )
-
 __all__ = ["EncodedReply"]
-
-Index: TypeAlias = int | str
 
 _REASONS = (None, "stop", "length", "tool_use", "content_filter")
 
@@ -49,40 +31,25 @@ class EncodedReply:
         number: The reply's place in the run, from 1.
 
     Attributes:
-        blocks: The blocks by index, in the order in which they began.
+        blocks: What the client has of each block of the walk.
         entries: The messages that the client has, in its order.
-        open_texts: The text messages without TEXT_MESSAGE_END.
-        open_reasoning: The reasoning blocks without REASONING_END.
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
-        early_updates: The updates of calls that the client doesn't have yet, by the call's id.
-        order: The events that wait for an open call to end.
     """
 
     def __init__(self, run: Run, number: int) -> None:
         self.run = run
-        self.id: str | None = None
         self.model: str | None = None
         self.usage: TokenUsage | None = None
         self.reason: str | None = None
         self.provider_reason: str | None = None
-        self.started = self.over = False
         self.ids = MessageIds(run, number)
-        self.blocks: dict[Index, AgUiBlock] = {}
+        self.blocks: dict[BlockFold, AgUiBlock] = {}
         self.entries: dict[Entry, None] = {}
-        self.open_texts = OpenTexts()
-        self.open_reasoning: dict[ReasoningBlock, None] = {}
         self.reusable_reasoning_id: str | None = None
-        self.early_updates: dict[str, list[ToolUpdate]] = {}
-        self.order = CallOrder()
-
-    def is_followed_by(self, event: MessageStart) -> bool:
-        """Whether the event begins another message."""
-        return begins_another(event, id=self.id, begun=self.started and bool(self.blocks), over=self.over)
 
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
-        self.started = self.started or not event.assumed
-        self.id = self.ids.reply_id = self.id or event.id
+        self.ids.reply_id = self.ids.reply_id or event.id
         self.model = self.model or event.model
         self.usage = self.usage or event.usage
 
@@ -90,13 +57,11 @@ class EncodedReply:
         self.model = self.model or event.model
         self.usage = event.usage or self.usage
         self.reason, self.provider_reason = event.reason, event.provider_reason
-        self.over = True
 
     def finish_marks(self) -> dict[str, Any]:
         """Why the message ended, in our words and in the provider's."""
         asked = any(
-            isinstance(block := one.fold.block, ToolCall) and block.type != "server_tool_call"
-            for one in self.blocks.values()
+            isinstance(fold.block, ToolCall) and fold.block.type != "server_tool_call" for fold in self.blocks
         )
         known = self.reason in ("length", "content_filter")
         marks: dict[str, Any] = {FINISH_REASON: self.reason if known else "tool_use" if asked else "stop"}
@@ -111,17 +76,10 @@ class EncodedReply:
         last = next(reversed(self.entries), None)
         if isinstance(last, TextMessage) and (block is None or last.can_take(block)):
             return last
-        self.open_texts.end_complete()
+        self.run.open_texts.end_complete()
         message = TextMessage(self, self.ids.first_or_next())
         self.entries[message] = None
         return message
-
-    def pause_for_call(self) -> None:
-        """Where calls are serialized, end the open messages. A block that continues is opened again."""
-        if self.run.serialize_calls:
-            self.open_texts.end_all()
-            for block in [*self.open_reasoning]:
-                block.pause()
 
 
 class MessageIds:
@@ -154,20 +112,3 @@ class MessageIds:
         found = self.next() if self._first_taken else self.first()
         self._first_taken = True
         return found
-
-
-class CallOrder:
-    """The events that wait for an open call to end, for clients that accept nothing else meanwhile.
-
-    Attributes:
-        open_call: The call that the others wait for; always `None` unless calls are serialized.
-        events: The waiting events of other blocks, by their index.
-        updates: The waiting updates of calls.
-        releasing: Whether the waiting events are just being encoded.
-    """
-
-    def __init__(self) -> None:
-        self.open_call: CallBlock | None = None
-        self.events: dict[Index, list[BlockEvent]] = {}
-        self.updates: list[ToolUpdate] = []
-        self.releasing = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.formats.ag_ui.marks import AGAIN, DISCARDED
+from rxdelta.formats.ag_ui.texts import OpenTexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
     from ag_ui.core import BaseEvent
 
+    from rxdelta.formats.ag_ui.blocks import AgUiBlock
     from rxdelta.formats.ag_ui.calls import CallBlock
+    from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
 
 __all__ = ["Run", "load_ag_ui"]
 
@@ -46,9 +49,13 @@ class Run:
         show_reasoning: Whether reasoning and signatures are sent.
 
     Attributes:
-        calls: The calls of the run that the client has, by each id that a result may name.
+        calls: The calls of the run that the client has, by the id that the provider gave them.
         unanswered: Those of them that have no result yet, by the id that the client knows.
         stale_ids: The messages that the client still has although they no longer hold.
+        open_texts: The text messages without TEXT_MESSAGE_END.
+        open_reasoning: The reasoning blocks without REASONING_END.
+        open_call: The call that all other blocks wait for; always `None` unless calls are serialized.
+        waiting: The blocks that have changed since that call began, in the order of their first change.
     """
 
     def __init__(
@@ -69,6 +76,10 @@ class Run:
         self.calls: dict[str, list[CallBlock]] = {}
         self.unanswered: dict[str, CallBlock] = {}
         self.stale_ids: list[str] = []
+        self.open_texts = OpenTexts()
+        self.open_reasoning: dict[ReasoningBlock, None] = {}
+        self.open_call: CallBlock | None = None
+        self.waiting: dict[AgUiBlock, None] = {}
         self._used_ids = set(used_ids)
         self._frames: list[BaseEvent] = []
 
@@ -79,6 +90,13 @@ class Run:
         """The frames since the last call. Those of a step that raised an error come with the next step's."""
         frames, self._frames = self._frames, []
         return frames
+
+    def pause_for_call(self) -> None:
+        """Where calls are serialized, end the open messages. A block that continues is opened again."""
+        if self.serialize_calls:
+            self.open_texts.end_all()
+            for block in [*self.open_reasoning]:
+                block.pause()
 
     def new_id(self, wanted: str) -> str:
         """An id that the client doesn't have: it would take a second message for a continuation of the first."""

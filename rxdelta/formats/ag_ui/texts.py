@@ -50,7 +50,7 @@ class TextMessage:
         if self.is_open:
             return
         self.is_open = True
-        self.reply.open_texts.add(self)
+        self.run.open_texts.add(self)
         metadata = marked({} if kind == "text" else {TYPE: kind})
         self.run.send(
             self.run.ag.TextMessageStartEvent(message_id=self.id, role="assistant", metadata=metadata)
@@ -60,13 +60,13 @@ class TextMessage:
         """Send TEXT_MESSAGE_END, if the message is open."""
         if self.is_open:
             self.is_open = False
-            self.reply.open_texts.remove(self)
+            self.run.open_texts.remove(self)
             self.run.send(self.run.ag.TextMessageEndEvent(message_id=self.id, metadata=marked(self._marks())))
 
     def count(self, growing: int) -> None:
         """So many more, or fewer, of its texts are open."""
         self.growing += growing
-        self.reply.open_texts.update(self)
+        self.run.open_texts.update(self)
 
     def drop_if_empty(self) -> None:
         """After a block was taken back: remove the message if it has none left."""
@@ -118,7 +118,7 @@ class TextMessage:
 
 
 class OpenTexts:
-    """The text messages of a reply without TEXT_MESSAGE_END.
+    """The text messages without TEXT_MESSAGE_END.
 
     Messages without an open block are kept in a second dict, so that ending them needs no search.
     """

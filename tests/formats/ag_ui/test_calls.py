@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support.ag_ui import ASKED, call, message, read, shown, text, told, types
 
 import rxdelta as rd
 
 ev = rd.events
 Json = dict[str, Any]
+each_version = pytest.mark.parametrize("version", ["1.0", None])
 
 
 def test_g6_parallel_calls_interleave_and_belong_to_the_message_before_them() -> None:
@@ -134,3 +136,103 @@ def test_what_the_providers_own_tool_gave_is_its_calls_result() -> None:
     client = read(told(*message(call(0, "s1", "{}", kind="server_tool_call_chunk"), own)))
     assert client.messages[1]["content"] == "[1]"
     assert client.pending == []
+
+
+# A call's second life.
+
+RAN = ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok"))
+
+
+@each_version
+def test_a_call_that_a_tool_has_run_is_not_left_to_the_client_when_it_begins_again(
+    version: str | None,
+) -> None:
+    first, again = call(0, "c1", '{"a": 1}'), call(0, "c1", '{"a": 1}')
+    frames = told(*message([*first, RAN], again), version=version)
+    assert types(frames).count("TOOL_CALL_END") == types(frames).count("TOOL_CALL_RESULT") == 1
+    assert read(frames).pending == []
+
+
+@each_version
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_call_that_ends_again_with_other_arguments_is_corrected_and_not_sent_again(
+    ran: bool, version: str | None
+) -> None:
+    again = call(0, "c1", '{"a": 2}')
+    overruled = [ev.BlockFinish(0, {"type": "tool_call", "args": {"a": 2}})]
+    for second in (again, overruled):
+        first = [*call(0, "c1", '{"a": 1}'), *([RAN] if ran else [])]
+        frames = told(*message(first, second), messages=ASKED, version=version)
+        assert types(frames).count("TOOL_CALL_END") == 1
+        client = read(frames, ASKED)
+        assert shown(client.messages)["calls"] == [("f", {"a": 2})]
+        assert client.pending == ([] if ran else ["c1"])
+        marks = client.messages[1]["toolCalls"][0].get("metadata")
+        assert marks == ({"rxdelta": {"metadata": {"arguments_changed_after_run": True}}} if ran else None)
+
+
+@each_version
+def test_a_call_that_ends_once_more_behind_another_block_is_not_left_to_the_client(
+    version: str | None,
+) -> None:
+    between = text(0, "x")[:-1]
+    frames = told(*message([*call(0, "c1", "{}"), RAN], between, call(0, "c1", "{}")), version=version)
+    client = read(frames)
+    assert shown(client.messages)["calls"] == [("f", {})]
+    assert client.pending == []
+
+
+def test_another_call_in_the_same_place_is_left_to_the_client() -> None:
+    client = read(told(*message(call(0, "c1", "{}"), call(0, "c2", "{}"))))
+    assert client.pending == ["c2"]
+
+
+def test_a_call_that_begins_again_before_its_end_ends_once() -> None:
+    frames = told(*message(call(0, "c1", '{"a": 1')[:-1], call(0, "c1", '{"a": 2}')), messages=ASKED)
+    assert types(frames).count("TOOL_CALL_END") == 1
+    assert shown(read(frames, ASKED).messages)["calls"] == [("f", {"a": 2})]
+
+
+def test_a_tool_that_runs_while_the_next_message_begins_gives_its_result_to_the_call() -> None:
+    executing = ev.ToolUpdate("c1", "executing")
+    frames = told(*message(call(0, "c1")), executing, *message(text(0, "Hi"), id="m2"), RAN)
+    client = read(frames)
+    assert [one["role"] for one in client.messages] == ["assistant", "tool", "assistant"]
+    assert client.pending == []
+
+
+def test_a_result_goes_to_the_newest_call_with_its_id() -> None:
+    frames = told(*message(call(0, "c1")), *message(call(0, "c1"), id="m2"), RAN)
+    assert [f["toolCallId"] for f in frames if f["type"] == "TOOL_CALL_RESULT"] == ["c1-2"]
+
+
+# What a call's arguments become.
+
+
+def test_news_of_a_call_wait_until_the_client_knows_the_call() -> None:
+    begun = [
+        ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1"}),
+        ev.ToolUpdate("c1", "executing", "Reading"),
+    ]
+    frames = told(*message([*begun, ev.BlockDelta(0, {"name": "f"}), ev.BlockFinish(0)]))
+    assert types(frames)[1:4] == ["TOOL_CALL_START", "CUSTOM", "TOOL_CALL_ARGS"]
+
+
+def test_an_object_in_place_of_arguments_that_grew_is_believed() -> None:
+    events = [*call(0, "c1", '{"a"')[:-1], ev.BlockDelta(0, {"args": {"a": 2}}), ev.BlockFinish(0)]
+    assert shown(read(told(*message(events), messages=ASKED), ASKED).messages)["calls"] == [("f", {"a": 2})]
+
+
+def test_a_character_in_two_halves_is_one_while_the_call_has_no_name() -> None:
+    begun = [ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1"}), ev.ToolCallDelta(0, '{"a": "\ud83d')]
+    events = [*begun, ev.BlockDelta(0, {"name": "f"}), ev.ToolCallDelta(0, '\ude00"}'), ev.BlockFinish(0)]
+    frames = told(*message(events))
+    assert "".join(f["delta"] for f in frames if f["type"] == "TOOL_CALL_ARGS") == '{"a": "😀"}'
+
+
+def test_what_waits_for_a_call_is_sent_in_one_piece_and_goes_on_where_it_was() -> None:
+    begun = [ev.BlockStart(0, {"type": "text"}), *call(1, "c1")[:-1]]
+    meanwhile = [ev.TextDelta(0, "a"), ev.TextDelta(0, "b\ud83d")]
+    events = [*begun, *meanwhile, ev.BlockFinish(1), ev.TextDelta(0, "\ude00"), ev.BlockFinish(0)]
+    frames = told(*message(events), serialize_tool_calls=True)
+    assert [f["delta"] for f in frames if f["type"] == "TEXT_MESSAGE_CONTENT"] == ["ab", "😀"]

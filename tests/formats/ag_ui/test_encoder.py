@@ -96,6 +96,61 @@ def test_to_an_older_client_a_stopped_run_leaves_no_call_to_run() -> None:
     assert frames[-1]["metadata"] == {"rxdelta": {"interrupted": True}}
 
 
+def test_g11_a_run_that_is_stopped_before_its_message_begins_is_cancelled() -> None:
+    frames = told(ev.MessageInterrupted())
+    assert frames[-1]["outcome"] == {"type": "cancelled"}
+    assert told(ev.MessageInterrupted(choice=1))[-1]["type"] == "RUN_ERROR"
+
+
+def test_an_open_message_is_cut_off_by_the_next_one() -> None:
+    first = [ev.MessageStart("m1"), *text(0, "One.")[:-1], *call(1, "c1", "{}")[:-1]]
+    frames = told(*first, *message(text(0, "Two."), id="m2"))
+    client = read(frames)
+    assert shown(client.messages)["text"] == "One.Two."
+    assert client.pending == []
+    (answer,) = [one for one in client.messages if one["role"] == "tool"]
+    assert answer["content"].endswith("the message was interrupted while the call was open")
+
+
+def test_a_block_that_begins_behind_the_end_is_not_sent() -> None:
+    frames = told(*message(text(0, "Hi")), *call(1, "c1", "{}"), *call(0, "c2", "{}"))
+    assert shown(read(frames).messages)["calls"] == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "events"),
+    [
+        (rd.Limits(blocks=1), [*text(0, "Hi"), *text(1, "Ho")]),
+        (rd.Limits(index=1), [*text(0, "Hi"), *text(1, "Ho")]),
+        (rd.Limits(block_chars=3), text(0, "Hi", "Ho")),
+        (rd.Limits(block_chars=3), [*text(0, "Hi"), ev.BlockStart(0, {"type": "text", "text": "Hello"})]),
+        (rd.Limits(block_chars=3), [*text(0, "Hi"), ev.BlockFinish(0, {"type": "text", "text": "Hello"})]),
+    ],
+)
+def test_beyond_a_limit_the_client_keeps_what_it_has(limits: rd.Limits, events: list[rd.Event]) -> None:
+    seen: list[Exception] = []
+    frames = told(
+        ev.MessageStart("m1"), *events, limits=limits, on_error=lambda error: seen.append(error) or "x"
+    )
+    assert frames[-1] == {"type": "RUN_ERROR", "message": "x"}
+    assert [type(error) for error in seen] == [rd.LimitExceededError]
+    assert shown(read(frames).messages)["text"] == "Hi"
+
+
+def test_a_block_that_waits_for_a_call_is_limited_too() -> None:
+    waiting = [
+        *call(0, "c1")[:-1],
+        ev.BlockStart(1, {"type": "text"}),
+        ev.TextDelta(1, "Hi"),
+        ev.TextDelta(1, "Ho"),
+    ]
+    one = encoder(serialize_tool_calls=True, limits=rd.Limits(block_chars=3))
+    for event in waiting[:-1]:
+        one.encode(event)
+    with pytest.raises(rd.LimitExceededError):
+        one.encode(waiting[-1])
+
+
 # What becomes of what.
 
 
@@ -196,14 +251,10 @@ def conversation(events: list[rd.Event]) -> list[rd.Snapshot]:
     """What the messages fold to; those that were taken back are gone."""
     folds = [rd.Fold(choice=0)]
     for event in events:
-        now = folds[-1].snapshot
-        over = now.status != "incomplete"
         if isinstance(event, ev.StreamError):
             break
         if isinstance(event, ev.ToolUpdate):
             continue
-        if over and isinstance(event, ev.AttemptReset):
-            folds.append(rd.Fold(choice=0))
         try:
             folds[-1].step(event)
         except rd.ProtocolError:  # another message begins
