@@ -312,9 +312,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 upstream.end()
                 self._guarded(on_completed)
 
-        calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
-        calls = take, fail, complete
         take = _with_own_code(take, self.name)
+        calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
         calls = take, fail, complete
         if serial:
             entry = self._serial.entry
