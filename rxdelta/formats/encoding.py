@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text
+from rxdelta.core import Event, InvalidValueError, StreamInterrupted, clean_text, wrong_value
 
 __all__ = [
     "MASKED",
@@ -69,7 +69,7 @@ def cut_off() -> StreamInterrupted:
 
 def not_an_event(value: object) -> InvalidValueError:
     """The error of a value that is not an event."""
-    return InvalidValueError.of([("event", value, "must be an event; chunks go through decode() first")])
+    return wrong_value("the encoder", value)
 
 
 def number_problems(name: str, value: object) -> list[tuple[str, object, str]]:

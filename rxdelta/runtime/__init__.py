@@ -3,10 +3,11 @@
 from rxdelta.runtime.clocks import ABOUT_NOW, check_seconds, clock
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, running_loop
+from rxdelta.runtime.makers import operator_maker
 from rxdelta.runtime.newest import drop_error
 from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
-from rxdelta.runtime.reporting import errors_to_session, is_interrupt, report
+from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import Backpressure, Pump, Session, SharedSession, current_session, session_of
 
@@ -34,8 +35,8 @@ __all__ = [
     "lift",
     "lift_machine",
     "lift_map",
+    "operator_maker",
     "report",
     "running_loop",
     "session_of",
-    "errors_to_session",
 ]

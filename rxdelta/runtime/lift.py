@@ -22,7 +22,14 @@ from reactivex.disposable import (
 from reactivex.internal import default_error, noop
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import DEFAULT_LIMITS, Limits, Reads, RxDeltaError, is_readable, wrong_value
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    InvalidValueError,
+    Limits,
+    Reads,
+    is_readable,
+    wrong_value,
+)
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -100,7 +107,7 @@ class _Source(SingleAssignmentDisposable):
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
     """The reader's side of one subscription of an operator.
 
-    Notifications belong into a turn: a method of the state, or a step given to `run`. There is one turn at a time.
+    Notifications belong into a turn: a method of the state, or a step given to `run`. Turns run one at a time.
     """
 
     def __init__(
@@ -121,6 +128,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
         self._serial = Serial()
+        self._enter = self._serial.entry(self._step)
         self.raised: BaseException | None = None
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
@@ -167,6 +175,10 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 self.raised = raised
                 raise
 
+    def refusal(self, value: object, reads: Reads = "events") -> InvalidValueError:
+        """Return the error for a value that the operator can't use: it names the operator, and what would help."""
+        return wrong_value(self.name, value, reads)
+
     def own(self, disposable: abc.DisposableBase) -> None:
         """Dispose this at the end: after any end, or when the reader leaves. The last one is disposed first."""
         self._owned.append(disposable)
@@ -178,6 +190,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.closed = True
         for source in self._sources:
             source.end()
+        self._dispose_owned()
+
+    def _dispose_owned(self) -> None:
         owned = self._owned
         while owned:
             try:
@@ -206,12 +221,15 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
     def turn(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a source, which gets the exceptions of an observer."""
-        self._serial.run(self._step, (step, arguments))
+        self._enter((step, arguments))
 
     def _step(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         if not self.closed:
             step, arguments = call
-            self._guarded(step, *arguments)
+            try:
+                step(*arguments)
+            except BaseException as error:
+                self._end_or_raise(error, self.on_error)
 
     def effect(self, step: Callable[..., object], *arguments: Any) -> None:
         """Run a step with effects outside of the stream, such as a request, as soon as it is known that a reader is there.
@@ -283,6 +301,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     ) -> None:
         def fail(error: Exception) -> None:
             if self.closed and error is self.raised:
+                self.dispose()
                 raise error  # a source that catches our observer's exception gets it back
             if not upstream.over:
                 upstream.end()
@@ -293,9 +312,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 upstream.end()
                 self._guarded(on_completed)
 
-        calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
-        calls = take, fail, complete
         take = _with_own_code(take, self.name)
+        calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
         calls = take, fail, complete
         if serial:
             entry = self._serial.entry
@@ -315,8 +333,20 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             _current_pipeline.reset(token)
 
     def _leave(self, error: BaseException) -> None:
-        self.raised = error
-        self.dispose()
+        """End the subscription, because the observer has raised this.
+
+        A source that emits during its subscription, such as `rx.of`, catches the exception and emits it as its error. It
+        could not if it were disposed now, and the exception would be lost.
+        """
+        self.raised, self.closed = error, True
+        trampoline = CurrentThreadScheduler.singleton()
+        if trampoline.schedule_required():
+            self.dispose()
+            return
+        for source in self._sources:
+            source.over = True
+        self._dispose_owned()
+        trampoline.schedule(lambda _, __: self.dispose())
 
     def _fail(
         self,
@@ -325,7 +355,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         on_error: Callable[[Exception], object],
     ) -> None:
         """Handle an exception in a turn: an error of the operator's own code ends the source."""
-        upstream.end()
+        if self.raised is None:
+            upstream.end()
         self._end_or_raise(error, self._guarded, on_error)
 
     def _guarded(self, step: Callable[..., object], *arguments: Any) -> None:
@@ -337,7 +368,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
     def _end_or_raise(self, error: BaseException, end: Callable[..., object], *arguments: Any) -> None:
         """End the stream with an error of the operator's own code; raise an exception of the observer again."""
-        if self.raised is not None or not isinstance(error, Exception):
+        if self.raised is not None:
+            raise error
+        if not isinstance(error, Exception):
             self.dispose()
             raise error
         end(*arguments, error)
@@ -403,7 +436,7 @@ class _Stream(Observable[T]):
         take: Any = on_next
         if callable(getattr(take, "on_next", None)):  # an observer
             take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
-        sink = Sink[T](
+        sink: Sink[T] = Sink(
             self._name,
             self._limits,
             take or noop,
@@ -454,6 +487,21 @@ def lift(
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Twice:
+        ...     def __init__(self, sink):
+        ...         self.sink = sink
+        ...     def on_next(self, value):
+        ...         self.sink.on_next(value)
+        ...         self.sink.on_next(value)
+        >>> rx.of(1, 2).pipe(rd.lift("twice", Twice)).subscribe(print).dispose()
+        1
+        1
+        2
+        2
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
@@ -476,11 +524,22 @@ def lift_machine(
         begin: Makes the machine of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Characters:
+        ...     def step(self, text):
+        ...         return list(text)
+        >>> rx.of("ab", "c").pipe(rd.lift_machine("characters", lambda sink: Characters())).subscribe(print).dispose()
+        a
+        b
+        c
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running = _Running[A, B](sink, begin)
+            running: _Running[A, B] = _Running(sink, begin)
             if leads:
                 sink.set_limits(limits)
                 running.machine()
@@ -523,11 +582,23 @@ def lift_map(
         begin: Makes the mapper of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         reads: The values that `step` can use. If it fails because of another value, the error explains that.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> class Changes:
+        ...     last = None
+        ...     def step(self, value):
+        ...         same, self.last = value == self.last, value
+        ...         return None if same else value
+        >>> rx.of(1, 1, 2).pipe(rd.lift_map("changes", lambda sink: Changes())).subscribe(print).dispose()
+        1
+        2
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running = _Running[A, B](sink, begin)
+            running: _Running[A, B] = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
 
             def take(value: A) -> None:
@@ -540,9 +611,9 @@ def lift_map(
                         emitting = True
                         emit(result)
                 except BaseException as error:
-                    own = isinstance(error, Exception) and not isinstance(error, RxDeltaError)
-                    if own and not emitting and reads is not None and not is_readable(reads, value):
-                        error = wrong_value(sink.name, value, reads)
+                    own = isinstance(error, Exception) and not emitting
+                    if own and reads is not None and not is_readable(reads, value):
+                        error = sink.refusal(value, reads)
                     running.failed(error, upstream, emitting)
 
             sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=False)

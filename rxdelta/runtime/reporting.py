@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
@@ -11,13 +10,9 @@ from rxdelta.core import as_exception
 from rxdelta.runtime.loop import running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from reactivex import abc
-
     from rxdelta.runtime.session import Session
 
-__all__ = ["is_interrupt", "report", "errors_to_session"]
+__all__ = ["is_interrupt", "report"]
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -42,18 +37,3 @@ def report(error: BaseException, what: str, session: Session | None = None) -> N
         logging.getLogger("rxdelta").error(what, exc_info=error)
     else:
         loop.call_exception_handler({"message": what, "exception": error})
-
-
-@contextmanager
-def errors_to_session(subscription: abc.DisposableBase, session: Session | None) -> Generator[None]:
-    """Run a block that no source has called, such as a timer's action. An exception disposes the subscription.
-
-    The session's reader gets the exception; without a session the caller of the block does.
-    """
-    try:
-        yield
-    except BaseException as error:
-        subscription.dispose()
-        delivered = session is not None and session.fail(as_exception(error))
-        if not delivered or is_interrupt(error):
-            raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import lift_machine, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["decode"]
 
 
+@operator_maker
 def decode(
     wire_format: str | Callable[..., Decoder],
     *,

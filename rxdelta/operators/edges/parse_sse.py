@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.framing import SseParser
 from rxdelta.operators.edges.records import parse_records
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["parse_sse"]
 
 
+@operator_maker
 def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the data of each server-sent event as JSON, for bytes that are split anywhere.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from rxdelta.operators.edges.encode import encode
+from rxdelta.runtime import operator_maker
 from rxdelta.wire import AgUiEncoder, Masked, masked
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["to_ag_ui"]
 
 
+@operator_maker
 def to_ag_ui(
     run_input: RunAgentInput | Mapping[str, Any] | None = None,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.operators.edges.encode import encode
+from rxdelta.runtime import operator_maker
 from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, masked
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["to_ai_sdk"]
 
 
+@operator_maker
 def to_ai_sdk(
     message_id: str | None = None,
     choice: int = 0,

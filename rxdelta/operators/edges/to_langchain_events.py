@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rxdelta.operators.edges.encode import encode
+from rxdelta.runtime import operator_maker
 from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked, masked
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["to_langchain_events"]
 
 
+@operator_maker
 def to_langchain_events(
     choice: int = 0,
     namespace: Sequence[str] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.runtime import check_seconds, lift, lift_map
+from rxdelta.runtime import check_seconds, lift, lift_map, operator_maker
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["to_sse"]
 
 
+@operator_maker
 def to_sse(
     keep_alive: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Any]], Observable[bytes]]:

@@ -6,7 +6,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, Fold, RxDeltaError, Snapshot, StreamInterrupted
-from rxdelta.runtime import lift_map
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["scan_deltas"]
 
 
+@operator_maker
 def scan_deltas(
     seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits | None = None
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:

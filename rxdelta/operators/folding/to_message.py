@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.core import IncompleteMessageError, Message, Snapshot, wrong_value
-from rxdelta.runtime import lift_map
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["to_message"]
 
 
+@operator_maker
 def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
     """Emit the last snapshot as a finished message; see `Snapshot.to_message`.
 

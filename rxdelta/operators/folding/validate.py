@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, ProtocolChecker, ProtocolError, wrong_value
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import lift_map
+from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["validate"]
 
 
+@operator_maker
 def validate(
     on_violation: Callable[[str, Event | None], object] | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import JOINABLE, Event, Joined
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import check_seconds, lift
+from rxdelta.runtime import check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["compact_deltas"]
 
 
+@operator_maker
 def compact_deltas(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:

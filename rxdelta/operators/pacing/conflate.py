@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import lift
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +21,7 @@ __all__ = ["conflate"]
 T = TypeVar("T")
 
 
+@operator_maker
 def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
     """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
 

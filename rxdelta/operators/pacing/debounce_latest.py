@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import ABOUT_NOW, check_seconds, lift
+from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ __all__ = ["debounce_latest"]
 T = TypeVar("T")
 
 
+@operator_maker
 def debounce_latest(
     seconds: float, max_wait: float | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:

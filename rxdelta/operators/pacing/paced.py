@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from reactivex.disposable import Disposable
 
-from rxdelta.core import InvalidValueError, wrong_value
+from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime import drop_error
 
@@ -53,7 +53,7 @@ class Paced(Generic[T]):
 
     def _refuse(self, value: object) -> InvalidValueError | None:
         """Return the error for a value that is no event, or `None` for an event."""
-        return None if type(value) in EVENT_TYPES else wrong_value(self._sink.name, value)
+        return None if type(value) in EVENT_TYPES else self._sink.refusal(value)
 
     def _stop(self) -> None:
         with self._lock:

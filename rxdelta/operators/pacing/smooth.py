@@ -11,7 +11,7 @@ from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import ABOUT_NOW, check_seconds, lift
+from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ _SHORTEST = 0.001  # seconds between two timers; higher rates release several pi
 _DEADLINES = 128  # roughly the most at a time, because each turn examines all of them
 
 
+@operator_maker
 def smooth(
     chunking: Chunking = "word",
     rate: float = 100.0,

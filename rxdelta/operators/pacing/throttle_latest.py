@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import check_seconds, lift
+from rxdelta.runtime import check_seconds, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ __all__ = ["throttle_latest"]
 T = TypeVar("T")
 
 
+@operator_maker
 def throttle_latest(
     seconds: float, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import ABOUT_NOW, check_seconds, create
+from rxdelta.runtime import ABOUT_NOW, check_seconds, create, operator_maker
 from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _MOMENT = 0.01  # seconds in which a free loop reads the waiting data
 _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and a chunk that has come goes a step further
 
 
+@operator_maker
 def stall_timeout(
     first: float | None = None,
     idle: float | None = None,

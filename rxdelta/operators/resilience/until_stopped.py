@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
-from rxdelta.core import Event, InvalidValueError, wrong_value
+from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
 from rxdelta.runtime import call_on, lift, running_loop
 
@@ -94,7 +94,7 @@ class _Until:
 
     def on_next(self, event: Event) -> None:
         if type(event) not in EVENT_TYPES:
-            raise wrong_value("until_stopped", event)
+            raise self._sink.refusal(event)
         self._sink.on_next(event)
 
     def stop(self, value: object = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.core import Snapshot, StreamInterrupted
-from rxdelta.runtime import SharedSession, create, current_session, report
+from rxdelta.runtime import SharedSession, create, current_session, is_interrupt, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -190,7 +190,9 @@ class _Connection(Generic[T]):
         token = current_session.set(reader.session)
         try:
             reader.flush()
-        except Exception as error:
+        except BaseException as error:
             report(error, f"a reader of {self._name} raised, and is not told any more", reader.session)
+            if is_interrupt(error):
+                raise
         finally:
             current_session.reset(token)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, EventsSoFar, Limits, refusal
 from rxdelta.operators.sharing.share import share
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["share_events"]
 
 
+@operator_maker
 def share_events(
     *, keep: bool = False, restart: bool = False, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:

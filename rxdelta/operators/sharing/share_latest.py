@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rxdelta.core import InvalidValueError, Snapshot
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.operators.sharing.share import share
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ __all__ = ["share_latest"]
 T = TypeVar("T")
 
 
+@operator_maker
 def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Observable[T]], Observable[T]]:
     """Share one subscription to the source: a late reader first gets the newest value, then live values.
 

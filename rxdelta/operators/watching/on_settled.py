@@ -11,7 +11,7 @@ from reactivex.disposable import Disposable
 from rxdelta.core import InvalidValueError
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
 from rxdelta.operators.watching.side_call import SideCall
-from rxdelta.runtime import lift
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ class StreamOutcome:
     error: Exception | None = None
 
 
+@operator_maker
 def on_settled(
     fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
 ) -> Callable[[Observable[T]], Observable[T]]:

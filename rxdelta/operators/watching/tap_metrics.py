@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rxdelta.core import InvalidValueError
 from rxdelta.operators.watching.side_call import SideCall
 from rxdelta.operators.watching.tap import Listener, tap
-from rxdelta.runtime import check_seconds
+from rxdelta.runtime import check_seconds, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ __all__ = ["tap_metrics"]
 T = TypeVar("T")
 
 
+@operator_maker
 def tap_metrics(
     fn: Callable[[StreamMetrics], object],
     *,

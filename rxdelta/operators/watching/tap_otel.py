@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rxdelta.core import TERMINAL, InvalidValueError, ProviderError, is_mapping, redact
 from rxdelta.core.events import ToolUpdate
 from rxdelta.operators.watching.tap import Listener, tap
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -61,6 +62,7 @@ _DETAILS = {
 }
 
 
+@operator_maker
 def tap_otel(
     provider: str,
     model: str | None = None,

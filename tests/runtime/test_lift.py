@@ -1,0 +1,340 @@
+"""The shell of operators: turns, ends, and the two kinds of exceptions."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+from reactivex.subject import Subject
+from reactivex.testing import TestScheduler
+from support.marbles import BOOM
+
+import rxdelta as rd
+from rxdelta import events as ev
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Doubling:
+    """A machine: each value twice."""
+
+    def step(self, value: str) -> Iterator[str]:
+        if value == "?":
+            raise BOOM
+        yield value
+        yield value.upper()
+        if value == "!":
+            raise BOOM
+
+    def close(self) -> Iterator[str]:
+        yield "."
+
+
+class Forgiving(Doubling):
+    def fail(self, error: Exception) -> tuple[list[str], Exception | None]:
+        return [f"({error})"], None
+
+
+class Passing:
+    """A state: each value, and one that is added."""
+
+    def __init__(self, sink: rd.Sink[str]) -> None:
+        self._sink = sink
+
+    def on_next(self, value: str) -> None:
+        if value == "?":
+            raise BOOM
+        self._sink.on_next(value)
+        self._sink.on_next(value.upper())
+
+
+class Upper:
+    """A mapper."""
+
+    def step(self, value: str) -> str | None:
+        if value == "?":
+            raise BOOM
+        return None if value == "_" else value.upper()
+
+
+def machine() -> Any:
+    return rd.lift_machine("doubling", lambda _: Doubling())
+
+
+def state() -> Any:
+    return rd.lift("passing", Passing)
+
+
+def mapper() -> Any:
+    return rd.lift_map("upper", lambda _: Upper())
+
+
+ALL = pytest.mark.parametrize("make", [machine, state, mapper])
+
+
+def read(source: Observable[Any], on_value: Callable[[Any], object] = lambda _: None) -> list[Any]:
+    got: list[Any] = []
+
+    def on_next(value: Any) -> None:
+        got.append(value)
+        on_value(value)
+
+    source.subscribe(on_next, got.append, lambda: got.append("|"))
+    return got
+
+
+def test_what_each_form_emits() -> None:
+    assert read(rx.of("a", "b").pipe(machine())) == ["a", "A", "b", "B", ".", "|"]
+    assert read(rx.of("a", "b").pipe(state())) == ["a", "A", "b", "B", "|"]
+    assert read(rx.of("a", "_", "b").pipe(mapper())) == ["A", "B", "|"]
+
+
+def test_errors_of_the_own_code_end_the_stream_after_the_values_before_them() -> None:
+    for operator, expected in (
+        (machine(), ["a", "A", BOOM]),
+        (state(), ["a", "A", BOOM]),
+        (mapper(), ["A", BOOM]),
+    ):
+        source = Subject[str]()
+        got = read(source.pipe(operator))
+        for value in ("a", "?", "b"):
+            source.on_next(value)
+        assert got == expected
+        assert source.observers == []
+    assert read(rx.of("!", "b").pipe(machine())) == ["!", "!", BOOM]
+
+
+def test_a_machine_may_turn_errors_into_values() -> None:
+    operator: Any = rd.lift_machine("forgiving", lambda _: Forgiving())
+    assert read(rx.of("a", "?", "b").pipe(operator)) == ["a", "A", "(boom)", "|"]
+    assert read(rx.throw(BOOM).pipe(operator)) == ["(boom)", "|"]
+
+
+def test_an_error_of_the_source_is_passed_on_without_a_trace_of_its_own() -> None:
+    error = ValueError()
+    assert read(rx.throw(error).pipe(machine(), state(), mapper())) == [error]
+    assert error.__traceback__ is None
+
+
+@ALL
+def test_an_observer_that_pushes_into_the_source_waits_its_turn(make: Callable[[], Any]) -> None:
+    plain = read(rx.of("a", "b", "c").pipe(make()))
+    source = Subject[str]()
+
+    def push(value: str) -> None:
+        if value in ("a", "A") and len(got) == 1:
+            source.on_next("b")
+            source.on_next("c")
+            source.on_completed()
+            source.on_completed()
+
+    got: list[Any] = []
+    source.pipe(make()).subscribe(
+        lambda value: (got.append(value), push(value)), got.append, lambda: got.append("|")
+    )
+    source.on_next("a")
+    assert got == plain
+
+
+@ALL
+@pytest.mark.parametrize("synchronous", [False, True])
+def test_an_observer_that_raises_has_left_and_raises_to_the_source(
+    make: Callable[[], Any], synchronous: bool
+) -> None:
+    got: list[Any] = []
+
+    def draw(value: Any) -> None:
+        got.append(value)
+        raise BOOM
+
+    if synchronous:
+        with pytest.raises(ValueError, match="boom"):
+            rx.of("a", "b").pipe(make()).subscribe(draw, got.append)
+    else:
+        source = Subject[str]()
+        source.pipe(make()).subscribe(draw, got.append)
+        with pytest.raises(ValueError, match="boom"):
+            source.on_next("a")
+        source.on_next("b")
+        assert source.observers == []
+    assert got in (["a"], ["A"])
+
+
+def test_an_observer_that_raises_within_subscribe_raises_there() -> None:
+    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        observer.on_next("a")
+        return Disposable()
+
+    got: list[Any] = []
+
+    def draw(_: Any) -> None:
+        raise BOOM
+
+    with pytest.raises(ValueError, match="boom"):
+        Observable(subscribe).pipe(machine(), mapper()).subscribe(draw, got.append)
+    assert got == []
+
+
+@pytest.mark.parametrize("make", [machine, state])
+def test_a_second_thread_does_not_wait_for_a_busy_observer(make: Callable[[], Any]) -> None:
+    source, got = Subject[str](), list[str]()
+    entered, go_on = threading.Event(), threading.Event()
+
+    def draw(value: str) -> None:
+        if value == "a":
+            entered.set()
+            assert go_on.wait(10)
+        got.append(value)
+
+    source.pipe(make()).subscribe(draw)
+    thread = threading.Thread(target=source.on_next, args=("a",))
+    thread.start()
+    assert entered.wait(10)
+    source.on_next("b")
+    assert got == []
+    go_on.set()
+    thread.join()
+    assert got == ["a", "A", "b", "B"]
+
+
+@ALL
+def test_nothing_follows_a_reader_that_has_left(make: Callable[[], Any]) -> None:
+    left: list[int] = []
+
+    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        for value in ("a", "b", "?", "c"):
+            observer.on_next(value)
+        return Disposable(lambda: left.append(1))
+
+    assert len(read(Observable(subscribe).pipe(make(), ops.take(1)))) == 2
+    assert left == [1]
+
+
+def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:
+    done: list[Any] = []
+
+    class Asking:
+        def __init__(self, sink: rd.Sink[str]) -> None:
+            self._sink = sink
+
+        def on_next(self, value: str) -> None:
+            self._sink.effect(done.append, value)
+            self._sink.on_next(value)
+
+    def subscribe(observer: abc.ObserverBase[str], _: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        observer.on_next("a")
+        observer.on_next("b")
+        return Disposable()
+
+    asking = rd.lift("asking", Asking)
+    Observable(subscribe).pipe(asking, ops.take(1)).subscribe()
+    assert done == []
+    Observable(subscribe).pipe(asking, ops.take(3)).subscribe(lambda value: done.append(value.upper()))
+    assert done == ["A", "B", "a", "b"]
+
+
+def test_an_observer_that_raises_in_a_timers_turn_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    class Ticking:
+        def __init__(self, sink: rd.Sink[str]) -> None:
+            self._sink = sink
+            self.timer = sink.timer(sink.clock())
+            self.timer.start(5, self.tick, "tick")
+
+        def tick(self, value: str) -> None:
+            self._sink.on_next(value)
+
+        def on_next(self, value: str) -> None:
+            self._sink.on_next(value)
+
+    def draw(value: str) -> None:
+        raise BOOM
+
+    scheduler, source = TestScheduler(), Subject[str]()
+    with caplog.at_level(logging.ERROR, "rxdelta"):
+        source.pipe(rd.lift("ticking", Ticking)).subscribe(draw, scheduler=scheduler)
+        scheduler.advance_to(10)
+    assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
+    assert source.observers == []
+
+
+def test_the_last_owned_is_disposed_first_and_the_source_before_all() -> None:
+    order: list[str] = []
+
+    class Owning:
+        def __init__(self, sink: rd.Sink[str]) -> None:
+            for name in "ab":
+                sink.own(Disposable(lambda name=name: order.append(name)))
+            self.on_next = sink.on_next
+
+    rx.never().pipe(
+        ops.finally_action(lambda: order.append("source")), rd.lift("owning", Owning)
+    ).subscribe().dispose()
+    assert order == ["source", "b", "a"]
+
+
+TINY = rd.Limits(block_chars=3)
+TEXT = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "abcd")]
+
+
+class Replaying:
+    """A decoder whose chunks are events."""
+
+    def decode(self, chunk: Any) -> Any:
+        return (chunk,)
+
+    def close(self) -> Any:
+        return ()
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        pytest.param([rd.scan_deltas()], id="next to it"),
+        pytest.param(
+            [ops.map(lambda event: event), rd.validate(lambda *_: None), rd.scan_deltas()],
+            id="behind stock operators",
+        ),
+        pytest.param([rd.share_events()], id="share_events"),
+        pytest.param([rd.share_events(), rd.scan_deltas()], id="behind share_events"),
+    ],
+)
+def test_limits_given_at_decode_hold_behind_it(behind: list[Any]) -> None:
+    got = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), *behind))
+    assert isinstance(got[-1], rd.LimitExceededError)
+    assert not isinstance(read(rx.of(*TEXT).pipe(rd.decode(Replaying), *behind))[-1], Exception)
+
+
+def test_limits_given_at_decode_hold_for_requests_that_come_later() -> None:
+    decode = rd.decode(Replaying, limits=TINY)
+    requests = iter([rx.throw(TimeoutError()).pipe(decode), rx.of(*TEXT).pipe(decode)])
+    got = read(rd.retry_stream(lambda: next(requests), backoff=lambda *_: 0).pipe(rd.scan_deltas()))
+    assert isinstance(got[-1], rd.LimitExceededError)
+
+
+def test_an_operators_own_limits_come_first() -> None:
+    operators: list[Any] = [rd.decode(Replaying, limits=TINY), rd.scan_deltas(limits=rd.Limits())]
+    assert read(rx.of(*TEXT).pipe(*operators))[-1] == "|"
+
+
+def test_limits_of_one_pipeline_do_not_hold_for_another() -> None:
+    read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), rd.scan_deltas()))
+    assert read(rx.of(*TEXT).pipe(rd.decode(Replaying), rd.scan_deltas()))[-1] == "|"
+
+
+def test_encoders_show_a_limit_as_their_protocols_error() -> None:
+    frames = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), rd.to_ai_sdk(on_error=str)))
+    assert [frame for frame in frames if getattr(frame, "get", lambda _: 0)("type") == "error"]
+    assert frames[-1] == "|"
+
+
+@pytest.mark.parametrize("make", [rd.scan_deltas, rd.decode, rd.throttle_latest, rd.to_sse, rd.on_settled])
+def test_an_operator_without_its_parentheses_says_so(make: Any) -> None:
+    with pytest.raises(rd.InvalidValueError, match=rf"write source\.pipe\({make.__name__}\("):
+        rx.of(1).pipe(make)
