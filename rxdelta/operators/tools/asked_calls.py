@@ -32,7 +32,7 @@ class AskedCall:
     """One call of a message: a block and an id.
 
     Attributes:
-        call_id: The call's id.
+        call_id: The call's current id. A block that begins again under another id is another call.
         identified: Whether it is for us; other calls are not reported.
         asked: The whole call, as soon as it is to be run.
         open: Whether the call has neither ended nor failed. A call that has is never decided again.
@@ -133,16 +133,25 @@ class AskedCalls:
         self._grown.pop(fold, None)
         if kind in ("opened", "restarted") and self._at_once:
             self._ask_whole_calls()
-        replaced = self._find(fold, before) if before is not None and before.open else None
-        if replaced is not None and replaced.open and replaced is not self._find(fold, fold.block):
-            self._fail(
-                replaced, "it turned out to be no call" if kind == "closed" else "the call was begun again"
-            )
+        former = self._find(fold, before) if before is not None and before.open else None
+        if former is not None and former.open and former is not self._find(fold, fold.block):
+            self._rename_or_fail(former, change)
         call = self._call(fold)
         if kind != "closed":
             self._grown[fold] = None
         elif call is not None and call.open and isinstance(fold.block, ToolCall):
             self._close(call, fold.block)
+
+    def _rename_or_fail(self, call: AskedCall, change: Change) -> None:
+        """Let a call go on under the new id that its block has got, unless the block is another one now."""
+        fold, block = change.fold, change.fold.block
+        if change.kind == "restarted":
+            self._fail(call, "the call was begun again")
+        elif not isinstance(block, ToolCall) or block.call_id is None or self._find(fold, block) is not None:
+            self._fail(call, "it turned out to be no call")
+        else:
+            call.call_id = block.call_id
+            self._calls[fold, block.call_id] = call
 
     def _find(self, fold: BlockFold, block: Block) -> AskedCall | None:
         call_id = block.call_id if isinstance(block, ToolCall) else None

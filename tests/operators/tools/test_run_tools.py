@@ -711,15 +711,17 @@ def test_a_text_that_turns_out_to_be_a_call_is_run() -> None:
     assert told(out) == [("c1", "identified"), ("c1", "executing"), ("c1", "completed")]
 
 
-def test_a_call_that_gets_another_id_is_another_call() -> None:
-    out = run(reply([begin(0), ev.BlockDelta(0, {"id": "c1"}), ev.BlockFinish(0)]), {"f": lambda: 1})
-    assert told(out) == [
-        ("c0", "identified"),
-        ("c0", "failed"),
-        ("c1", "identified"),
-        ("c1", "executing"),
-        ("c1", "completed"),
-    ]
+@pytest.mark.parametrize(
+    "renamed", [[ev.BlockDelta(0, {"id": "c1"}), ev.BlockFinish(0)], [ev.BlockFinish(0, PAY)]]
+)
+def test_a_call_whose_id_changes_is_one_call(renamed: list[rd.Event]) -> None:
+    out = run(reply([begin(0), *renamed, *PAID]), {"f": lambda a=0: a})
+    assert told(out) == [("c0", "identified"), ("c1", "executing"), ("c1", "completed")]
+
+
+def test_a_call_that_gets_the_id_of_one_that_has_run_fails() -> None:
+    out = run(reply([*PAID, begin(0, "f", "c2"), ev.BlockFinish(0, PAY)]), {"f": lambda a: a})
+    assert told(out)[-2:] == [("c2", "identified"), ("c2", "failed")]
 
 
 @pytest.mark.parametrize("choice", [None, 0, 1])
