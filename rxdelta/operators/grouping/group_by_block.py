@@ -94,11 +94,6 @@ class BlockStream(Branch[Block]):
     def _so_far(self) -> Sequence[Block]:
         return (self._block,) if self._emitted else ()
 
-    def _show(self, block: Block) -> None:
-        self._block = block
-        self._emitted = True
-        self._emit(block)
-
 
 def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Event]], Observable[BlockStream]]:
     """Emit a stream for each block of the reply; `BlockStream` describes its values and its end.
@@ -165,7 +160,9 @@ class Grouping(Split[BlockStream]):
             return
         piece = getattr(delta, field)
         if piece:
-            self._streams[fold]._show(fold.grow(piece))
+            stream = self._streams[fold]
+            stream._block = block = fold.grow(piece)
+            stream._emit(block)
 
     def _step(self, event: Event) -> None:
         """Apply the event first, then emit the changed blocks: no foreign code sees a half-changed state."""
@@ -176,16 +173,17 @@ class Grouping(Split[BlockStream]):
             self._begin_message(event)
             return
         touched: dict[BlockFold, Walk] = {}
+        start = event if isinstance(event, (BlockStart, BlockFinish)) else None
         for walk in self._walks.of(event):
-            if isinstance(event, (BlockStart, BlockFinish)) and event.index not in walk.blocks:
-                if self._outer_left:
-                    return
-                self._begun[event.choice] = walk
-            touched.update((change.fold, walk) for change in walk.step(event) if change.fold is not None)
-        if isinstance(event, (BlockStart, BlockFinish)):
-            for fold in touched:
-                if fold not in self._streams:
-                    self._streams[fold] = BlockStream(self, event.index, event.choice, fold.block)
+            if start is not None and self._outer_left and start.index not in walk.blocks:
+                return
+            for change in walk.step(event):
+                fold = change.fold
+                if start is not None and change.kind == "opened":
+                    self._streams[fold] = BlockStream(self, start.index, start.choice, fold.block)
+                    self._begun[start.choice] = walk
+                if fold is not None:
+                    touched[fold] = walk
         for fold, walk in touched.items():
             self._show(fold, walk)
 
@@ -209,11 +207,12 @@ class Grouping(Split[BlockStream]):
         stream, block = self._streams.get(fold), fold.block
         if stream is None:
             return  # an observer of another block has left
-        if not stream._emitted:
+        is_new = not stream._emitted
+        if is_new:
             self._announce(stream)
-            stream._show(block)
-        elif not _same(stream._block, block):
-            stream._show(block)
+        if is_new or not _same(stream._block, block):
+            stream._block, stream._emitted = block, True
+            stream._emit(block)
         if _has_ended(block) and self._streams.pop(fold, None) is not None:
             walk.let_go(fold, acts=False)
             stream._end(None)

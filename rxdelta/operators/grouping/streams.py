@@ -65,7 +65,6 @@ class Branch(Observable[T]):
     def _begin(self, reader: Sink[T]) -> None:
         split = self._split
         if split is not None:
-            reader.session = reader.session or split.sink.session
             reader.set_limits(split.sink.limits)
             reader.own(Disposable(partial(self._leave, reader, split.readers.disposable)))
             if self._so_far():

@@ -87,6 +87,7 @@ def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], lis
         pytest.param("MIC|", {"": "0:0 2:1 3:|", 0: "0:M 1:I 3:|", 1: "2:I 2:C 3:|"}, id="and of an interruption"),
         pytest.param("MIRC|", {"": "0:0 3:1 4:|", 0: "0:M 1:I 2:R 4:|", 1: "3:R 3:C 4:|"}, id="until another attempt begins"),
         pytest.param("MRMSEIOC|", {"": "0:0 7:1 8:|", 0: "0:M 1:R 2:M 3:S 4:E 5:I 6:O 8:|", 1: "7:C 8:|"}, id="or another message"),
+        pytest.param("IS-C|", {"": "1:0 3:1 4:|", 0: "1:I 1:S 4:|", 1: "3:I 3:C 4:|"}, id="of every choice that begins"),
         pytest.param("IR-C|", {"": "3:1 4:|", 1: "3:R 3:C 4:|"}, id="also before the first choice"),
         pytest.param("MirtN|", {"": "0:0 2:1 5:|", 0: "0:M 1:i 5:|", 1: "2:r 3:t 4:N 5:|"}, id="those that name a choice go to that one"),
         pytest.param("MEHGe|", {"": "0:0 2:1 5:|", 0: "0:M 1:E 4:e 5:|", 1: "2:H 3:G 4:e 5:|"}, id="finished, and still there for tools"),
