@@ -363,7 +363,7 @@ def test_an_error_of_the_provider_has_the_reply_so_far() -> None:
 
 @pytest.mark.parametrize("thing", [{"choices": []}, None, "text", ev.TextDelta])
 def test_what_is_no_event_is_refused(thing: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="must be an event"):
+    with pytest.raises(rd.InvalidValueError, match="reads events"):
         rd.apply_event(None, thing)
 
 
