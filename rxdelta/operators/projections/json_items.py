@@ -92,10 +92,12 @@ class _Items(Projection[Any]):
         return self._call_id is None and self._text.keeps(block)
 
     def grown(self, fold: BlockFold, piece: str) -> Iterator[Any]:
+        growth: Growth | None
         if self._call_id is None:
-            return self._items(self._text.grown(fold, piece))
-        wanted = fold is self._call and self._is_wanted(call_of(fold))
-        return self._items([("more", piece)] if wanted else ())
+            growth = self._text.grown(fold, piece)
+        else:
+            growth = ("more", piece) if fold is self._call and self._is_wanted(call_of(fold)) else None
+        return self._items(() if growth is None else (growth,))
 
     def changed(self, changes: Sequence[Change], event: Event) -> Iterator[Any]:
         if self._call_id is None:

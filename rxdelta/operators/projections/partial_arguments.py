@@ -47,7 +47,7 @@ def partial_arguments(
     text turns out not to be JSON. A last one, `complete`, is emitted when the provider has finished a call whose
     arguments are one strict JSON object that the class accepts. An invalid call gets an `error`, and its `so_far` is
     kept. Values of parallel calls are interleaved, each with its `call_id` and `name`. Calls that the provider runs
-    itself are left out.
+    itself are left out. A call that begins again after its end is read again, without another last value.
 
     Every character is read once, for any deltas. Replaced text (by a `BlockDelta`, or a finish, with other arguments)
     is read again from its beginning.

@@ -11,12 +11,11 @@ from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.text_document import TextDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from reactivex import Observable
 
     from rxdelta.core import Block, BlockFold, Change, Event, Limits, Walk
-    from rxdelta.operators.projections.projection import Growth
 
 __all__ = ["partial_json"]
 
@@ -101,21 +100,23 @@ class _Document(Projection[PartialValue[T]]):
         return self._text.keeps(block)
 
     def grown(self, fold: BlockFold, piece: str) -> Sequence[PartialValue[T]]:
-        return self._values(self._text.grown(fold, piece))
+        growth = self._text.grown(fold, piece)
+        if growth is None:
+            return ()
+        self._reading.take(growth)
+        partial = self._reading.changed_value()
+        return () if partial is None else (partial,)
 
     def changed(self, changes: Sequence[Change], event: Event) -> Sequence[PartialValue[T]]:
-        values = self._values(self._text.changed(changes))
-        if changes[-1].kind != "ended":
-            return values
-        last = self._reading.last_value_of_text(_why_cut(event))
-        return () if last is None else (last,)
-
-    def _values(self, growths: Iterable[Growth]) -> Sequence[PartialValue[T]]:
         grown = False
-        for growth in growths:
+        for growth in self._text.changed(changes):
             self._reading.take(growth)
             grown = True
-        partial = self._reading.changed_value() if grown else None
+        partial = None
+        if changes[-1].kind == "ended":
+            partial = self._reading.last_value_of_text(_why_cut(event))
+        elif grown:
+            partial = self._reading.changed_value()
         return () if partial is None else (partial,)
 
 

@@ -31,11 +31,10 @@ class TextDocument:
         """Whether the document needs the block after its end."""
         return self._prose.owns(block)
 
-    def grown(self, fold: BlockFold, piece: str) -> Iterator[Growth]:
-        """Return more text of the document."""
+    def grown(self, fold: BlockFold, piece: str) -> Growth | None:
+        """Return more text of the document, if the block is being read."""
         piece = self._prose.grown(fold, piece)
-        if piece and fold is self._last():
-            yield "more", piece
+        return ("more", piece) if piece and fold is self._last() else None
 
     def changed(self, changes: Iterable[Change]) -> Iterator[Growth]:
         """Return more text of the document, or the beginning of a new one."""

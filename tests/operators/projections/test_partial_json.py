@@ -179,6 +179,9 @@ def test_the_values_of(events: list[Any], expected: list[Any]) -> None:
             [[""], (["\ufffd"], "...")],
             id="in the last of them",
         ),
+        pytest.param(
+            [start(), says("[1,"), start(1, "x]"), END], [[1], ([1], "...")], id="closed at last, and wrong"
+        ),
     ],
 )
 def test_several_texts_are_one_document_in_the_order_of_their_blocks(

@@ -13,19 +13,25 @@ from rxdelta.core import Walk
 from rxdelta.operators.projections.projection import Projection
 from rxdelta.operators.projections.text_document import TextDocument
 
-keys = st.sampled_from([0, 1, 2, "a", "b"])
 words = st.text("ab😀", max_size=2) | st.sampled_from(["\ud83d", "\ude00", "x\ud83d"])
-contents = st.builds(
-    lambda kind, text: {"type": kind, kind: text}, st.sampled_from(["text", "reasoning"]), words
-)
-events = st.lists(
-    st.builds(ev.TextDelta, keys, words)
-    | st.builds(ev.ReasoningDelta, keys, words)
-    | st.builds(ev.BlockStart, keys, contents)
-    | st.builds(ev.BlockDelta, keys, st.builds(lambda text: {"text": text}, words) | st.just({"lang": "en"}))
-    | st.builds(ev.BlockFinish, keys, st.none() | contents),
-    max_size=25,
-)
+
+
+def streams(keys: st.SearchStrategy[Any], *types: str) -> st.SearchStrategy[list[rd.Event]]:
+    contents = st.builds(lambda kind, text: {"type": kind, kind: text}, st.sampled_from(types), words)
+    fields = st.builds(lambda text: {"text": text}, words) | st.just({"lang": "en"})
+    return st.lists(
+        st.builds(ev.TextDelta, keys, words)
+        | st.builds(ev.ReasoningDelta, keys, words)
+        | st.builds(ev.BlockStart, keys, contents)
+        | st.builds(ev.BlockDelta, keys, fields)
+        | st.builds(ev.BlockFinish, keys, st.none() | contents),
+        max_size=25,
+    )
+
+
+# A block has its place from the moment when it is a text. For numbers that makes no difference.
+numbers, all_keys = st.integers(0, 3), st.sampled_from([0, 1, 2, "a", "b"])
+events = streams(numbers, "text", "reasoning") | streams(all_keys, "text")
 
 
 class _Text(Projection[str]):
@@ -39,7 +45,8 @@ class _Text(Projection[str]):
         return self.document.keeps(block)
 
     def grown(self, fold: rd.core.BlockFold, piece: str) -> Any:
-        return self._read(self.document.grown(fold, piece))
+        growth = self.document.grown(fold, piece)
+        return self._read([growth] if growth else [])
 
     def changed(self, changes: Any, _: Any) -> Any:
         return self._read(self.document.changed(changes))
