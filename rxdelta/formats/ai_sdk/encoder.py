@@ -33,7 +33,7 @@ from rxdelta.core import (
     is_mapping,
     thaw,
 )
-from rxdelta.core.events import BlockDelta, BlockFinish, MessageFinish, ToolUpdate
+from rxdelta.core.events import EVENT_TYPES, BlockDelta, BlockFinish, MessageFinish, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallPart, OutputPart
 from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
 from rxdelta.formats.ai_sdk.marks import ATTEMPT, ATTEMPT_RESET, FINISH_REASON, MODEL, STATUS, USAGE
@@ -44,6 +44,7 @@ from rxdelta.formats.encoding import (
     Masked,
     cut_off,
     masked,
+    not_an_event,
     number_problems,
     shown_error,
 )
@@ -119,6 +120,8 @@ class AiSdkEncoder:
             if fold is not None and fold.grows is kind and given.choice == self._choice:
                 fold.place.grow(out, getattr(given, field))
             return out
+        if kind not in EVENT_TYPES:
+            raise not_an_event(event)
         try:
             changes = self._walk.step(event)
         except ProviderError as error:

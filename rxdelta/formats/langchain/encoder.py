@@ -38,6 +38,7 @@ from rxdelta.core import (
     clean_text,
 )
 from rxdelta.core.events import (
+    EVENT_TYPES,
     AttemptReset,
     BlockDelta,
     BlockFinish,
@@ -49,7 +50,7 @@ from rxdelta.core.events import (
     ToolUpdate,
     UsageUpdate,
 )
-from rxdelta.formats.encoding import Masked, cut_off, masked, number_problems, shown_error
+from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
 from rxdelta.formats.langchain.block_frames import DELTAS, BlockFrames
 from rxdelta.formats.langchain.fields import Index
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
@@ -131,6 +132,8 @@ class LangChainEncoder:
             return self._blocks.grow(fold, given)
         if kind is ToolUpdate:  # a block's content doesn't repeat what the frames of its tool have
             return list(self._tools.update(given)) if given.choice in (None, self._choice) else ()
+        if kind not in EVENT_TYPES:
+            raise not_an_event(event)
         try:
             changes = self._walk.step(event)
         except ProviderError as error:

@@ -351,7 +351,7 @@ def test_nothing_follows_the_end() -> None:
 
 @pytest.mark.parametrize("wrong", [None, {"event": "message-start"}, rd.Snapshot(content="Hi")])
 def test_what_is_no_event_is_refused(wrong: Any) -> None:
-    with pytest.raises(rd.InvalidValueError):
+    with pytest.raises(rd.InvalidValueError, match="the encoder"):
         encoder().encode(wrong)
 
 
