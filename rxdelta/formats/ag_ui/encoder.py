@@ -272,7 +272,7 @@ class AgUiEncoder:
         failed = self._reply
         self._add_usage(event.usage or failed.usage, failed.model)
         seen = [block.take_back() for block in [*failed.blocks.values()]]
-        self._run.free_id(failed.ids.base)
+        failed.ids.give_back()
         self._begin_reply()
         self._reply.reusable_reasoning_id = failed.reusable_reasoning_id
         if any(seen):

@@ -103,6 +103,11 @@ class MessageIds:
             self.base = self._run.new_id(self.reply_id or self._fallback)
         return self.base
 
+    def give_back(self) -> None:
+        """Free the reply's own id, unless a text message has had it, which frees it by itself."""
+        if not self._first_taken:
+            self._run.free_id(self.base)
+
     def next(self) -> str:
         self._count += 1
         return self._run.new_id(numbered_id(self.first(), self._count))

@@ -67,6 +67,12 @@ def test_g12_an_attempt_that_asks_for_the_same_call_leaves_it_to_the_client() ->
     assert read(told(*events, messages=ASKED), ASKED).pending == ["c1"]
 
 
+def test_g12_without_the_requests_messages_an_attempt_does_not_get_the_id_of_a_discarded_message() -> None:
+    wrong = [*text(0, "Hexe")[:-1], ev.BlockFinish(0, {"type": "text", "text": "Hello"})]
+    events = [ev.MessageStart("m1"), *wrong, ev.AttemptReset(1), *message(call(0, "c1", "{}"), id="m1")]
+    assert shown(read(told(*events)).messages)["calls"] == [("f", {})]
+
+
 def test_g12_only_another_reasoning_gets_the_id_of_one_that_was_taken_back() -> None:
     failed = [ev.MessageStart("m1"), *thought(0, "hm")[:-1], ev.AttemptReset(1)]
     picture = [ev.BlockStart(0, {"type": "image"}), ev.BlockFinish(0)]
