@@ -293,7 +293,7 @@ def check(number: int, names: Sequence[str], readers: str) -> None:
     assert not found, " | ".join(names) + ":\n" + "\n".join(found)
 
 
-def numbered(cases: Iterable[Sequence[str]], failing: Mapping[Sequence[str], str] = {}) -> list[Any]:  # noqa: B006
+def numbered(cases: Iterable[Sequence[str]], failing: Mapping[Sequence[str], str] = {}) -> list[Any]:
     """The cases as parameters, each with its number."""
     parameters: list[Any] = []
     for number, names in enumerate(cases):
@@ -404,13 +404,6 @@ def late_readers(
 
 
 IN_FRONT = ("compact_deltas", "run_tools(find)", "share_events", "smooth")
-    "compact_deltas",
-    "group_by_choice",
-    "run_tools(add)",
-    "run_tools(find)",
-    "share_events",
-    "smooth",
-)
 
 
 @pytest.mark.parametrize(("number", "name", "shared"), numbered(product(IN_FRONT, SHARED), FAILING_LATE))
