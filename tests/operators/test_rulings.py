@@ -459,3 +459,57 @@ def test_the_end_of_the_message_closes_an_open_call_as_its_own_end_would(
         assert (block.status, block.arguments) == ("complete", {})
         assert completed(events) == ([("c1", 0)] if acts else [])
         assert ran(events) == ran(events, start="message") == ([0] if acts else [])
+
+
+AGAIN = [ev.MessageStart("m"), ev.BlockStart(1, chunk("c1"))]
+
+
+@pytest.mark.xfail(strict=True, reason="RUN_FINISHED names a call by an id that the client doesn't have")
+@pytest.mark.parametrize("between", [[], [RESET]], ids=["begun again", "another attempt"])
+def test_ag_ui_has_one_id_for_a_call_that_begins_again(between: Events) -> None:
+    shown = ag_ui.read(ag_ui.told(*AGAIN, *between, *call("c1"), DONE))
+    assert (
+        shown.pending
+        == [one["id"] for message in shown.messages for one in message.get("toolCalls", ())][-1:]
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="a call that was cut off is finished like a whole one")
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param([], id="with the stream"),
+        pytest.param([ev.MessageInterrupted("stopped")], id="by an interruption"),
+        pytest.param([ev.MessageFinish("length")], id="by the token limit"),
+        pytest.param([ev.MessageStart("n")], id="by the next message"),
+        pytest.param([ev.BlockStart(1, {"type": "text"})], id="by another block"),
+    ],
+)
+def test_langchain_gets_no_whole_call_from_one_that_was_cut_off(end: Events) -> None:
+    encoder = rd.wire.LangChainEncoder(now=lambda: 0, new_id=lambda: "n")
+    frames = [*(frame for event in [*AGAIN, *end] for frame in encoder.encode(event)), *encoder.close()]
+    sent: list[Any] = [frame["params"]["data"] for frame in frames]
+    ends = [one["content"]["type"] for one in sent if one.get("event") == "content-block-finish"]
+    assert "tool_call" not in ends
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param([], id="at first"),
+        pytest.param([ev.MessageStart("m"), RESET], id="after a reset"),
+        pytest.param(
+            [ev.MessageStart("m"), *call("c1"), RESET],
+            marks=pytest.mark.xfail(strict=True, reason="the blocks of the last attempt count as ended"),
+            id="after a reset of the same call",
+        ),
+    ],
+)
+def test_langchain_gets_a_call_that_has_only_an_end(before: Events) -> None:
+    encoder = rd.wire.LangChainEncoder(now=lambda: 0, new_id=lambda: "n")
+    events = [*before, ev.BlockFinish(1, whole("c1")), DONE]
+    frames = [*(frame for event in events for frame in encoder.encode(event)), *encoder.close()]
+    sent: list[Any] = [frame["params"]["data"] for frame in frames]
+    ends = [one["content"]["type"] for one in sent if one.get("event") == "content-block-finish"]
+    assert fold(events).tool_calls[0].status == "complete"
+    assert ends == ["tool_call"] * sum(isinstance(event, ev.BlockFinish) for event in events)

@@ -32,6 +32,7 @@ class Block:
     call_id: str | None  # None: no call
     args: Any = ""  # text, or an object that came whole
     open: bool = True
+    cut: bool = False
     shown: Call | None = None  # to the fold: the last finish
     first: Call | None = None  # to whoever acts on a finish: the first one
     repeats: bool = False  # a call with this id has ended at this index before
@@ -75,7 +76,7 @@ class Life:
         return block
 
     def close(self, block: Block, *, cut: bool = False) -> None:
-        block.open = False
+        block.open, block.cut = False, cut
         if block.call_id is not None:
             block.repeats = (block.index, block.call_id) in self.ended
             self.ended.add((block.index, block.call_id))
@@ -97,7 +98,9 @@ class Judge:
         lives: All attempts at all messages.
         named: The named differences that the events bring about: T1 an ended call is overruled, T2 an ended block
             begins anew, T3 a call is whole when another block begins, and it is not yet over then. `renamed`: a call
-            that has not ended loses its id, to another id or to another block, where calls begin again.
+            that has not ended loses its id, to another id or to another block, where calls begin again. `id`: an
+            open call changes its id. `restarted`: an open call begins again. `again`: two
+            blocks have one call's id, also in two attempts. `cut`: a call ends with its message or with the stream, but not by a finish.
     """
 
     def __init__(self, events: Iterable[rd.Event]) -> None:
@@ -105,8 +108,13 @@ class Judge:
         self.named: set[str] = set()
         for event in events:
             self._step(event)
+        ids = [block.call_id for block in self.blocks() if block.call_id is not None]
+        if len(set(ids)) < len(ids):
+            self.named.add("again")
         for life in self.lives:
             begun = Counter(block.index for block in life.all)
+            if any(block.cut or (block.open and life.blocks[block.index] is block) for block in life.all):
+                self.named.add("cut")
             if any(begun[index] > 1 for index in life.renamed):
                 self.named.add("renamed")
 
@@ -164,6 +172,7 @@ class Judge:
         block = life.add(event.index, event.content)
         if before is None or not before.open or before.call_id is None:
             return
+        self.named.add("restarted")
         if before.call_id == block.call_id:
             block.early, before.early = before.early, []  # it is the same call
         else:
@@ -172,6 +181,7 @@ class Judge:
     def _rename(self, life: Life, block: Block, call_id: str | None) -> None:
         if block.call_id is not None and block.call_id != call_id:
             life.renamed.add(block.index)
+            self.named.add("id")
             block.call_id = call_id
 
     def _finish(self, life: Life, block: Block | None, event: Any) -> None:
