@@ -126,6 +126,7 @@ def bench(session: nox.Session) -> None:
     """Time for each delta, as ratios against peers in the same run; results go to benchmarks/results/."""
     session.install("-e", ".[all]", *group("judges"), "pydantic-ai-slim==2.68.0", "ag-ui-protocol")
     session.run("python", "benchmarks/fold.py", *session.posargs)
+    session.run("python", "benchmarks/life.py")
     session.run("python", "benchmarks/wire.py")
     session.run("python", "benchmarks/framing.py")
 

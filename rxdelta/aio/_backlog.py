@@ -68,7 +68,7 @@ class Backlog(Generic[T]):
         if kind in JOINABLE or kind in (BlockStart, BlockDelta, BlockFinish):
             return event.choice, event.index
         if kind is ToolUpdate:
-            return event.call_id
+            return ToolUpdate, event.choice, event.call_id
         if kind is UsageUpdate:
             return event.choice
         if kind is not ProviderEvent:
@@ -101,7 +101,7 @@ class _Entry:
                 return False
             shown = event.display_text or held.display_text  # an empty text doesn't clear the last one
             result = held.result if event.result is None else event.result
-            self.held = ToolUpdate(held.call_id, held.execution_status, shown, result)
+            self.held = ToolUpdate(held.call_id, held.execution_status, shown, result, choice=held.choice)
         elif type(held) is BlockDelta and type(event) is BlockDelta:
             if "execution_status" in held.fields:  # a status never goes back, so it must not be overwritten
                 return False

@@ -30,7 +30,7 @@ from rxdelta.core._errors import (
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar
 from rxdelta.core._execution_status import TERMINAL
-from rxdelta.core._fold import Fold, begins_another
+from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
@@ -38,13 +38,14 @@ from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
-from rxdelta.core._refusal import refusal
+from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
 from rxdelta.core._tool_call import ToolCall, real_id, with_news
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
+from rxdelta.core._walk import Change, Walk, Walks, begins_another
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -56,6 +57,7 @@ __all__ = [
     "BufferOverflowError",
     "ByChoice",
     "CallIndex",
+    "Change",
     "Citation",
     "ContentPart",
     "EmptyStreamError",
@@ -80,6 +82,7 @@ __all__ = [
     "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
+    "Reads",
     "RxDeltaError",
     "Snapshot",
     "StallTimeoutError",
@@ -89,6 +92,8 @@ __all__ = [
     "ToolError",
     "ToolResult",
     "UnknownWireFormatError",
+    "Walk",
+    "Walks",
     "apply_event",
     "as_exception",
     "begins_another",
@@ -103,6 +108,7 @@ __all__ = [
     "freeze",
     "is_mapping",
     "is_over",
+    "is_readable",
     "join_when_read",
     "merge_delta",
     "merge_deltas",
@@ -119,4 +125,5 @@ __all__ = [
     "to_events",
     "tool_call_delta",
     "with_news",
+    "wrong_value",
 ]

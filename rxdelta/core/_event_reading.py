@@ -154,6 +154,7 @@ def _read_tool_update(data: Mapping[str, Any]) -> Event:
         data.get("execution_status"),
         data.get("display_text"),
         ToolResult.from_dict(result) if is_mapping(result) else result,
+        choice=data.get("choice"),
     )
 
 
@@ -175,8 +176,11 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
     "error": _read_error,
     "provider": _read_provider,
     "tool-update": _read_tool_update,
-    "message-interrupted": lambda data: MessageInterrupted(data.get("reason")),
+    "message-interrupted": lambda data: MessageInterrupted(data.get("reason"), choice=data.get("choice")),
     "attempt-reset": lambda data: AttemptReset(
-        data.get("attempt", 1), data.get("error"), usage_from_wire(data.get("usage"))
+        data.get("attempt", 1),
+        data.get("error"),
+        usage_from_wire(data.get("usage")),
+        choice=data.get("choice"),
     ),
 }

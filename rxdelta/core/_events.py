@@ -26,6 +26,7 @@ from rxdelta.core._values import (
     check,
     clean,
     index_of,
+    index_or_none,
     text_or_none,
     usage_or_none,
 )
@@ -337,6 +338,7 @@ class ToolUpdate(_WireForm):
         execution_status: `identified`, `executing`, `completed` or `failed`.
         display_text: A new line for people.
         result: The tool's result, partial until the status is terminal.
+        choice: The alternative reply whose call it is; `None` is whichever has a call with this id.
     """
 
     event: ClassVar[str] = "tool-update"
@@ -344,6 +346,7 @@ class ToolUpdate(_WireForm):
     execution_status: str | None = attrs.field(default=None, converter=clean)
     display_text: str | None = attrs.field(default=None, converter=clean)
     result: ToolResult | None = None
+    choice: int | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         wrong = self.result is not None and not isinstance(self.result, ToolResult)
@@ -353,6 +356,7 @@ class ToolUpdate(_WireForm):
                 text_or_none("execution_status", self.execution_status),
                 text_or_none("display_text", self.display_text),
                 ("result", self.result, "must be a ToolResult") if wrong else None,
+                index_or_none("choice", self.choice),
             ]
         )
 
@@ -362,21 +366,28 @@ class ToolUpdate(_WireForm):
             execution_status=self.execution_status,
             display_text=self.display_text,
             result=None if self.result is None else self.result.to_dict(),
+            choice=self.choice,
         )
 
 
 @attrs.frozen
 class MessageInterrupted(_WireForm):
-    """The consumer stopped the message; the part received so far is kept."""
+    """The consumer stopped the message; the part received so far is kept.
+
+    Attributes:
+        reason: Why it was stopped.
+        choice: The alternative reply that was stopped; `None` is all of them, also those that begin later.
+    """
 
     event: ClassVar[str] = "message-interrupted"
     reason: str | None = attrs.field(default=None, converter=clean)
+    choice: int | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([text_or_none("reason", self.reason)])
+        check([text_or_none("reason", self.reason), index_or_none("choice", self.choice)])
 
     def to_dict(self) -> Wire:
-        return self._wire(reason=self.reason)
+        return self._wire(reason=self.reason, choice=self.choice)
 
 
 @attrs.frozen
@@ -387,18 +398,30 @@ class AttemptReset(_WireForm):
         attempt: The number of attempts that have failed.
         error: The error that ended the last attempt.
         usage: The usage of the last attempt, if known.
+        choice: The alternative reply that begins again, even if it had ended; `None` is every reply. After a reply's
+            end, a reset without a choice belongs to the next message.
     """
 
     event: ClassVar[str] = "attempt-reset"
     attempt: int = 1
     error: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
+    choice: int | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check([index_of("attempt", self.attempt), text_or_none("error", self.error), wrong_usage(self.usage)])
+        check(
+            [
+                index_of("attempt", self.attempt),
+                text_or_none("error", self.error),
+                wrong_usage(self.usage),
+                index_or_none("choice", self.choice),
+            ]
+        )
 
     def to_dict(self) -> Wire:
-        return self._wire(attempt=self.attempt, error=self.error, usage=usage_to_wire(self.usage))
+        return self._wire(
+            attempt=self.attempt, error=self.error, usage=usage_to_wire(self.usage), choice=self.choice
+        )
 
 
 Event: TypeAlias = (

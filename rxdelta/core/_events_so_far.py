@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
+
+import attrs
 
 from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
@@ -12,7 +13,7 @@ from rxdelta.core._snapshot import Snapshot, is_over
 from rxdelta.core._to_events import to_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["EventsSoFar"]
 
@@ -20,8 +21,7 @@ __all__ = ["EventsSoFar"]
 class EventsSoFar:
     """Keeps a conversation as folds, and gives the shortest list of events that leads to the present state.
 
-    An `AttemptReset` belongs to the current message while one of its choices is open, and clears these choices. When
-    all choices are over, it belongs to the next message, whose first attempt has failed; the current message stays.
+    Each choice has its own messages, by the law of `Walk`.
 
     Args:
         limits: Bounds on what is kept.
@@ -38,39 +38,49 @@ class EventsSoFar:
         self._first = choice
         self._before: list[list[_Choice]] = []  # earlier messages, finished or cut off
         self._now: dict[int, _Choice] = ByChoice(limits)
-        self._resets: list[Event] = []  # of the current message, or of the next one
+        self._for_all: list[Event] = []  # resets and interruptions, also for choices that begin later
 
     def take(self, value: Event) -> None:
         event, number = value, getattr(value, "choice", None)
-        if number is not None:
-            self._step(number, event)
-        elif isinstance(event, AttemptReset):
+        if isinstance(event, ToolUpdate):
+            self._tool_update(event)
+        elif isinstance(event, AttemptReset) and number is None:
             self._reset(event)
-        elif isinstance(event, ToolUpdate):
-            for choice in chain(*self._before, self._now.values()):
-                choice.fold.step(event)
+        elif number is not None:
+            self._step(number, event)
         else:
-            if isinstance(event, MessageInterrupted) and not self._now:
-                self._begin(self._first)
+            if isinstance(event, MessageInterrupted):
+                if not self._now:
+                    self._begin(self._first)
+                self._for_all.append(event)
             for choice in self._now.values():
                 choice.fold.step(event)
 
     def _step(self, number: int, event: Event) -> None:
-        known, cut = self._now.get(number), None
-        if known is not None and known.fold.begins_another(event):
+        known, cut = self._now.get(number) or self._begin(number), None
+        if known.fold.begins_another(event):
             cut = None if is_over(known.fold.snapshot) else event
             self._follow(known)
-            known = None
-        if known is None:
             known = self._begin(number)
             known.cut = cut
         known.fold.step(event)
-        known.began = True
+        known.began = not isinstance(event, AttemptReset)
+
+    def _tool_update(self, event: ToolUpdate) -> None:
+        """Apply the update to the newest message that has the call."""
+        for message in (self._now.values(), *reversed(self._before)):
+            found = [choice for choice in message if choice.fold.has_call(event)]
+            for choice in found:
+                choice.fold.step(event)
+            if found:
+                return
 
     def _reset(self, event: AttemptReset) -> None:
-        if self.is_over():
-            self._follow(*self._now.values())
-        self._resets.append(event)
+        """Reset the choices that are open. To those that are over the reset is the next message's."""
+        over = [choice for choice in self._now.values() if choice.fold.begins_another(event)]
+        if over:
+            self._follow(*over)
+        self._for_all = [*(one for one in self._for_all if isinstance(one, AttemptReset)), event]
         for choice in self._now.values():
             choice.fold.step(event)
             choice.began = False
@@ -80,8 +90,8 @@ class EventsSoFar:
         self._now[number] = choice
         if not self._whole:
             self._before.clear()
-        for reset in self._resets:
-            choice.fold.step(reset)
+        for event in self._for_all:
+            choice.fold.step(event)
         return choice
 
     def _follow(self, *known: _Choice) -> None:
@@ -90,23 +100,21 @@ class EventsSoFar:
             number for number, choice in self._now.items() if choice in known or is_over(choice.fold.snapshot)
         ]
         self._before.append([self._now.pop(number) for number in ended])
-        self._resets.clear()
-
-    def is_over(self) -> bool:
-        """Whether every choice that has begun is over."""
-        return bool(self._now) and all(is_over(choice.fold.snapshot) for choice in self._now.values())
+        self._for_all.clear()
 
     def begins_another(self, event: Event) -> bool:
-        """Whether the event belongs to the next message."""
-        if isinstance(event, AttemptReset):
-            return self.is_over()
-        known = self._now.get(getattr(event, "choice", -1))
-        return known is not None and known.fold.begins_another(event)
+        """Whether the event belongs to the next message, by the law of its choice."""
+        number = getattr(event, "choice", None)
+        known = self._now.values() if number is None else [self._now[number]] if number in self._now else []
+        return any(choice.fold.begins_another(event) for choice in known)
 
     def so_far(self) -> Sequence[Event]:
         """The events that a late subscriber gets first."""
-        events = [event for message in (*self._before, self._now.values()) for event in _events_of(message)]
-        return events if self._now else [*events, *self._resets]
+        messages = [*self._before, [*self._now.values()]]
+        events = [
+            event for place, message in enumerate(messages) for event in _events_of(message, first=not place)
+        ]
+        return events if self._now else [*events, *self._for_all]
 
     def snapshot(self) -> Snapshot | None:
         """The first choice of the newest message."""
@@ -130,28 +138,39 @@ class _Choice:
             return events
         return [event for event in events if not isinstance(event, MessageStart)]
 
+    def named(self, events: Iterable[Event], *, first: bool) -> Iterator[Event]:
+        """The events, of which those without a choice get ours."""
+        number = self.fold.snapshot.choice
+        for event in events:
+            if isinstance(event, AttemptReset) and not first:
+                yield MessageStart(choice=number)
+            if isinstance(event, (AttemptReset, MessageInterrupted)):
+                yield attrs.evolve(event, choice=number)
+            else:
+                yield event
 
-def _events_of(message: Iterable[_Choice]) -> Sequence[Event]:
-    """The events of a message's choices. The start that cut off the previous message comes before a reset.
 
-    A reset before that start would belong to the previous message.
+def _events_of(choices: Sequence[_Choice], *, first: bool) -> Sequence[Event]:
+    """The events of a message's choices in turn.
+
+    Events about the whole message come once: resets first, interruptions last. If the choices were reset differently,
+    these events name their choice.
+
+    Args:
+        choices: The choices.
+        first: Whether it is the first message. A reset that belonged to the message before needs a start before it.
     """
-    choices = list(message)
-    lists = [events for choice in choices if (events := choice.events())]
-    events = _joined(lists[0], lists[1:]) if lists else []
-    if events and isinstance(events[0], AttemptReset):
-        events = [choice.cut for choice in choices if choice.cut is not None][:1] + events
-    return events
-
-
-def _joined(first: list[Event], others: list[list[Event]]) -> list[Event]:
-    """The events of all choices in turn. Events about the whole message come once: resets first, interruptions last."""
-    last = [
-        event
-        for event in (first[-1], *(other[-1] for other in others))
-        if isinstance(event, MessageInterrupted)
-    ]
-    events = [event for event in first if not isinstance(event, MessageInterrupted)]
-    for other in others:
-        events += [event for event in other if not isinstance(event, (AttemptReset, MessageInterrupted))]
-    return events + last[:1]
+    lists = [(choice, events) for choice in choices if (events := choice.events())]
+    if not lists:
+        return ()
+    resets = [events[0] if isinstance(events[0], AttemptReset) else None for _, events in lists]
+    if any(reset != resets[0] for reset in resets):
+        return [event for choice, events in lists for event in choice.named(events, first=first)]
+    found: list[Event] = [event for event in resets[:1] if event is not None]
+    if found:
+        found = [choice.cut for choice in choices if choice.cut is not None][:1] + found
+    last: list[Event] = []
+    for _, events in lists:
+        last += [event for event in events if isinstance(event, MessageInterrupted)]
+        found += [event for event in events if not isinstance(event, (AttemptReset, MessageInterrupted))]
+    return found + last[:1]

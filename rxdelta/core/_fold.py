@@ -1,9 +1,7 @@
 """How a reply grows by events: one step is O(1) in the text received so far.
 
-Lenient by design. Events that the protocol forbids are ignored if they would damage a block (a delta before its
-block's start, after its end, or of another type) and applied if they make sense (a second start resets the block, a
-second finish overrules the first). `rxdelta.operators.validate` reports them. Only the start of another message is
-refused, because its blocks would be mixed with those of this message.
+`Walk` has the law: what an event changes. A fold shows the changes as snapshots. It reads one message, so it refuses
+the start of another one, whose blocks would be mixed with those of this message.
 """
 
 from __future__ import annotations
@@ -13,71 +11,40 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from rxdelta.core._block_fold import BlockFold, Growth
 from rxdelta.core._block_key import Key
-from rxdelta.core._block_wire import finish_content
 from rxdelta.core._blocks import Block
-from rxdelta.core._call_index import CallIndex, call_id_of
-from rxdelta.core._errors import (
-    InvalidValueError,
-    LimitExceededError,
-    ProtocolError,
-    ProviderError,
-    RxDeltaError,
-)
+from rxdelta.core._errors import LimitExceededError, ProtocolError, RxDeltaError
 from rxdelta.core._events import (
+    EVENT_TYPES,
     AttemptReset,
-    BlockDelta,
-    BlockFinish,
-    BlockStart,
     DataDelta,
     Event,
-    MessageFinish,
     MessageInterrupted,
     MessageStart,
-    ProviderEvent,
     ReasoningDelta,
-    StreamError,
     TextDelta,
     ToolCallDelta,
-    ToolUpdate,
-    UsageUpdate,
 )
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_place
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._message import add_attempt
+from rxdelta.core._refusal import wrong_value
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
-from rxdelta.core._tool_call import ToolCall, with_news
+from rxdelta.core._tool_call import ToolCall
+from rxdelta.core._walk import USAGE, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from rxdelta.core._block_fold import BlockFold
+    from rxdelta.core._events import ToolUpdate
 
 
-__all__ = ["Fold", "begins_another"]
+__all__ = ["Fold"]
 
 _REASONS = ("stop", "length", "tool_use", "content_filter")
-_CUT = {
-    "length": "the message was cut short by the token limit while the call was open",
-    "interrupted": "the message was interrupted while the call was open",
-}
 _BlankSnapshot = blank(Snapshot)
-
-
-def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
-    """Whether a start begins another message than the current one of its choice.
-
-    A fold, which reads one message, refuses such a start; to a reader of a conversation it ends the current message.
-    Some gateways have one id for all messages, or no id. So an equal id means a repeated start only while the current
-    message is open.
-
-    Args:
-        start: The start.
-        id: The current message's id, if it is known.
-        begun: Whether the current message has had its start and a block. Before that, any start is a repeated one.
-        over: Whether the current message has finished or was interrupted.
-    """
-    return over or (begun and (start.id is None or start.id != id))
 
 
 class Fold:
@@ -105,26 +72,27 @@ class Fold:
         choice: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._limits = limits
-        self._choice = choice if snapshot is None or choice is not None else snapshot.choice
+        self._walk = Walk(
+            choice if snapshot is None or choice is not None else snapshot.choice, limits=limits
+        )
+        self._open = self._walk.blocks
         if snapshot is None:
             snapshot = make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ())
         self._load(snapshot)
 
     def _load(self, snapshot: Snapshot) -> None:
+        folds = self._walk.load(snapshot)
+        for place, fold in enumerate(folds):
+            fold.place = place
+        self._begin(snapshot)
+
+    def _begin(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._head = snapshot._head
         self._blocks = list(snapshot.blocks)  # in the order of their arrival
         self._order: _Order | None = None  # if that differs from the order in the message
-        self._quick = self._choice  # the choice whose deltas `step` handles itself; None if there is an order
-        self._calls: CallIndex[int] | None = None  # the places of calls, from the first ToolUpdate on
-        self._folds: dict[Key, BlockFold] = {}
-        for place, block in enumerate(self._blocks):  # the newest of several with the same key
-            self._folds[block.key] = fold = BlockFold(block, limits=self._limits)
-            fold.place = place
-            if snapshot.status != "incomplete":
-                fold.grows = None
-        self._highest = max((key for key in self._folds if isinstance(key, int)), default=None)
+        self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order
+        self._highest = max((key for key in self._open if isinstance(key, int)), default=None)
 
     def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or one small delta; the same object if nothing changed.
@@ -151,7 +119,7 @@ class Fold:
             return self._step_with_care(event)
         if given.choice != self._quick:
             return self._step_with_care(event)
-        fold = self._folds.get(given.index)
+        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a fifth more
         if fold is None or fold.grows is not kind or not piece:
             return self.snapshot
         blocks = self._blocks
@@ -169,110 +137,88 @@ class Fold:
         return self.snapshot
 
     def _step_with_care(self, event: Event | Snapshot) -> Snapshot:
-        choice = getattr(event, "choice", None)
-        if choice is not None and choice != self._choice:
-            if self._choice is None:
-                self._choice = self._quick = choice
-                self._head = attrs.evolve(self._head, choice=choice)
-                return self.step(event)
-            if not isinstance(event, StreamError):
-                return self.snapshot
-        step = self._STEPS.get(type(event))
-        if step is None:
-            raise InvalidValueError.of(
-                [("event", event, "must be an event or a Snapshot; chunks go through decode() first")]
-            )
+        walk, kind = self._walk, type(event)
         try:
-            return step(self, event)
+            if isinstance(event, Snapshot):
+                return self._merge(event)
+            if (kind is MessageStart or kind is AttemptReset) and walk.begins_another(event):
+                raise self._another(event)
+            if kind not in EVENT_TYPES:
+                raise wrong_value("Fold.step", event, "events or snapshots")
+            if walk.choice is None:
+                self._adopt_choice(event)
+            changes = walk.step(event)
         except RxDeltaError as error:
             error.snapshot = self.snapshot
             raise
-
-    def begins_another(self, event: Event | Snapshot) -> bool:
-        """Whether the event is the start of another message, which `step` refuses."""
-        head = self._head
-        return (
-            isinstance(event, MessageStart)
-            and self._choice in (None, event.choice)
-            and begins_another(
-                event,
-                id=head.id,
-                begun=head.started and bool(self._blocks),
-                over=head.status != "incomplete",
-            )
-        )
-
-    def _show(self, **head: Any) -> Snapshot:
-        if head:
-            self._head = attrs.evolve(self._head, **head)
-        blocks = self._blocks if self._order is None else self._order.blocks
-        self.snapshot = make_snapshot(self._head, tuple(blocks))
+        if not changes:
+            return self.snapshot
+        head, blocks, order = self._head, self._blocks, self._order
+        for change in changes:
+            fold = change.fold
+            if fold is None:
+                self._HEADS[change.kind](self, event)
+            elif change.kind == "opened":
+                self._insert(fold)
+            else:
+                blocks[fold.place] = fold.block
+                if order is not None:
+                    order.put(fold.place, fold.block)
+        if changes is not USAGE or head is not self._head:
+            order = self._order
+            self.snapshot = make_snapshot(self._head, tuple(self._blocks if order is None else order.blocks))
         return self.snapshot
 
-    def _put(self, place: int, block: Block) -> None:
-        """Replace the block at this place."""
-        if self._calls is not None:
-            self._calls.note(place, call_id_of(self._blocks[place]), call_id_of(block))
-        if self._order is not None:
-            self._order.put(place, block)
-        self._blocks[place] = block
+    def begins_another(self, event: Event | Snapshot) -> bool:
+        """Whether another message begins, which `step` refuses."""
+        return not isinstance(event, Snapshot) and self._walk.begins_another(event)
 
-    def _block_start(self, event: BlockStart) -> Snapshot:
-        if self._head.status != "incomplete":
-            return self.snapshot
-        fold = self._folds.get(event.index)
-        if fold is None:
-            self._add(event.index, BlockFold(event, limits=self._limits))
-        else:
-            self._put(fold.place, fold.reset(event))
-        return self._show()
+    def has_call(self, update: ToolUpdate) -> bool:
+        """Whether the message has the call of this update."""
+        return update.choice in (None, self._walk.choice) and self._walk.has_call(update.call_id)
 
-    def _block_delta(self, event: BlockDelta | BlockFinish | Growth) -> Snapshot:
-        fold = self._folds.get(event.index)
-        if fold is None or self._head.status != "incomplete":
-            return self.snapshot
-        known = fold.block
-        block = fold.step(event)
-        if block is known:
-            return self.snapshot
-        self._put(fold.place, block)
-        return self._show()
+    def _another(self, event: Event) -> ProtocolError:
+        what = "another attempt" if isinstance(event, AttemptReset) else "a second message"
+        when = "after the first has finished" if self._walk.over else "while the first is open"
+        return ProtocolError(
+            f"{what} begins {when}; split a conversation with group_by_message()",
+            violation="duplicate_message_start",
+        )
 
-    def _block_finish(self, event: BlockFinish) -> Snapshot:
-        if event.content is None or event.index in self._folds or self._head.status != "incomplete":
-            return self._block_delta(event)
-        fold = BlockFold(finish_content(None, event.content, event.index), limits=self._limits)
-        fold.finish()
-        self._add(event.index, fold)
-        return self._show()
+    def _adopt_choice(self, event: Event) -> None:
+        choice = getattr(event, "choice", None)
+        if choice is not None:
+            self._walk.choice = choice
+            self._head = attrs.evolve(self._head, choice=choice)
+            self._quick = choice
 
-    def _add(self, key: Key, fold: BlockFold) -> None:
+    def _merge(self, delta: Snapshot) -> Snapshot:
+        if self._walk.choice is None:
+            self._walk.choice = delta.choice
+            self.snapshot = make_snapshot(attrs.evolve(self._head, choice=delta.choice), self.snapshot.blocks)
+        if delta.choice == self._walk.choice:
+            self._load(merge_snapshots(self.snapshot, delta))
+        return self.snapshot
+
+    def _insert(self, fold: BlockFold) -> None:
         """Insert a new block. Integer keys stand in their order, all other keys in the order of arrival."""
-        check_place(key, len(self._blocks), self._limits)
+        key = fold.block.key
         fold.place = len(self._blocks)
         if isinstance(key, int):
             if self._highest is not None and key < self._highest and self._order is None:
-                self._order = _Order(self._blocks, self._folds)
+                self._order = _Order(self._blocks)
                 self._quick = None
             self._highest = key if self._highest is None else max(key, self._highest)
         if self._order is not None:
             self._order.add(key, fold.place, fold.block)
         self._blocks.append(fold.block)
-        self._folds[key] = fold
-        if self._calls is not None:
-            self._calls.note(fold.place, None, call_id_of(fold.block))
 
-    def _message_start(self, event: MessageStart) -> Snapshot:
+    # The head of the message, after a change of the message.
+
+    def _started(self, event: Any) -> None:
         head = self._head
-        if self.begins_another(event):
-            when = (
-                "while the first is open" if head.status == "incomplete" else "after the first has finished"
-            )
-            raise ProtocolError(
-                f"a second message begins {when}; split a conversation with group_by_message()",
-                violation="duplicate_message_start",
-            )
-        return self._show(
+        self._head = attrs.evolve(
+            head,
             started=head.started or not event.assumed,
             id=event.id if head.id is None else head.id,
             model=event.model if head.model is None else head.model,
@@ -280,22 +226,25 @@ class Fold:
             metadata=FrozenDict({**event.metadata, **head.metadata}),
         )
 
-    def _usage_update(self, event: UsageUpdate) -> Snapshot:
-        if self._head.status != "incomplete" or event.usage == self._head.usage:
-            return self.snapshot
-        return self._show(usage=event.usage)
+    def _usage(self, event: Any) -> None:
+        if event.usage != self._head.usage:
+            self._head = attrs.evolve(self._head, usage=event.usage)
 
-    def _message_finish(self, event: MessageFinish) -> Snapshot:
+    def _ended(self, event: Any) -> None:
         head = self._head
-        if head.status != "incomplete":
-            return self.snapshot
-        self._close_all(_CUT.get(event.reason or ""))
+        if isinstance(event, MessageInterrupted):
+            why = {} if event.reason is None else {"interrupted": event.reason}
+            self._head = attrs.evolve(
+                head, status="interrupted", metadata=FrozenDict({**head.metadata, **why})
+            )
+            return
         reason = _reason(event.reason, self._blocks)
         word = event.provider_reason
         if word is None and event.reason not in _REASONS:
             word = event.reason
         own_fields = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
-        return self._show(
+        self._head = attrs.evolve(
+            head,
             status="length" if reason == "length" else "complete",
             finish_reason=reason,
             provider_finish_reason=word,
@@ -307,77 +256,19 @@ class Fold:
             model=event.model if head.model is None else head.model,
         )
 
-    def _close_all(self, cut: str | None) -> None:
-        for fold in self._folds.values():
-            if fold.block.open:
-                self._put(fold.place, fold.finish(cut=cut))
-
-    def _stream_error(self, event: StreamError) -> Snapshot:
-        raise ProviderError(event.message, type=event.type, code=event.code, snapshot=self.snapshot)
-
-    def _tool_update(self, event: ToolUpdate) -> Snapshot:
-        if self._calls is None:
-            self._calls = CallIndex()
-            for place, block in enumerate(self._blocks):
-                self._calls.note(place, None, call_id_of(block))
-        changed = False
-        for place in self._calls.of(event.call_id):
-            block = self._blocks[place]
-            if isinstance(block, ToolCall):
-                updated = with_news(
-                    block,
-                    execution_status=event.execution_status,
-                    display_text=event.display_text,
-                    result=event.result,
-                )
-                if updated is not block:
-                    changed = True
-                    self._put(place, updated)
-                    fold = self._folds[block.key]
-                    if fold.place == place:
-                        fold.block = updated
-        return self._show() if changed else self.snapshot
-
-    def _message_interrupted(self, event: MessageInterrupted) -> Snapshot:
-        if self._head.status != "incomplete":
-            return self.snapshot
-        self._close_all(_CUT["interrupted"])
-        why = {} if event.reason is None else {"interrupted": event.reason}
-        return self._show(status="interrupted", metadata=FrozenDict({**self._head.metadata, **why}))
-
-    def _attempt_reset(self, event: AttemptReset) -> Snapshot:
+    def _reset(self, event: Any) -> None:
         head = self._head
         failed = add_attempt(head.failed_usage, event.usage or head.usage)
         fresh = Head(
             role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed, started=False
         )
-        self._load(make_snapshot(fresh, ()))
-        return self.snapshot
+        self._begin(make_snapshot(fresh, ()))
 
-    def _merge(self, delta: Snapshot) -> Snapshot:
-        self._load(merge_snapshots(self.snapshot, delta))
-        return self.snapshot
-
-    def _unchanged(self, _: ProviderEvent) -> Snapshot:
-        return self.snapshot
-
-    _STEPS: ClassVar[dict[type, Callable[[Fold, Any], Snapshot]]] = {
-        TextDelta: _block_delta,
-        ReasoningDelta: _block_delta,
-        DataDelta: _block_delta,
-        ToolCallDelta: _block_delta,
-        MessageStart: _message_start,
-        BlockStart: _block_start,
-        BlockDelta: _block_delta,
-        BlockFinish: _block_finish,
-        UsageUpdate: _usage_update,
-        MessageFinish: _message_finish,
-        StreamError: _stream_error,
-        ProviderEvent: _unchanged,
-        ToolUpdate: _tool_update,
-        MessageInterrupted: _message_interrupted,
-        AttemptReset: _attempt_reset,
-        Snapshot: _merge,
+    _HEADS: ClassVar[dict[str, Callable[[Fold, Any], None]]] = {
+        "started": _started,
+        "usage": _usage,
+        "ended": _ended,
+        "reset": _reset,
     }
 
 
@@ -387,10 +278,10 @@ class _Order:
     It searches and inserts in lists, which is fast. To renumber all blocks at each insertion could take minutes.
     """
 
-    def __init__(self, blocks: Sequence[Block], folds: Mapping[Key, BlockFold]) -> None:
+    def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = list(blocks)
         self._places = list(range(len(blocks)))  # the place of each block by arrival
-        self._at = {key: fold.place for key, fold in folds.items() if isinstance(key, int)}
+        self._at = {block.key: place for place, block in enumerate(blocks) if isinstance(block.key, int)}
         self._numbers = sorted(self._at)
 
     def add(self, key: Key, place: int, block: Block) -> None:

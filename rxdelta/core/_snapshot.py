@@ -82,7 +82,7 @@ class Head:
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     started: bool = attrs.field(default=True, eq=False)
-    """Whether this attempt has had a `MessageStart`. Assumed of a snapshot that was constructed or read."""
+    """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
@@ -384,8 +384,9 @@ class Snapshot(Reply):
     def to_dict(self) -> dict[str, Any]:
         """A JSON object from which `from_dict` restores the snapshot, even an incomplete one."""
         head = self._head
+        started = None if head.started else False
         return reply_to_dict(self) | without_empty(
-            {"content": content_to_json(head.content), "index": head.index}
+            {"content": content_to_json(head.content), "index": head.index, "started": started}
         )
 
     @classmethod
@@ -416,7 +417,13 @@ class Snapshot(Reply):
             [index_of("attempt", attempt), *wrong_items("failed_usage", (failed,), (TokenUsage, type(None)))]
         )
         restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
-        return with_head(with_blocks(delta, (*restored, *delta.blocks)), attempt=attempt, failed_usage=failed)
+        started = data.get("started") is not False
+        return with_head(
+            with_blocks(delta, (*restored, *delta.blocks)),
+            attempt=attempt,
+            failed_usage=failed,
+            started=started,
+        )
 
 
 MessageDelta = Snapshot

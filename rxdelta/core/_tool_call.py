@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CALL_TYPES",
     "ToolCall",
+    "begun_again",
     "change",
+    "ended_again",
     "finished_arguments",
     "invalid",
     "raw_arguments",
@@ -358,6 +360,38 @@ def with_news(
     if result is not None and result != call.result and call.execution_status() not in TERMINAL:
         fields["result"] = result
     return change(call, **fields) if fields else call
+
+
+_CHANGED = "arguments_changed_after_run"
+_FIRST_ARGUMENTS = "first_arguments"  # only while a call that has run is open again
+
+
+def begun_again(before: ToolCall, call: ToolCall) -> ToolCall:
+    """A call that begins again. Under the same id it keeps what its tool has reported."""
+    status = before.metadata.get("execution_status")
+    if before.call_id is None or before.call_id != call.call_id or not isinstance(status, str):
+        return call
+    again = with_news(call, execution_status=status, display_text=before.display_text, result=before.result)
+    first = before.metadata.get(_FIRST_ARGUMENTS) if before.open else before.arguments
+    if first is None or not _has_run(before):
+        return again
+    return change(again, metadata=FrozenDict({**again.metadata, _FIRST_ARGUMENTS: first}))
+
+
+def ended_again(before: ToolCall, call: ToolCall) -> ToolCall:
+    """A call that has ended, marked if a tool has got other arguments at an earlier end of the call."""
+    if not _has_run(before):
+        return call
+    first = before.metadata.get(_FIRST_ARGUMENTS) if before.open else before.arguments
+    metadata = {name: value for name, value in call.metadata.items() if name != _FIRST_ARGUMENTS}
+    if first is not None and first != call.arguments:
+        metadata[_CHANGED] = True
+    return call if metadata == call.metadata else change(call, metadata=FrozenDict(metadata))
+
+
+def _has_run(call: ToolCall) -> bool:
+    """Whether a tool has been started for the call."""
+    return call.metadata.get("execution_status") in ("executing", *TERMINAL)
 
 
 def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:

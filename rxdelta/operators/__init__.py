@@ -41,6 +41,7 @@ from rxdelta.operators.watching.metrics import StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, on_settled
 from rxdelta.operators.watching.tap_metrics import tap_metrics
 from rxdelta.operators.watching.tap_otel import tap_otel
+from rxdelta.runtime import Machine, Serial, Sink, State, lift, lift_machine
 
 __all__ = [
     # in
@@ -98,4 +99,11 @@ __all__ = [
     "to_ag_ui",
     "to_langchain_events",
     "to_sse",
+    # of your own
+    "lift",
+    "lift_machine",
+    "Machine",
+    "Serial",
+    "Sink",
+    "State",
 ]

@@ -76,6 +76,10 @@ call_contents = st.builds(
 contents = part_contents | call_contents
 
 
+own = st.sampled_from([None, 0])
+"""The choice of an event that may concern any choice."""
+
+
 def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Event]:
     """Any event of choice 0, the terminal ones less often than the growing ones."""
     update = st.builds(
@@ -84,6 +88,7 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
         st.sampled_from([None, "identified", "executing", "completed", "failed"]),
         st.sampled_from([None, "", "Reading", "Read"]),
         st.none() | results,
+        choice=own,
     )
     growth = [
         st.builds(ev.BlockStart, indexes, contents),
@@ -106,8 +111,8 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
             metadata,
         ),
         st.builds(ev.ProviderEvent, word, word, json_objects),
-        st.builds(ev.MessageInterrupted, maybe),
-        st.builds(ev.AttemptReset, st.integers(0, 3), maybe, st.none() | usages),
+        st.builds(ev.MessageInterrupted, maybe, choice=own),
+        st.builds(ev.AttemptReset, st.integers(0, 3), maybe, st.none() | usages, choice=own),
     )
     return st.one_of(*growth, *growth, rest)
 

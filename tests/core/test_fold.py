@@ -363,7 +363,7 @@ def test_an_error_of_the_provider_has_the_reply_so_far() -> None:
 
 @pytest.mark.parametrize("thing", [{"choices": []}, None, "text", ev.TextDelta])
 def test_what_is_no_event_is_refused(thing: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="must be an event or a Snapshot"):
+    with pytest.raises(rd.InvalidValueError, match="reads events or snapshots, and got"):
         rd.apply_event(None, thing)
 
 
@@ -584,8 +584,18 @@ def test_a_new_attempt_starts_afresh_and_remembers_the_cost() -> None:
     assert message.total_usage == folding.snapshot.total_usage == rd.TokenUsage(111, 104)
 
 
-def test_a_new_attempt_may_follow_a_finished_message() -> None:
-    assert fold(ev.MessageStart("m"), ev.MessageFinish(), ev.AttemptReset(1), ev.MessageStart("n")).id == "n"
+def test_a_new_attempt_after_the_end_belongs_to_the_next_message() -> None:
+    with pytest.raises(
+        rd.ProtocolError, match=r"another attempt begins after the first has finished.*group_by_message"
+    ) as caught:
+        fold(ev.MessageStart("m"), ev.MessageFinish(), ev.AttemptReset(1))
+    assert caught.value.snapshot is not None
+    assert caught.value.snapshot.status == "complete"
+
+
+def test_a_reset_that_names_the_choice_takes_a_finished_reply_back() -> None:
+    again = fold(ev.MessageStart("m"), ev.MessageFinish(), ev.AttemptReset(1, choice=0), ev.MessageStart("n"))
+    assert (again.id, again.status, again.attempt) == ("n", "incomplete", 1)
 
 
 # One block alone.

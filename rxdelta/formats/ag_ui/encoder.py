@@ -34,6 +34,7 @@ from rxdelta.core import (
     Event,
     InvalidValueError,
     LimitExceededError,
+    Limits,
     ProviderError,
     TokenUsage,
     ToolCall,
@@ -130,7 +131,9 @@ class AgUiEncoder:
         on_error: Masked = masked,
         reasoning: bool = True,
         provider_events: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         if problems := number_problems("choice", choice):
             raise InvalidValueError.of(problems)
         ag = load_ag_ui()
@@ -168,7 +171,8 @@ class AgUiEncoder:
         if step is None:
             raise not_an_event(event)
         self._start()
-        step(self, event)
+        if type(event) is StreamError or getattr(event, "choice", None) in (None, self._choice):
+            step(self, event)
         return self._run.take_frames()
 
     def fail(self, error: Exception, /) -> Sequence[BaseEvent]:
@@ -229,18 +233,16 @@ class AgUiEncoder:
     # Messages.
 
     def _message_start(self, event: MessageStart) -> None:
-        if event.choice != self._choice:
-            return
         if self._reply.is_followed_by(event):
             self._next_reply()
         self._reply.start(event)
 
     def _usage_update(self, event: UsageUpdate) -> None:
-        if event.choice == self._choice and not self._reply.over:
+        if not self._reply.over:
             self._reply.usage = event.usage
 
     def _message_finish(self, event: MessageFinish) -> None:
-        if event.choice == self._choice and not self._reply.over:
+        if not self._reply.over:
             self._close_all(_CUT_BY_LENGTH if event.reason == "length" else None)
             self._reply.finish(event)
 
@@ -299,7 +301,7 @@ class AgUiEncoder:
 
     def _block_event(self, event: BlockEvent) -> None:
         reply = self._reply
-        if event.choice != self._choice or reply.over:
+        if reply.over:
             return
         order = reply.order
         if order.open_call is not None and order.open_call.index != event.index:
@@ -335,17 +337,15 @@ class AgUiEncoder:
                 self._tool_update(update)
 
     def _block_start(self, event: BlockStart, known: AgUiBlock | None) -> None:
-        fold = BlockFold(event)
+        fold = BlockFold(event, limits=self._limits)
         if known is not None and known.take_back():
             self._correct_client()
         self._open(event.index, fold)
 
     def _open(self, index: int | str, fold: BlockFold) -> AgUiBlock:
         blocks = self._reply.blocks
-        if len(blocks) >= DEFAULT_LIMITS.blocks:
-            raise LimitExceededError.of(
-                "blocks", DEFAULT_LIMITS.blocks, "the number of blocks in one message"
-            )
+        if len(blocks) >= self._limits.blocks:
+            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
         block = blocks[index] = self._class_for(fold.block)(self._reply, index, fold)
         block.open()
         block.catch_up()
@@ -362,7 +362,9 @@ class AgUiEncoder:
         if block is None:
             if event.content is None:
                 return
-            block = self._open(event.index, BlockFold(BlockStart(event.index, event.content)))
+            block = self._open(
+                event.index, BlockFold(BlockStart(event.index, event.content), limits=self._limits)
+            )
         elif block.done and event.content is None:
             return
         block.fold.step(event)
@@ -392,7 +394,7 @@ class AgUiEncoder:
         if type(block) is not block_class or block.differs():
             if block.take_back():
                 self._correct_client()
-            block = block_class(self._reply, block.index, BlockFold(block.fold.block))
+            block = block_class(self._reply, block.index, BlockFold(block.fold.block, limits=self._limits))
             self._reply.blocks[block.index] = block
             changed = True
         contradicted = block.catch_up(changed=changed, final=True)

@@ -23,6 +23,7 @@ from rxdelta.core import (
     Event,
     InvalidValueError,
     LimitExceededError,
+    Limits,
     ProviderError,
     clean_text,
     freeze,
@@ -73,7 +74,7 @@ class AiSdkEncoder:
     """The frames of one UI message stream.
 
     Args:
-        message_id, choice, sdk_version, on_error, reasoning, metadata: See `rxdelta.to_ai_sdk`.
+        message_id, choice, sdk_version, on_error, reasoning, metadata, limits: See `rxdelta.to_ai_sdk`.
 
     Raises:
         InvalidValueError: An argument is invalid.
@@ -94,10 +95,12 @@ class AiSdkEncoder:
         on_error: Masked = masked,
         reasoning: bool = True,
         metadata: Mapping[str, Any] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         _check_options(message_id, choice, sdk_version, metadata)
         self._message_id = None if message_id is None else clean_text(message_id)
         self._choice = choice
+        self._limits = limits
         self._on_error = on_error
         self._show_reasoning = reasoning
         self._metadata: dict[str, Any] = thaw(freeze(metadata or {}, "metadata"))
@@ -129,7 +132,7 @@ class AiSdkEncoder:
             return out
         step = self._STEPS.get(kind)
         if step is not None:
-            if getattr(event, "choice", self._choice) == self._choice or kind is StreamError:
+            if getattr(event, "choice", None) in (None, self._choice) or kind is StreamError:
                 step(self, out, given)
         elif not isinstance(event, Event):
             raise not_an_event(event)
@@ -304,17 +307,15 @@ class AiSdkEncoder:
         step = self._open_step(out)
         if step is None:
             return
-        fold = BlockFold(event)
+        fold = BlockFold(event, limits=self._limits)
         known = step.parts.pop(event.index, None)
         if known is not None:
             known.end(out, CUT_OFF)
         self._add_part(out, step, event.index, fold)
 
     def _add_part(self, out: Out, step: Step, index: Index, fold: BlockFold) -> Part:
-        if len(step.parts) >= DEFAULT_LIMITS.blocks:
-            raise LimitExceededError.of(
-                "blocks", DEFAULT_LIMITS.blocks, "the number of blocks in one message"
-            )
+        if len(step.parts) >= self._limits.blocks:
+            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
         step.parts[index] = part = self._new_part(step, fold)
         part.catch_up(out)
         return part
@@ -339,7 +340,7 @@ class AiSdkEncoder:
             step = self._open_step(out) if event.content is not None else None
             if step is None:
                 return
-            fold = BlockFold(BlockStart(event.index, event.content, choice=event.choice))
+            fold = BlockFold(BlockStart(event.index, event.content, choice=event.choice), limits=self._limits)
             part = self._add_part(out, step, event.index, fold)
         if part.ended:
             return

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, BlockFold, ContentPart, LimitExceededError
+from rxdelta.core import BlockFold, ContentPart, LimitExceededError, Limits
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -41,7 +41,8 @@ DELTAS: Mapping[type, tuple[str, str, Mapping[str, str]]] = {
 class BlockFrames:
     """Writes the blocks of one message. What it starts, it finishes."""
 
-    def __init__(self, frames: FrameWriter, tools: ToolRuns) -> None:
+    def __init__(self, frames: FrameWriter, tools: ToolRuns, limits: Limits) -> None:
+        self._limits = limits
         self.known: dict[Index, _Block] = {}
         """By the source's index."""
         self._frames = frames
@@ -52,13 +53,11 @@ class BlockFrames:
     def fold(self, event: BlockStart) -> BlockFold:
         """A fold for a new block, if the limits allow one more."""
         index = event.index
-        if isinstance(index, int) and abs(index) >= DEFAULT_LIMITS.index:
-            raise LimitExceededError.of("index", DEFAULT_LIMITS.index, "the block index")
-        if len(self.known) >= DEFAULT_LIMITS.blocks and index not in self.known:
-            raise LimitExceededError.of(
-                "blocks", DEFAULT_LIMITS.blocks, "the number of blocks in one message"
-            )
-        return BlockFold(event)
+        if isinstance(index, int) and abs(index) >= self._limits.index:
+            raise LimitExceededError.of("index", self._limits.index, "the block index")
+        if len(self.known) >= self._limits.blocks and index not in self.known:
+            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of blocks in one message")
+        return BlockFold(event, limits=self._limits)
 
     def start(self, source_index: Index, fold: BlockFold) -> Iterator[LangChainFrame]:
         before = self.known.get(source_index)

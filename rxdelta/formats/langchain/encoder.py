@@ -24,7 +24,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
-from rxdelta.core import Event, InvalidValueError, ProviderError, TokenUsage, begins_another, clean_text
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    Event,
+    InvalidValueError,
+    Limits,
+    ProviderError,
+    TokenUsage,
+    begins_another,
+    clean_text,
+)
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -86,8 +95,10 @@ class LangChainEncoder:
         namespace: Sequence[str] = (),
         on_error: Masked = masked,
         first_seq: int = 0,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         _check_options(choice, namespace, first_seq)
+        self._limits = limits
         self._new_id = new_id
         self._choice = choice
         self._on_error = on_error
@@ -99,7 +110,7 @@ class LangChainEncoder:
         self._id: str | None = None
         self._has_start = False  # from the source
         self._usage: TokenUsage | None = None
-        self._blocks = BlockFrames(self._frames, self._tools)
+        self._blocks = BlockFrames(self._frames, self._tools, limits)
 
     def encode(self, event: Event, /) -> Sequence[LangChainFrame]:
         """The frames of one event; none after the end, nor for an event of another choice.
@@ -117,7 +128,7 @@ class LangChainEncoder:
         step = self._STEPS.get(kind)
         if step is None:
             raise not_an_event(event)
-        if kind is not StreamError and getattr(given, "choice", self._choice) != self._choice:
+        if kind is not StreamError and getattr(given, "choice", None) not in (None, self._choice):
             return ()
         return list(step(self, given))
 
@@ -147,7 +158,7 @@ class LangChainEncoder:
         self._state = "open"
         self._id, self._usage = event.id, event.usage
         self._has_start = not (synthetic or event.assumed)
-        self._blocks = BlockFrames(self._frames, self._tools)
+        self._blocks = BlockFrames(self._frames, self._tools, self._limits)
         data = event.to_dict()
         metadata: dict[str, Any] = data.pop("metadata", {})
         data.pop("choice", None)

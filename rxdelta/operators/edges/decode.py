@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
+from contextlib import suppress
+from inspect import signature
 from typing import TYPE_CHECKING, Any
-
-from reactivex import Observable, abc
 
 from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
+from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+
+    from reactivex import Observable
+
+    from rxdelta.core import Limits
 
 __all__ = ["decode"]
 
@@ -22,6 +26,7 @@ def decode(
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
+    limits: Limits | None = None,
     **options: Any,
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """Decode a provider's chunks into events.
@@ -39,6 +44,8 @@ def decode(
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
             `True` for the usual ones.
+        limits: The most that the stream may make us hold, in this operator and in those behind it that have no
+            `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`.
         options: Passed to the format's decoder or to your function.
 
     Raises:
@@ -56,92 +63,43 @@ def decode(
         >>> events.pipe(rd.scan_deltas(), rd.to_message()).run().text
         'Hi'
     """
+    if limits is not None and _takes_limits(wire_format):
+        options["limits"] = limits
     make = decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)
+    return lift_machine("decode", lambda _: _Decoding(make()), limits=limits, leads=True)
 
-    def apply(source: Observable[Any]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            decoding = _Decoding(observer, make())
-            return source.subscribe(
-                decoding.on_next, decoding.on_error, decoding.on_completed, scheduler=scheduler
-            )
 
-        return Observable(subscribe)
-
-    return apply
+def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:
+    """Whether a decoder of the user's own has an option of that name."""
+    return callable(wire_format) and "limits" in signature(wire_format).parameters
 
 
 class _Decoding:
-    """One subscription's state. An error disposes the source, by the contract of `Observable`."""
+    """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[Event], decoder: Decoder) -> None:
-        self._observer = observer
-        self._decoder = decoder
-        self._steps: deque[tuple[Callable[[Any], None], Any]] = deque()
-        self._busy = False
-        self._ended = False
+    def __init__(self, decoder: Decoder) -> None:
+        self._decode = decoder.decode
+        self._close = decoder.close
 
-    def on_next(self, chunk: Any) -> None:
-        if self._busy or self._steps or self._ended:
-            self._enqueue(self._decode, chunk)
-            return
-        self._busy = True  # the fast path: nothing is queued or being emitted
-        try:
-            self._decode(chunk)
-        finally:
-            self._busy = False
-        if self._steps:
-            self._drain()
-
-    def on_error(self, error: Exception) -> None:
-        self._enqueue(self._close, error)
-
-    def on_completed(self) -> None:
-        self._enqueue(self._close, None)
-
-    def _enqueue(self, step: Callable[[Any], None], argument: Any) -> None:
-        """Queue a step. A chunk that an observer pushes into the source follows the events of the current chunk."""
-        self._steps.append((step, argument))
-        if not self._busy:
-            self._drain()
-
-    def _drain(self) -> None:
-        self._busy = True
-        try:
-            while self._steps and not self._ended:  # a synchronous source may emit after our error
-                step, argument = self._steps.popleft()
-                step(argument)
-        finally:
-            self._busy = False
-
-    def _decode(self, chunk: Any) -> None:
-        try:
-            events = self._decoder.decode(chunk)
-        except Exception as error:
-            self._close(error)
-            return
-        failure = self._emit(events)
-        if failure is not None:
-            self._close(failure)
-
-    def _emit(self, events: Sequence[Event]) -> ProviderError | None:
+    def step(self, chunk: Any) -> Iterable[Event]:
+        events = self._decode(chunk)
         for event in events:
             if type(event) is StreamError:
-                return ProviderError(event.message, type=event.type, code=event.code)
-            self._observer.on_next(event)
-        return None
+                return _until_error(events)
+        return events
 
-    def _close(self, error: Exception | None) -> None:
-        """Emit the pending events, then the end. An earlier error explains more than a decoder that can't finish."""
-        try:
-            pending = self._decoder.close()
-        except Exception as unfinished:
-            error = unfinished if error is None else error
-            pending = ()
-        failure = self._emit(pending)
-        self._ended = True
-        if error is None and failure is None:
-            self._observer.on_completed()
-        else:
-            self._observer.on_error(failure if error is None else error)  # type: ignore[arg-type]
+    def close(self) -> Iterable[Event]:
+        return _until_error(self._close())
+
+    def fail(self, error: Exception) -> tuple[Iterable[Event], Exception]:
+        pending: list[Event] = []
+        with suppress(Exception):  # an earlier error explains more than a decoder that can't finish
+            pending.extend(self.close())
+        return pending, error
+
+
+def _until_error(events: Iterable[Event]) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, StreamError):
+            raise ProviderError(event.message, type=event.type, code=event.code)
+        yield event

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ag_ui.core import BaseEvent, RunAgentInput
     from reactivex import Observable
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Limits
 
 __all__ = ["to_ag_ui"]
 
@@ -29,6 +29,7 @@ def to_ag_ui(
     on_error: Masked = masked,
     reasoning: bool = True,
     provider_events: bool = False,
+    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
@@ -60,6 +61,7 @@ def to_ag_ui(
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
         provider_events: Whether to pass the provider's own events on, as RAW. They may reveal more than a front
             end should know.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         ImportError: At once, if `ag-ui-protocol` 1.0 isn't installed.
@@ -78,7 +80,7 @@ def to_ag_ui(
         RUN_FINISHED
     """
 
-    def make() -> AgUiEncoder:
+    def make(limits: Limits) -> AgUiEncoder:
         return AgUiEncoder(
             run_input,
             thread_id=thread_id,
@@ -89,10 +91,10 @@ def to_ag_ui(
             on_error=on_error,
             reasoning=reasoning,
             provider_events=provider_events,
+            limits=limits,
         )
 
-    make()  # raises for an invalid argument at once
-    return encode(make)
+    return encode("to_ag_ui", make, limits)
 
 
 def _random_id() -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Limits
 
 __all__ = ["to_ai_sdk"]
 
@@ -25,6 +25,7 @@ def to_ai_sdk(
     *,
     reasoning: bool = True,
     metadata: Mapping[str, Any] | None = None,
+    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
@@ -47,6 +48,7 @@ def to_ai_sdk(
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
         metadata: Your own metadata of the UI message. The stream adds `model`, `status`, `finishReason` and
             `usage` (of all messages and attempts).
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -66,7 +68,7 @@ def to_ai_sdk(
         DONE
     """
 
-    def make() -> AiSdkEncoder:
+    def make(limits: Limits) -> AiSdkEncoder:
         return AiSdkEncoder(
             message_id=message_id,
             choice=choice,
@@ -74,7 +76,7 @@ def to_ai_sdk(
             on_error=on_error,
             reasoning=reasoning,
             metadata=metadata,
+            limits=limits,
         )
 
-    make()  # raises for an invalid argument at once
-    return encode(make)
+    return encode("to_ai_sdk", make, limits)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Limits
 
 __all__ = ["to_langchain_events"]
 
@@ -27,6 +27,7 @@ def to_langchain_events(
     first_seq: int = 0,
     now: Callable[[], float] = time,
     new_id: Callable[[], str] | None = None,
+    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
     """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
@@ -47,6 +48,7 @@ def to_langchain_events(
         first_seq: The number of the first frame, if several streams share a connection.
         now: The time of a frame, in seconds since 1970.
         new_id: Makes an id for a message whose provider sent none; by default a random one.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -64,7 +66,7 @@ def to_langchain_events(
         4 message-finish
     """
 
-    def make() -> LangChainEncoder:
+    def make(limits: Limits) -> LangChainEncoder:
         return LangChainEncoder(
             now=now,
             new_id=new_id or _random_id,
@@ -72,10 +74,10 @@ def to_langchain_events(
             namespace=namespace,
             on_error=on_error,
             first_seq=first_seq,
+            limits=limits,
         )
 
-    make()  # raises for an invalid argument at once
-    return encode(make)
+    return encode("to_langchain_events", make, limits)
 
 
 def _random_id() -> str:

@@ -5,28 +5,21 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Event,
-    Fold,
-    InvalidValueError,
-    Limits,
-    RxDeltaError,
-    Snapshot,
-    StreamInterrupted,
-)
-from rxdelta.core.events import EVENT_TYPES
+from rxdelta.core import Event, Fold, RxDeltaError, Snapshot, StreamInterrupted
+from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from reactivex import Observable
+
+    from rxdelta.core import Limits
 
 __all__ = ["scan_deltas"]
 
 
 def scan_deltas(
-    seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS
+    seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits | None = None
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
     """Emit the reply so far, as a `Snapshot`, after each event or small delta that changes it.
 
@@ -39,7 +32,7 @@ def scan_deltas(
     Args:
         seed: A snapshot to start from, e.g. a stored half of the reply; it is not emitted itself.
         choice: Which of several alternative replies to fold; by default the seed's, else the first (0).
-        limits: The most that the stream may make us hold.
+        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: Every error behind this operator has `.snapshot`, the newest of this fold. `ProviderError` for a
     `StreamError`; `LimitExceededError`; `ProtocolError` if another message begins (two merged replies, or a
@@ -57,46 +50,32 @@ def scan_deltas(
     if choice is None:
         choice = 0 if seed is None else seed.choice
 
-    def apply(source: Observable[Event | Snapshot]) -> Observable[Snapshot]:
-        def subscribe(
-            observer: abc.ObserverBase[Snapshot], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            scan = _Scan(observer, Fold(seed, choice=choice, limits=limits))
-            return source.subscribe(scan.on_next, scan.on_error, observer.on_completed, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift_machine(
+        "scan_deltas",
+        lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
+        limits=limits,
+        reads="events or snapshots",
+        serial=False,
+    )
 
 
 class _Scan:
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[Snapshot], fold: Fold) -> None:
-        self._observer = observer
+    def __init__(self, fold: Fold) -> None:
         self._fold = fold
+        self._step = fold.step
         self._latest = fold.snapshot
 
-    def on_next(self, event: Event | Snapshot) -> None:
-        try:
-            snapshot = self._fold.step(event)
-        except Exception as error:
-            self.on_error(_explained(error, event))
-            return
-        if snapshot is not self._latest:
-            self._latest = snapshot
-            self._observer.on_next(snapshot)
+    def step(self, event: Event | Snapshot) -> Sequence[Snapshot]:
+        snapshot = self._step(event)
+        if snapshot is self._latest:
+            return ()
+        self._latest = snapshot
+        return (snapshot,)
 
-    def on_error(self, error: Exception) -> None:
-        self._observer.on_error(_with_snapshot(error, self._fold.snapshot))
-
-
-def _explained(error: Exception, event: object) -> Exception:
-    if isinstance(error, RxDeltaError) or type(event) in EVENT_TYPES or isinstance(event, Snapshot):
-        return error
-    return InvalidValueError.of(
-        [("event", event, "must be an event or a Snapshot; chunks go through decode() first")]
-    )
+    def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
+        return (), _with_snapshot(error, self._fold.snapshot)
 
 
 def _with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import IncompleteMessageError, Message, Snapshot
+from rxdelta.core import IncompleteMessageError, Message, Snapshot, wrong_value
+from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from reactivex import Observable
 
 __all__ = ["to_message"]
 
@@ -30,35 +31,22 @@ def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
         <Message complete; text 'Hi'>
     """
 
-    def apply(source: Observable[Snapshot]) -> Observable[Message]:
-        def subscribe(
-            observer: abc.ObserverBase[Message], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            last = _Last(observer)
-            return source.subscribe(last.on_next, observer.on_error, last.on_completed, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift_machine("to_message", lambda _: _Last())
 
 
 class _Last:
     """One subscription's state."""
 
-    def __init__(self, observer: abc.ObserverBase[Message]) -> None:
-        self._observer = observer
+    def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
 
-    def on_next(self, snapshot: Snapshot) -> None:
+    def step(self, snapshot: Snapshot) -> Sequence[Message]:
+        if not isinstance(snapshot, Snapshot):
+            raise wrong_value("to_message", snapshot, "snapshots")
         self._snapshot = snapshot
+        return ()
 
-    def on_completed(self) -> None:
-        try:
-            if self._snapshot is None:
-                raise IncompleteMessageError("the stream ended before anything of a message came")
-            message = self._snapshot.to_message()
-        except Exception as error:
-            self._observer.on_error(error)
-            return
-        self._observer.on_next(message)
-        self._observer.on_completed()
+    def close(self) -> Sequence[Message]:
+        if self._snapshot is None:
+            raise IncompleteMessageError("the stream ended before anything of a message came")
+        return (self._snapshot.to_message(),)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reactivex import Observable, abc
-
-from rxdelta.core import Event, ProtocolChecker, ProtocolError
+from rxdelta.core import Event, ProtocolChecker, ProtocolError, wrong_value
+from rxdelta.core.events import EVENT_TYPES
+from rxdelta.runtime import lift_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from reactivex import Observable
 
 __all__ = ["validate"]
 
@@ -37,51 +39,29 @@ def validate(
         missing_message_finish
     """
 
-    def apply(source: Observable[Event]) -> Observable[Event]:
-        def subscribe(
-            observer: abc.ObserverBase[Event], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            check = _Check(observer, on_violation)
-            return source.subscribe(check.on_next, observer.on_error, check.on_completed, scheduler=scheduler)
-
-        return Observable(subscribe)
-
-    return apply
+    return lift_machine("validate", lambda _: _Check(on_violation), serial=False)
 
 
 class _Check:
     """One subscription's state."""
 
-    def __init__(
-        self, observer: abc.ObserverBase[Event], report: Callable[[str, Event | None], object] | None
-    ) -> None:
-        self._observer = observer
+    def __init__(self, report: Callable[[str, Event | None], object] | None) -> None:
         self._report = report
         self._lifecycle = ProtocolChecker()
-        self._ended = False
 
-    def on_next(self, event: Event) -> None:
-        if self._passes(lambda: self._lifecycle.check(event), event):
-            self._observer.on_next(event)
+    def step(self, event: Event) -> Sequence[Event]:
+        if type(event) not in EVENT_TYPES:
+            raise wrong_value("validate", event)
+        self._handle(self._lifecycle.check(event), event)
+        return (event,)
 
-    def on_completed(self) -> None:
-        if self._passes(self._lifecycle.close, None):
-            self._observer.on_completed()
+    def close(self) -> Sequence[Event]:
+        self._handle(self._lifecycle.close(), None)
+        return ()
 
-    def _passes(self, check: Callable[[], str | None], event: Event | None) -> bool:
-        if self._ended:  # a synchronous source may emit after our error
-            return False
-        try:
-            violation = check()
-            if violation is not None:
-                self._handle_violation(violation, event)
-        except Exception as error:
-            self._ended = True
-            self._observer.on_error(error)
-            return False
-        return True
-
-    def _handle_violation(self, violation: str, event: Event | None) -> None:
+    def _handle(self, violation: str | None, event: Event | None) -> None:
+        if violation is None:
+            return
         if self._report is not None:
             self._report(violation, event)
             return

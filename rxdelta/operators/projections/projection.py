@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from reactivex import Observable, abc
-
-from rxdelta.core import (
-    Event,
-    InvalidValueError,
-    ProviderError,
-    begins_another,
-)
+from rxdelta.core import Event, ProviderError, begins_another, wrong_value
 from rxdelta.core.events import (
     EVENT_TYPES,
     AttemptReset,
@@ -22,9 +15,12 @@ from rxdelta.core.events import (
     MessageStart,
     StreamError,
 )
+from rxdelta.runtime import lift
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from reactivex import Observable, abc
 
 __all__ = ["ChangeKind", "Projection", "project"]
 
@@ -35,22 +31,10 @@ ChangeKind: TypeAlias = Literal["begun", "more", "replaced"]
 
 
 def project(
-    begin: Callable[[abc.ObserverBase[T]], Projection[T]],
+    begin: Callable[[abc.ObserverBase[T]], Projection[T]], name: str = "this operator"
 ) -> Callable[[Observable[Event]], Observable[T]]:
     """The operator that passes the events of each subscription to a new projection."""
-
-    def apply(source: Observable[Event]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            projection = begin(observer)
-            return source.subscribe(
-                projection.on_next, observer.on_error, observer.on_completed, scheduler=scheduler
-            )
-
-        return Observable(subscribe)
-
-    return apply
+    return lift(name, begin)
 
 
 class Projection(Generic[T]):
@@ -89,12 +73,10 @@ class Projection(Generic[T]):
     def _take(self, event: Event, emit: Callable[[T], None]) -> None:
         kind = type(event)
         if kind not in EVENT_TYPES:
-            raise InvalidValueError.of(
-                [("event", event, "must be an event; chunks go through decode() first")]
-            )
+            raise wrong_value("this operator", event)
         if isinstance(event, StreamError):
             raise ProviderError(event.message, type=event.type, code=event.code)
-        if getattr(event, "choice", self._choice) != self._choice:
+        if getattr(event, "choice", None) not in (None, self._choice):
             return
         if kind is AttemptReset:
             self._restart()

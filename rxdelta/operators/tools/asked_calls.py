@@ -95,7 +95,7 @@ class AskedCalls:
             LimitExceededError: An index is too large, there are too many calls, or a call is too large.
         """
         step = self._STEPS.get(type(event))
-        if step is None or getattr(event, "choice", self._choice) != self._choice:
+        if step is None or getattr(event, "choice", None) not in (None, self._choice):
             return ()
         step(self, event)
         return self._changed()

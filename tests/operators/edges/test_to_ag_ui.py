@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 from support.marbles import BOOM, marbles, run
@@ -123,11 +122,12 @@ def test_each_subscription_is_a_run_of_its_own() -> None:
     assert len(runs[0]) == 5
 
 
-def test_a_limit_that_is_passed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rxdelta.formats.ag_ui import encoder as _ag_ui
-
-    monkeypatch.setattr(_ag_ui, "DEFAULT_LIMITS", rd.Limits(blocks=1))
-    kinds = [kind for _, kind in told("sbxc-e|")]
+def test_a_limit_that_is_passed_ends_the_run() -> None:
+    events = rx.from_iterable([EVENTS[key] for key in "sbxce"])
+    kinds: list[str] = []
+    events.pipe(operator(limits=rd.Limits(blocks=1))).subscribe(
+        lambda frame: kinds.append(frame.type.value), on_completed=lambda: kinds.append("C")
+    )
     assert kinds == [
         "RUN_STARTED",
         "TEXT_MESSAGE_START",

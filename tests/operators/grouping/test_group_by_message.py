@@ -97,7 +97,7 @@ def watch(source: str) -> tuple[str, list[Any]]:
         pytest.param("MSaRNSE|", "0:MSaRNSE|7 |", id="another attempt at the same one"),
         pytest.param("RMSE|", "0:RMSE|4 |", id="at the first one"),
         pytest.param("MSERQNSE|", "0:MSE|3 3:RQNSE|8 |", id="at the next one, before it has begun"),
-        pytest.param("MmERNSE|", "0:MmERNSE|7 |", id="while one choice goes on"),
+        pytest.param("MmERNSE|", "0:MmE|3 3:RNSE|7 |", id="at the next one, if a choice is over"),
         pytest.param("|", "|", id="empty"),
         pytest.param("MSEN#", "0:MSE|3 3:N ValueError ValueError", id="an error"),
         pytest.param("MS!", "0:MS ProviderError ProviderError", id="an error event"),

@@ -218,10 +218,21 @@ def test_a_message_that_was_cut_off_stays_when_the_next_one_is_retried(choices: 
         assert [(one.text, one.attempt) for one in by_message_all(heard)] == [("1/0", 0), ("2/0", 1)], cut
 
 
-def test_an_attempt_that_is_given_up_takes_back_its_finished_choices_too() -> None:
-    told = [*message(1), *message(1, 1)[:2], ev.AttemptReset(1)]
+def test_resets_that_name_their_choices_take_back_the_finished_ones_too() -> None:
+    told = [*message(1), *message(1, 1)[:2], ev.AttemptReset(1, choice=0), ev.AttemptReset(1, choice=1)]
     assert [type(event) for event in late(told)] == [ev.AttemptReset]
     assert folded(late([*told, *message(2)])) == folded([*told, *message(2)])
+
+
+def test_choices_that_were_reset_differently_keep_their_own_attempts() -> None:
+    told = [*message(1)[:2], *message(1, 1)[:2], ev.AttemptReset(1, choice=1), *message(2, 1)]
+    for choice in (0, 1):
+        folds = rd.Fold(choice=choice), rd.Fold(choice=choice)
+        for fold, heard in zip(folds, (late(told), told), strict=True):
+            for event in heard:
+                fold.step(event)
+        assert folds[0].snapshot == folds[1].snapshot
+        assert folds[0].snapshot.attempt == choice
 
 
 def test_an_interruption_is_told_with_its_own_message() -> None:

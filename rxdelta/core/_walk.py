@@ -1,0 +1,483 @@
+"""The life of a message and of its blocks: from an event to the changes that it makes. Every reader stands on this.
+
+A conversation is read choice by choice; one choice's messages follow one another. A message is *empty* until its first
+block begins, then *open*, then *over*. A block is *unknown*, then *open*, then *ended*. The tables say what an event
+changes in each state. `-` means that it changes nothing.
+
+    event of the message    empty                     open                           over
+    MessageStart            started                   started, or another: below     another, started
+    a block's event         the second table          the second table               -
+    UsageUpdate             usage                     usage                          -
+    MessageFinish           ended                     all open blocks closed, ended  -
+    MessageInterrupted      ended                     all open blocks closed, ended  -
+    AttemptReset            reset                     reset                          another, reset; or reset: below
+    ToolUpdate              noted, for every call with its id, also after the call's end and the message's
+    ProviderEvent           -                         -                              -
+    StreamError             ProviderError is raised, in every state and for every choice
+
+    event of a block        unknown                   open                           ended
+    BlockStart              opened                    restarted                      restarted
+    the block's own delta   -                         grown                          -
+    another block's delta   -                         -                              -
+    BlockDelta              -                         changed                        -
+    BlockFinish             -                         closed                         -
+    ... with content        opened, closed            closed                         overruled
+
+*When another message begins.* After the end, any `MessageStart` begins another message, whatever its id: some gateways
+have one id for all messages. While the message is open, a start begins another message unless it repeats the message's
+own id; a start without an id repeats none. There are two exceptions, in which the start only adds what the message
+lacks: the message has had no start yet, because it came late or was lost; or no block has begun. An `AttemptReset` that
+names no choice and comes after the end is the next message's: its first attempt has failed. A reset that names a choice
+takes that choice back, in any state. What *another* means is the reader's: a fold reads one message and refuses it; a
+reader of a conversation puts the old message away and goes on.
+
+*What the law may ask.* Only what a snapshot holds: its id, status, blocks, and whether a start has come. So a stored
+fold goes on as if it had never been stored. And only about its own choice: `group_by_choice` in front of a reader
+changes nothing for it.
+
+*What is ignored* would damage a block: a delta of the wrong type, or without a block. What can be applied, is: a block
+that starts again begins afresh, in its place; a second finish with content overrules the first. `ProtocolChecker`
+names the rules that such events break.
+
+*A call's second life.* Tools run at a call's first end, and once for a message, block and call id. A call that closes
+once more under its id is `repeated`; readers that act pass over it, readers that show don't. A call that begins again
+under its id keeps its tool's status and result. If it ends with other arguments than those that a tool has got, its
+metadata have `arguments_changed_after_run`.
+
+*Limits* are checked where something is added: a block's index and the number of blocks when it opens, its length
+whenever it grows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from rxdelta.core._block_fold import BlockFold
+from rxdelta.core._block_wire import finish_content
+from rxdelta.core._call_index import CallIndex, call_id_of
+from rxdelta.core._errors import ProviderError
+from rxdelta.core._events import (
+    AttemptReset,
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    DataDelta,
+    Event,
+    MessageFinish,
+    MessageInterrupted,
+    MessageStart,
+    ProviderEvent,
+    ReasoningDelta,
+    StreamError,
+    TextDelta,
+    ToolCallDelta,
+    ToolUpdate,
+    UsageUpdate,
+)
+from rxdelta.core._execution_status import TERMINAL
+from rxdelta.core._joined import PIECE_FIELDS
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
+from rxdelta.core._refusal import wrong_value
+from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rxdelta.core._block_key import Key
+    from rxdelta.core._blocks import Block
+    from rxdelta.core._snapshot import Snapshot
+
+__all__ = ["Change", "Walk", "Walks"]
+
+Kind: TypeAlias = Literal[
+    "another", "started", "usage", "ended", "reset",
+    "opened", "restarted", "grown", "changed", "closed", "overruled", "noted",
+]  # fmt: skip
+
+CUT = {
+    "length": "the message was cut short by the token limit while the call was open",
+    "interrupted": "the message was interrupted while the call was open",
+}
+_NO_BLOCK: Any = None
+
+
+class Change:
+    """What an event has changed.
+
+    Attributes:
+        kind: `another`, `started`, `usage`, `ended` or `reset`, of the message; else of a block.
+        fold: The block, as all changes of the event have left it.
+        before: The block as it was before; `None` for one that has just opened.
+        repeated: Whether a call has closed that had ended before under its id in this message.
+    """
+
+    __slots__ = ("before", "fold", "kind", "repeated")
+
+    def __init__(
+        self, kind: Kind, fold: BlockFold = _NO_BLOCK, before: Block | None = None, repeated: bool = False
+    ) -> None:
+        self.kind: Kind = kind
+        self.fold = fold
+        self.before = before
+        self.repeated = repeated
+
+    def __repr__(self) -> str:
+        return (
+            f"Change({self.kind!r})" if self.fold is None else f"Change({self.kind!r}, {self.fold.block!r})"
+        )
+
+
+_NOTHING: Sequence[Change] = ()
+_STARTED = (Change("started"),)
+_ANOTHER = (Change("another"), Change("started"))
+USAGE = (Change("usage"),)
+_ENDED = Change("ended")
+_RESET = (Change("reset"),)
+_ANOTHER_ATTEMPT = (Change("another"), Change("reset"))
+
+
+class Walk:
+    """Follows one choice of a conversation, message by message.
+
+    Args:
+        choice: The choice; events of others change nothing. `None` is the choice of the first event.
+        limits: Bounds on the size of a message.
+
+    Attributes:
+        blocks: The message's blocks by index, in the order in which they began, but for those that were let go. It is
+            always the same mapping.
+        count: How many blocks have begun.
+        id: The message's id, as far as it is known.
+        started: Whether the message's start has come.
+        over: Whether the message has finished or was interrupted.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> walk = rd.core.Walk()
+        >>> [change.kind for change in walk.step(rd.events.BlockFinish(0, {"type": "text", "text": "Hi"}))]
+        ['opened', 'closed']
+    """
+
+    __slots__ = (
+        "_calls", "_closed_calls", "_doubled", "_gone", "_gone_below", "blocks", "choice", "count", "id", "limits", "over",
+        "started",
+    )  # fmt: skip
+
+    def __init__(self, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.choice = choice
+        self.limits = limits
+        self.blocks: dict[Key, BlockFold] = {}
+        self._calls: CallIndex[BlockFold] | None = None  # from the first ToolUpdate on
+        self._begin()
+
+    def _begin(self) -> None:
+        self.id: str | None = None
+        self.started = self.over = False
+        self.count = 0
+        self.blocks.clear()
+        self._doubled: Sequence[BlockFold] = ()  # of a snapshot: blocks whose key a later block has too
+        self._closed_calls: set[tuple[Key, str]] = set()
+        self._gone: set[Key] = set()
+        self._gone_below = 0  # all lower numbers are gone too, so that numbers in order take no memory
+
+    def load(self, snapshot: Snapshot) -> list[BlockFold]:
+        """Go on from this snapshot. Return its blocks in their order."""
+        self._begin()
+        self._calls = None
+        self.id, self.over = snapshot.id, snapshot.status != "incomplete"
+        self.started = snapshot._head.started
+        folds = [BlockFold(block, limits=self.limits) for block in snapshot.blocks]
+        self.count = len(folds)
+        for fold in folds:
+            self.blocks[fold.block.key] = fold
+            call_id = call_id_of(fold.block)
+            if call_id is not None and not fold.block.open:
+                self._closed_calls.add((fold.block.key, call_id))
+            if self.over:
+                fold.grows = None
+        if len(self.blocks) != len(folds):
+            self._doubled = [fold for fold in folds if self.blocks[fold.block.key] is not fold]
+        return folds
+
+    def step(self, event: Event) -> Sequence[Change]:
+        """Apply an event, and return what it changes.
+
+        Raises:
+            ProviderError: The event is a `StreamError`.
+            LimitExceededError: An index that is too large, too many blocks, or one too large.
+            InvalidValueError: `event` is not an event.
+        """
+        step = self._STEPS.get(type(event))
+        if step is None:
+            raise wrong_value("Walk.step", event)
+        choice = getattr(event, "choice", None)
+        if choice is not None and choice != self.choice:
+            if self.choice is None:
+                self.choice = choice
+            elif not isinstance(event, StreamError):
+                return _NOTHING
+        return step(self, event)
+
+    def grow(self, event: Any) -> BlockFold | None:
+        """Apply a delta that only adds a piece; return the block if it has grown.
+
+        Raises:
+            LimitExceededError: The block has become too large.
+        """
+        kind, fold = type(event), self.blocks.get(event.index)
+        if fold is None or fold.grows is not kind or event.choice != self.choice:
+            return None
+        piece = getattr(event, PIECE_FIELDS[kind])
+        if not piece:
+            return None
+        fold.grow(piece)
+        return fold
+
+    def begins_another(self, event: Event) -> bool:
+        """Whether the event begins another message of this choice."""
+        if isinstance(event, MessageStart) and self.choice in (None, event.choice):
+            return begins_another(event, id=self.id, begun=self.started and self.count > 0, over=self.over)
+        return isinstance(event, AttemptReset) and event.choice is None and self.over
+
+    def let_go(self, fold: BlockFold) -> None:
+        """Forget a block that has ended, for a reader that needs no more of it. Only a start opens it again."""
+        key = fold.block.key
+        if self._calls is not None:
+            self._calls.note(fold, call_id_of(fold.block), None)
+        if self.blocks.get(key) is not fold:
+            return
+        del self.blocks[key]
+        if not self._is_gone(key):
+            self._gone.add(key)
+        while self._gone_below in self._gone:
+            self._gone.remove(self._gone_below)
+            self._gone_below += 1
+
+    def _is_gone(self, key: Key) -> bool:
+        return key in self._gone or (isinstance(key, int) and 0 <= key < self._gone_below)
+
+    # The message.
+
+    def _message_start(self, event: MessageStart) -> Sequence[Change]:
+        another = self.begins_another(event)
+        if another:
+            self._begin_another()
+        self.started = self.started or not event.assumed
+        self.id = event.id if self.id is None else self.id
+        return _ANOTHER if another else _STARTED
+
+    def _begin_another(self) -> None:
+        if self._calls is not None:
+            self._calls = self._calls.kept(_is_running)
+        self._begin()
+
+    def _usage_update(self, _: UsageUpdate) -> Sequence[Change]:
+        return _NOTHING if self.over else USAGE
+
+    def _message_finish(self, event: MessageFinish) -> Sequence[Change]:
+        if self.over:
+            return _NOTHING
+        self.id = event.id if self.id is None else self.id
+        return self._end(CUT.get(event.reason or ""))
+
+    def _message_interrupted(self, _: MessageInterrupted) -> Sequence[Change]:
+        return _NOTHING if self.over else self._end(CUT["interrupted"])
+
+    def _end(self, cut: str | None) -> Sequence[Change]:
+        self.over = True
+        still_open = [fold for fold in self.blocks.values() if fold.block.open]
+        if len(still_open) > 1:
+            still_open.sort(key=_place)
+        return [*(self._close(fold, cut=cut) for fold in still_open), _ENDED]
+
+    def _attempt_reset(self, event: AttemptReset) -> Sequence[Change]:
+        if self.begins_another(event):
+            self._begin_another()
+            return _ANOTHER_ATTEMPT
+        self._calls = None
+        self._begin()
+        return _RESET
+
+    def _stream_error(self, event: StreamError) -> Sequence[Change]:
+        raise ProviderError(event.message, type=event.type, code=event.code)
+
+    def _provider_event(self, _: ProviderEvent) -> Sequence[Change]:
+        return _NOTHING
+
+    def has_call(self, call_id: str) -> bool:
+        """Whether a `ToolUpdate` of this call finds it."""
+        return bool(self._calls_named(call_id))
+
+    def _calls_named(self, call_id: str) -> Sequence[BlockFold]:
+        if self._calls is None:
+            self._calls = CallIndex()
+            for fold in (*self._doubled, *self.blocks.values()):
+                self._calls.note(fold, None, call_id_of(fold.block))
+        return self._calls.of(call_id)
+
+    def _tool_update(self, event: ToolUpdate) -> Sequence[Change]:
+        changes: list[Change] = []
+        for fold in self._calls_named(event.call_id):
+            before = fold.block
+            if isinstance(before, ToolCall):
+                fold.block = with_news(
+                    before,
+                    execution_status=event.execution_status,
+                    display_text=event.display_text,
+                    result=event.result,
+                )
+                if fold.block is not before:
+                    changes.append(Change("noted", fold, before))
+        return changes
+
+    # Blocks.
+
+    def _block_start(self, event: BlockStart) -> Sequence[Change]:
+        if self.over:
+            return _NOTHING
+        fold = self.blocks.get(event.index)
+        if fold is None:
+            fold = BlockFold(event, limits=self.limits)
+            self._open(event.index, fold)
+            return (Change("opened", fold),)
+        before = fold.block
+        block = fold.reset(event)
+        if isinstance(before, ToolCall) and isinstance(block, ToolCall):
+            fold.block = begun_again(before, block)
+        self._index_call(fold, before)
+        return (Change("restarted", fold, before),)
+
+    def _open(self, key: Key, fold: BlockFold) -> None:
+        if not self._is_gone(key):
+            check_place(key, self.count, self.limits)
+            self.count += 1
+        self.blocks[key] = fold
+        self._index_call(fold, None)
+
+    def _delta(self, event: Any) -> Sequence[Change]:
+        fold = self.blocks.get(event.index)
+        if fold is None:
+            return _NOTHING
+        before = fold.block
+        return _NOTHING if fold.step(event) is before else (Change("grown", fold, before),)
+
+    def _block_delta(self, event: BlockDelta) -> Sequence[Change]:
+        fold = self.blocks.get(event.index)
+        if fold is None or self.over:
+            return _NOTHING
+        before = fold.block
+        if fold.step(event) is before:
+            return _NOTHING
+        self._index_call(fold, before)
+        return (Change("changed", fold, before),)
+
+    def _block_finish(self, event: BlockFinish) -> Sequence[Change]:
+        if self.over:
+            return _NOTHING
+        key, content = event.index, event.content
+        fold = self.blocks.get(key)
+        if fold is not None and fold.block.open:
+            return (self._close(fold, content),)
+        if content is None or self._is_gone(key):
+            return _NOTHING
+        if fold is None:
+            fold = BlockFold(finish_content(None, content, key), limits=self.limits)
+            self._open(key, fold)
+            return (Change("opened", fold), self._close(fold))
+        before = fold.block
+        block = fold.finish(content)
+        if isinstance(before, ToolCall) and isinstance(block, ToolCall):
+            fold.block = ended_again(before, block)
+        self._index_call(fold, before)
+        return (Change("overruled", fold, before),)
+
+    def _close(self, fold: BlockFold, content: Any = None, *, cut: str | None = None) -> Change:
+        before = fold.block
+        block = fold.finish(content, cut=cut)
+        repeated = False
+        if isinstance(block, ToolCall):
+            if isinstance(before, ToolCall):
+                fold.block = ended_again(before, block)
+            self._index_call(fold, before)
+            if block.call_id is not None:
+                name = (block.key, block.call_id)
+                repeated = name in self._closed_calls
+                self._closed_calls.add(name)
+        return Change("closed", fold, before, repeated)
+
+    def _index_call(self, fold: BlockFold, before: Block | None) -> None:
+        if self._calls is not None:
+            self._calls.note(fold, before and call_id_of(before), call_id_of(fold.block))
+
+    _STEPS: ClassVar[dict[type, Callable[[Walk, Any], Sequence[Change]]]] = {
+        TextDelta: _delta,
+        ReasoningDelta: _delta,
+        DataDelta: _delta,
+        ToolCallDelta: _delta,
+        MessageStart: _message_start,
+        BlockStart: _block_start,
+        BlockDelta: _block_delta,
+        BlockFinish: _block_finish,
+        UsageUpdate: _usage_update,
+        MessageFinish: _message_finish,
+        StreamError: _stream_error,
+        ProviderEvent: _provider_event,
+        ToolUpdate: _tool_update,
+        MessageInterrupted: _message_interrupted,
+        AttemptReset: _attempt_reset,
+    }
+
+
+def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
+    """Whether a start begins another message than the current one of its choice."""
+    return over or (begun and (start.id is None or start.id != id))
+
+
+class Walks:
+    """A walk for each choice of a conversation.
+
+    An interruption or a reset that names no choice concerns every choice, and an interruption also the choices that
+    begin after it.
+
+    Args:
+        limits: Bounds on the number of choices and on the size of each message.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._walks: dict[int, Walk] = ByChoice(limits)
+        self._interrupted = False
+
+    def find(self, choice: int) -> Walk | None:
+        """The walk of a choice, if the choice has begun."""
+        return self._walks.get(choice)
+
+    def of(self, event: Event) -> Iterable[Walk]:
+        """The walks of the choices that the event concerns.
+
+        Raises:
+            LimitExceededError: There are too many choices.
+        """
+        choice = getattr(event, "choice", None)
+        if choice is not None:
+            walk = self._walks.get(choice)
+            if walk is None:
+                self._walks[choice] = walk = Walk(choice, limits=self._limits)
+                walk.over = self._interrupted
+            if isinstance(event, MessageStart):
+                self._interrupted = False
+            return (walk,)
+        if isinstance(event, (MessageInterrupted, AttemptReset)):
+            self._interrupted = isinstance(event, MessageInterrupted)
+        return tuple(self._walks.values())
+
+
+def _place(fold: BlockFold) -> tuple[int, Any]:
+    """Where the block stands in its message: numbered blocks by their numbers, others as they began."""
+    key = fold.block.key
+    return (0, key) if isinstance(key, int) else (1, 0)
+
+
+def _is_running(fold: BlockFold) -> bool:
+    status = fold.block.metadata.get("execution_status") if isinstance(fold.block, ToolCall) else None
+    return isinstance(status, str) and status not in TERMINAL

@@ -1,0 +1,495 @@
+"""The one shell of operators: an operator is a state, or a machine, and `lift` or `lift_machine` makes it run.
+
+The shell knows Rx, so that states and machines needn't. It gives them one notification at a time, from any threads and
+also if an observer emits into the source; it ends the subscription once, disposes the source at the end, and tells the
+two kinds of exceptions apart. An exception of the operator's own code becomes `on_error`. An exception of an observer
+ends the subscription, as if the reader had left, and goes on to the caller: a source, or for a timer the reader's session.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import (
+    CompositeDisposable,
+    Disposable,
+    SerialDisposable,
+    SingleAssignmentDisposable,
+)
+from reactivex.internal import default_error, noop
+from reactivex.scheduler import CurrentThreadScheduler
+
+from rxdelta.core import DEFAULT_LIMITS, Limits, Reads, RxDeltaError, is_readable, wrong_value
+from rxdelta.runtime.clocks import clock
+from rxdelta.runtime.reporting import is_interrupt, report
+from rxdelta.runtime.serial import Serial
+from rxdelta.runtime.session import session_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Machine", "Sink", "State", "Timer", "create", "lift", "lift_machine"]
+
+T = TypeVar("T")
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class State(Protocol[A_contra]):
+    """One subscription's state. It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
+
+    An exception of its own code ends the source, and goes to `on_error` as if the source had failed.
+    """
+
+    def on_next(self, value: A_contra, /) -> object:
+        """Take a value of the source."""
+        ...
+
+
+class Machine(Protocol[A_contra, B_co]):
+    """One subscription's state that knows no Rx: values in, values out.
+
+    It may also have two methods for the end. `close()` returns the last values when the source completes. `fail(error)`
+    is called for an error of the source or of `step`; it returns the last values, and the error with which the stream
+    ends, or `None` to complete it.
+    """
+
+    def step(self, value: A_contra, /) -> Iterable[B_co]:
+        """Return the values to be emitted for a value of the source. Values before an exception are emitted."""
+        ...
+
+
+class _Pipeline:
+    """What the operators of one pipeline share: the limits given at `decode`."""
+
+    __slots__ = ("limits", "open")
+
+    def __init__(self) -> None:
+        self.limits: Limits | None = None
+        self.open = False  # while one of its operators subscribes its source
+
+
+_current_pipeline: ContextVar[_Pipeline | None] = ContextVar("rxdelta_pipeline", default=None)
+
+
+class Sink(abc.ObserverBase[T], abc.DisposableBase):
+    """The reader's side of one subscription of an operator.
+
+    Notifications belong into a turn: a method of the state, or a step given to `run`. There is one turn at a time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: Limits | None,
+        on_next: Callable[[T], None],
+        on_error: Callable[[Exception], None],
+        on_completed: Callable[[], None],
+        scheduler: abc.SchedulerBase | None,
+    ) -> None:
+        self.name = name
+        self.scheduler = scheduler
+        self.session = session_of(scheduler)
+        self.closed = False
+        self._limits = limits
+        self._next, self._error, self._completed = on_next, on_error, on_completed
+        self._owned = CompositeDisposable()
+        self._serial = Serial()
+        self._raised: BaseException | None = None  # by the observer
+        self._subscribing = True
+        pipeline = _current_pipeline.get()
+        self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
+
+    @property
+    def limits(self) -> Limits:
+        """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
+        session: Any = self.session
+        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
+
+    def set_limits(self, limits: Limits | None) -> None:
+        """Set the limits of the operators behind this one. Call it during the subscription."""
+        if limits is not None:
+            self._pipeline.limits = limits
+
+    def on_next(self, value: T) -> None:
+        """Emit a value."""
+        if not self.closed:
+            try:
+                self._next(value)
+            except BaseException as error:
+                self._leave(error)
+                raise
+
+    def on_error(self, error: Exception) -> None:
+        """Dispose the source, then end the stream with an error. Only the first end counts."""
+        if not self.closed:
+            self.dispose()
+            try:
+                self._error(error)
+            except BaseException as raised:
+                self._raised = raised
+                raise
+
+    def on_completed(self) -> None:
+        """Dispose the source, then complete the stream. Only the first end counts."""
+        if not self.closed:
+            self.dispose()
+            try:
+                self._completed()
+            except BaseException as raised:
+                self._raised = raised
+                raise
+
+    def own(self, disposable: abc.DisposableBase) -> None:
+        """Dispose this at the end: after any end, or when the reader leaves."""
+        self._owned.add(disposable)
+
+    def dispose(self) -> None:
+        """Leave: dispose the source and all that this subscription owns."""
+        self.closed = True
+        self._owned.dispose()
+
+    def run(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Take a turn for a timer, a task or another thread, which can't handle the exceptions of an observer.
+
+        Such an exception is raised at the reader: by its `for_each` or `async for`. Without such a reader it goes to the
+        running loop's exception handler, or without a loop to the log `rxdelta`.
+        """
+        try:
+            self.turn(step, *arguments)
+        except BaseException as error:
+            report(error, f"an observer of {self.name} raised", self.session)
+            if is_interrupt(error):
+                raise
+
+    def turn(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Take a turn for a source, which gets the exceptions of an observer."""
+        self._serial.run(self._step, (step, arguments))
+
+    def _step(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
+        if not self.closed:
+            step, arguments = call
+            self._guarded(step, *arguments)
+
+    def when_subscribed(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Take a turn as soon as the whole chain has been subscribed, so that a reader who has left is known to have left.
+
+        For effects outside of the stream, such as a request: a source may emit everything during its subscription, and a
+        reader such as `take(1)` can't dispose it meanwhile.
+        """
+        if self._subscribing:
+            trampoline = CurrentThreadScheduler.singleton()
+
+            def take_turn(*_: object) -> None:
+                self.turn(step, *arguments)
+
+            trampoline.schedule(take_turn)
+        else:
+            self.turn(step, *arguments)
+
+    def clock(self, chosen: abc.SchedulerBase | None = None) -> abc.SchedulerBase:
+        """Return the scheduler of times and timers: the chosen one, the subscriber's, the running loop, or a new thread."""
+        time, owned = clock(chosen, self.scheduler)
+        self.own(owned)
+        return time
+
+    def timer(self, time: abc.SchedulerBase) -> Timer:
+        """Return a timer, which stops at the end."""
+        return Timer(self, time)
+
+    def subscribe(self, source: Observable[A], state: State[A], *, serial: bool = True) -> abc.DisposableBase:
+        """Subscribe a state to a source. Each notification is a turn, unless the state serialises by itself."""
+        on_next: Callable[[A], object] = state.on_next
+        on_error: Callable[[Exception], object] = getattr(state, "on_error", self.on_error)
+        on_completed: Callable[[], object] = getattr(state, "on_completed", self.on_completed)
+
+        upstream = SingleAssignmentDisposable()
+
+        def take(value: A) -> None:
+            if not upstream.is_disposed:
+                try:
+                    on_next(value)
+                except BaseException as error:
+                    self._fail(error, upstream, on_error)
+
+        self._connect(source, upstream, take, on_error, on_completed, serial)
+        return upstream
+
+    def _connect(
+        self,
+        source: Observable[A],
+        upstream: SingleAssignmentDisposable,
+        take: Callable[[A], None],
+        on_error: Callable[[Exception], object],
+        on_completed: Callable[[], object],
+        serial: bool,
+    ) -> None:
+        def fail(error: Exception) -> None:
+            if self.closed and error is self._raised:
+                raise error  # a source that catches our observer's exception gets it back
+            if not upstream.is_disposed:
+                self._guarded(on_error, error)
+
+        def complete(_: object) -> None:
+            if not upstream.is_disposed:
+                self._guarded(on_completed)
+
+        calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
+        calls = take, fail, complete
+        if serial:
+            entry = self._serial.entry
+            calls = entry(take), entry(fail), entry(complete)
+        self.own(upstream)
+        pipeline = self._pipeline
+        was_open, pipeline.open = pipeline.open, True
+        token = _current_pipeline.set(pipeline)
+        try:
+            upstream.disposable = source.subscribe(
+                calls[0], calls[1], partial(calls[2], None), scheduler=self.scheduler
+            )
+        finally:
+            pipeline.open = was_open
+            _current_pipeline.reset(token)
+
+    def _leave(self, error: BaseException) -> None:
+        self._raised = error
+        self.dispose()
+
+    def _fail(
+        self,
+        error: BaseException,
+        upstream: abc.DisposableBase,
+        on_error: Callable[[Exception], object],
+    ) -> None:
+        """Handle an exception in a turn: an error of the operator's own code ends the source."""
+        if self._raised is not None or not isinstance(error, Exception):
+            self.dispose()
+            raise error
+        upstream.dispose()
+        self._guarded(on_error, error)
+
+    def _guarded(self, step: Callable[..., object], *arguments: Any) -> None:
+        """Run a step that isn't followed by others. Its own errors end the stream."""
+        try:
+            step(*arguments)
+        except BaseException as error:
+            if self._raised is not None or not isinstance(error, Exception):
+                self.dispose()
+                raise
+            self.on_error(error)
+
+
+class Timer:
+    """A timer of one subscription. Its steps are turns; to start it again stops it first."""
+
+    def __init__(self, sink: Sink[Any], time: abc.SchedulerBase) -> None:
+        self._sink = sink
+        self._time = time
+        self._current = SerialDisposable()
+        sink.own(self._current)
+
+    def start(self, seconds: float, step: Callable[..., object], *arguments: Any) -> None:
+        """Run `step(*arguments)` as a turn after these seconds."""
+
+        def fire(*_: object) -> None:
+            self._sink.run(step, *arguments)
+
+        timer = SingleAssignmentDisposable()
+        self._current.disposable = timer
+        timer.disposable = self._time.schedule_relative(seconds, fire)
+
+    def stop(self) -> None:
+        self._current.disposable = Disposable()
+
+
+class _Stream(Observable[T]):
+    """An Observable whose subscriptions are `Sink`s. They do the work of Rx's own wrapper, so values take one call less."""
+
+    def __init__(self, name: str, begin: Callable[[Sink[T]], object], limits: Limits | None) -> None:
+        super().__init__()
+        self._name = name
+        self._begin = begin
+        self._limits = limits
+
+    def subscribe(
+        self,
+        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
+        on_error: abc.OnError | None = None,
+        on_completed: abc.OnCompleted | None = None,
+        *,
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        take: Any = on_next
+        if callable(getattr(take, "on_next", None)):  # an observer
+            take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
+        sink = Sink[T](
+            self._name,
+            self._limits,
+            take or noop,
+            on_error or default_error,
+            on_completed or noop,
+            scheduler,
+        )
+
+        def start(*_: object) -> None:
+            try:
+                self._begin(sink)
+            except BaseException as error:
+                if sink.closed or not isinstance(error, Exception):
+                    sink.dispose()
+                    raise
+                sink.on_error(error)
+            finally:
+                sink._subscribing = False
+
+        # As in Rx: what a source schedules on the current thread runs when the whole chain has been subscribed.
+        trampoline = CurrentThreadScheduler.singleton()
+        if trampoline.schedule_required():
+            trampoline.schedule(start)
+        else:
+            start()
+        return Disposable(sink.dispose)
+
+
+def create(name: str, begin: Callable[[Sink[T]], object], *, limits: Limits | None = None) -> Observable[T]:
+    """An Observable of one's own: `begin(sink)` is called for each subscription.
+
+    Args:
+        name: The name in messages.
+        begin: Begins a subscription; an exception becomes `on_error`.
+        limits: The user's own limits, if any.
+    """
+    return _Stream(name, begin, limits)
+
+
+def lift(
+    name: str, begin: Callable[[Sink[B]], State[A]], *, limits: Limits | None = None, serial: bool = True
+) -> Callable[[Observable[A]], Observable[B]]:
+    """An operator: `begin(sink)` makes the state of each subscription.
+
+    Args:
+        name: The operator's name in messages.
+        begin: Makes a state, which emits by the methods of the `Sink`.
+        limits: The user's own limits, if any; `Sink.limits` are those that hold.
+        serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
+            value of the source and is ready for the next one before it emits.
+    """
+
+    def apply(source: Observable[A]) -> Observable[B]:
+        return create(name, lambda sink: sink.subscribe(source, begin(sink), serial=serial), limits=limits)
+
+    return apply
+
+
+def lift_machine(
+    name: str,
+    begin: Callable[[Sink[B]], Machine[A, B]],
+    *,
+    limits: Limits | None = None,
+    leads: bool = False,
+    reads: Reads | None = None,
+    serial: bool = True,
+) -> Callable[[Observable[A]], Observable[B]]:
+    """An operator whose state is a `Machine`, which knows no Rx: values in, values out.
+
+    Args:
+        name: The operator's name in messages.
+        begin: Makes the machine of a subscription, when the first notification arrives.
+        limits: The user's own limits, if any; `Sink.limits` are those that hold.
+        leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
+        reads: The values that `step` can use. If it fails because of another value, the error explains that.
+        serial: `False` for a machine that returns at most one value for each.
+    """
+
+    def apply(source: Observable[A]) -> Observable[B]:
+        def connect(sink: Sink[B]) -> None:
+            running = _Running(sink, begin)
+            if leads:
+                sink.set_limits(limits)
+                running.machine()
+            _connect_machine(sink, source, running, reads, serial)
+
+        return create(name, connect, limits=limits)
+
+    return apply
+
+
+class _Running(Generic[A, B]):
+    """One subscription of a machine, apart from its values."""
+
+    def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Machine[A, B]]) -> None:
+        self._sink = sink
+        self._begin = begin
+        self._machine: Machine[A, B] | None = None
+
+    def machine(self) -> Machine[A, B]:
+        if self._machine is None:
+            self._machine = self._begin(self._sink)
+        return self._machine
+
+    def on_error(self, error: Exception) -> None:
+        fail: Callable[[Exception], tuple[Iterable[B], Exception | None]] | None = getattr(
+            self.machine(), "fail", None
+        )
+        self._finish(*((), error) if fail is None else fail(error))
+
+    def on_completed(self) -> None:
+        close: Callable[[], Iterable[B]] | None = getattr(self.machine(), "close", None)
+        self._finish(() if close is None else close(), None)
+
+    def _finish(self, values: Iterable[B], error: Exception | None) -> None:
+        for value in values:
+            self._sink.on_next(value)
+            if self._sink.closed:
+                return
+        if error is None:
+            self._sink.on_completed()
+        else:
+            self._sink.on_error(error)
+
+
+def _connect_machine(
+    sink: Sink[B],
+    source: Observable[A],
+    running: _Running[A, B],
+    reads: Reads | None,
+    serial: bool,
+) -> None:
+    upstream = SingleAssignmentDisposable()
+    emit = sink._next
+
+    step: Callable[[A], Iterable[B]]
+
+    def first(value: A) -> Iterable[B]:
+        nonlocal step
+        step = running.machine().step
+        return step(value)
+
+    step = first
+
+    def take(value: A) -> None:
+        if upstream.is_disposed:
+            return
+        emitting = False
+        try:
+            for result in step(value):
+                emitting = True
+                emit(result)
+                emitting = False
+                if sink.closed:
+                    return
+        except BaseException as error:
+            if emitting:
+                sink._leave(error)
+                raise
+            own = isinstance(error, Exception) and not isinstance(error, RxDeltaError)
+            if own and reads is not None and not is_readable(reads, value):
+                error = wrong_value(sink.name, value, reads)
+            sink._fail(error, upstream, running.on_error)
+
+    sink._connect(source, upstream, take, running.on_error, running.on_completed, serial)

@@ -1,0 +1,261 @@
+"""The law of a message and its blocks, cell by cell, and what must hold for any events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rxdelta as rd
+from rxdelta.core import Change, Walk, Walks
+from tests.core.strategies import events
+
+ev = rd.events
+
+TEXT = {"type": "text", "text": ""}
+CALL = {"type": "tool_call_chunk", "id": "c1", "name": "f", "args": "{}"}
+WHOLE = {"type": "tool_call", "id": "c1", "name": "f", "args": {"n": 1}}
+BEGUN = [ev.MessageStart("m"), ev.BlockStart(0, TEXT)]
+OVER = [*BEGUN, ev.MessageFinish("stop")]
+ENDED = [*BEGUN, ev.BlockFinish(0)]
+
+
+def kinds(changes: Any) -> list[str]:
+    return [change.kind for change in changes]
+
+
+def after(before: list[rd.Event], event: rd.Event) -> list[str]:
+    walk = Walk(0)
+    for one in before:
+        walk.step(one)
+    return kinds(walk.step(event))
+
+
+@pytest.mark.parametrize(
+    ("state", "event", "expected"),
+    [
+        # The message.
+        ([], ev.MessageStart("m"), ["started"]),
+        ([ev.MessageStart("m")], ev.MessageStart("n"), ["started"]),
+        (BEGUN, ev.MessageStart("m"), ["started"]),
+        (BEGUN, ev.MessageStart("n"), ["another", "started"]),
+        (BEGUN, ev.MessageStart(), ["another", "started"]),
+        ([ev.BlockStart(0, TEXT)], ev.MessageStart("m"), ["started"]),
+        ([ev.BlockStart(0, TEXT), ev.MessageStart()], ev.MessageStart("m"), ["another", "started"]),
+        (OVER, ev.MessageStart("m"), ["another", "started"]),
+        ([], ev.UsageUpdate(rd.TokenUsage(1)), ["usage"]),
+        (OVER, ev.UsageUpdate(rd.TokenUsage(1)), []),
+        ([], ev.MessageFinish(), ["ended"]),
+        (BEGUN, ev.MessageFinish(), ["closed", "ended"]),
+        (OVER, ev.MessageFinish(), []),
+        ([], ev.MessageInterrupted(), ["ended"]),
+        (BEGUN, ev.MessageInterrupted(choice=0), ["closed", "ended"]),
+        (BEGUN, ev.MessageInterrupted(choice=1), []),
+        (OVER, ev.MessageInterrupted(), []),
+        ([], ev.AttemptReset(), ["reset"]),
+        (BEGUN, ev.AttemptReset(), ["reset"]),
+        (OVER, ev.AttemptReset(), ["another", "reset"]),
+        (OVER, ev.AttemptReset(choice=0), ["reset"]),
+        (OVER, ev.AttemptReset(choice=1), []),
+        (BEGUN, ev.ProviderEvent("p", "ping"), []),
+        (BEGUN, ev.TextDelta(0, "a", choice=1), []),
+        # A block.
+        ([], ev.BlockStart(0, TEXT), ["opened"]),
+        ([], ev.TextDelta(0, "a"), []),
+        ([], ev.BlockDelta(0, {"text": "a"}), []),
+        ([], ev.BlockFinish(0), []),
+        ([], ev.BlockFinish(0, TEXT), ["opened", "closed"]),
+        (BEGUN, ev.BlockStart(0, TEXT), ["restarted"]),
+        (BEGUN, ev.TextDelta(0, "a"), ["grown"]),
+        (BEGUN, ev.TextDelta(0, ""), []),
+        (BEGUN, ev.ToolCallDelta(0, "a"), []),
+        (BEGUN, ev.BlockDelta(0, {"text": "a"}), ["changed"]),
+        (BEGUN, ev.BlockDelta(0, {"text": None}), []),
+        (BEGUN, ev.BlockFinish(0), ["closed"]),
+        (BEGUN, ev.BlockFinish(0, WHOLE), ["closed"]),
+        (ENDED, ev.BlockStart(0, TEXT), ["restarted"]),
+        (ENDED, ev.TextDelta(0, "a"), []),
+        (ENDED, ev.BlockDelta(0, {"text": "a"}), []),
+        (ENDED, ev.BlockFinish(0), []),
+        (ENDED, ev.BlockFinish(0, TEXT), ["overruled"]),
+        (OVER, ev.BlockStart(1, TEXT), []),
+        (OVER, ev.BlockFinish(0, TEXT), []),
+        (OVER, ev.BlockFinish(1, TEXT), []),
+    ],
+)
+def test_the_table(state: list[rd.Event], event: rd.Event, expected: list[str]) -> None:
+    assert after(state, event) == expected
+
+
+@pytest.mark.parametrize("state", [[], BEGUN, OVER])
+def test_an_error_is_raised_in_every_state_and_for_every_choice(state: list[rd.Event]) -> None:
+    with pytest.raises(rd.ProviderError, match="overloaded"):
+        after(state, ev.StreamError("overloaded", choice=3))
+
+
+def test_the_end_closes_the_blocks_in_the_order_of_the_message() -> None:
+    walk = Walk()
+    for index in (2, "b", 0, "a", 1):
+        walk.step(ev.BlockStart(index, TEXT))
+    closed = walk.step(ev.MessageFinish())[:-1]
+    assert [change.fold.block.key for change in closed] == [0, 1, 2, "b", "a"]
+
+
+def test_a_call_that_ends_again_under_its_id_is_repeated() -> None:
+    walk = Walk()
+    steps = [ev.BlockFinish(0, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0), ev.BlockStart(0, TEXT)]
+    steps += [ev.BlockFinish(0), ev.BlockFinish(1, WHOLE), ev.BlockStart(0, CALL), ev.BlockFinish(0)]
+    found = [change for event in steps for change in walk.step(event) if change.kind == "closed"]
+    assert [change.repeated for change in found] == [False, True, False, False, True]
+    assert not any(change.repeated for change in [*walk.step(ev.AttemptReset()), *walk.step(steps[0])])
+
+
+def test_updates_find_a_running_call_of_an_earlier_message_until_a_newer_call_has_its_id() -> None:
+    walk = Walk()
+    for event in (
+        ev.BlockFinish(0, WHOLE),
+        ev.ToolUpdate("c1", "executing"),
+        ev.MessageFinish(),
+        ev.MessageStart(),
+    ):
+        walk.step(event)
+    (noted,) = walk.step(ev.ToolUpdate("c1", display_text="half"))
+    assert noted.kind == "noted"
+    walk.step(ev.BlockFinish(3, WHOLE))
+    assert [change.fold.block.key for change in walk.step(ev.ToolUpdate("c1", "completed"))] == [3]
+
+
+def test_a_block_that_was_let_go_opens_anew() -> None:
+    walk = Walk()
+    for index in (0, 1, "a"):
+        (_, closed) = walk.step(ev.BlockFinish(index, TEXT))
+        walk.let_go(closed.fold)
+    assert not walk.blocks
+    assert walk.step(ev.BlockFinish(1, TEXT)) == ()
+    assert kinds(walk.step(ev.BlockStart("a", TEXT))) == ["opened"]
+    assert walk.count == 3
+
+
+def test_limits_hold_where_something_is_added() -> None:
+    walk = Walk(limits=rd.Limits(index=5, blocks=1, block_chars=3))
+    with pytest.raises(rd.LimitExceededError, match="index"):
+        walk.step(ev.BlockStart(5, TEXT))
+    walk.step(ev.BlockStart(0, TEXT))
+    walk.step(ev.BlockStart(0, TEXT))
+    with pytest.raises(rd.LimitExceededError, match="blocks"):
+        walk.step(ev.BlockStart(1, TEXT))
+    with pytest.raises(rd.LimitExceededError, match="block_chars"):
+        walk.step(ev.TextDelta(0, "abcd"))
+
+
+def test_an_interruption_without_a_choice_ends_choices_that_begin_later() -> None:
+    walks = Walks()
+    told = [ev.TextDelta(0, "", choice=0), ev.MessageInterrupted()]
+    assert [kinds(walk.step(event)) for event in told for walk in walks.of(event)] == [[], ["ended"]]
+    late = ev.BlockStart(0, TEXT, choice=1)
+    assert [walk.step(late) for walk in walks.of(late)] == [()]
+    start = ev.MessageStart(choice=1)
+    assert [kinds(walk.step(start)) for walk in walks.of(start)] == [["another", "started"]]
+
+
+# What must hold for any events.
+
+
+def shown(fold: rd.Fold, event: rd.Event) -> object:
+    try:
+        return fold.step(event)
+    except rd.RxDeltaError as error:
+        return type(error), error.snapshot
+
+
+@given(st.lists(events() | st.builds(ev.MessageStart, st.none()), max_size=40))
+def test_a_fold_that_is_stored_at_every_step_gives_what_one_fold_gives(told: list[rd.Event]) -> None:
+    whole = rd.Fold()
+    snapshot: rd.Snapshot | None = None
+    for event in told:
+        expected = shown(whole, event)
+        stored = rd.Fold(None if snapshot is None else rd.Snapshot.from_dict(snapshot.to_dict()))
+        assert shown(stored, event) == expected
+        snapshot = whole.snapshot
+        assert [block.open for block in stored.snapshot.blocks] == [block.open for block in snapshot.blocks]
+
+
+@given(st.lists(events(), max_size=40))
+def test_a_fold_shows_the_blocks_of_the_walk(told: list[rd.Event]) -> None:
+    """The quick way of a fold for deltas is the walk's."""
+    fold, walk = rd.Fold(), Walk()
+    for event in told:
+        before = fold.snapshot
+        if walk.begins_another(event) or isinstance(event, ev.StreamError):
+            continue
+        changes = walk.step(event)
+        assert (fold.step(event) is not before) <= bool(changes)
+        assert {block.key: block for block in fold.snapshot.blocks} == {
+            key: known.block for key, known in walk.blocks.items()
+        }
+        if any(change.kind == "grown" for change in changes):
+            assert fold.snapshot is not before
+
+
+@given(st.lists(events(), max_size=30), st.lists(events(), max_size=30), st.randoms())
+def test_a_choice_is_followed_as_if_it_were_alone(one: list[Any], other: list[Any], random: Any) -> None:
+    def of_choice(event: Any, choice: int) -> Any:
+        return attrs.evolve(event, choice=choice) if hasattr(event, "choice") else event
+
+    def log(walk: Walk, event: rd.Event) -> list[tuple[str, Any]]:
+        return [(change.kind, change.fold and change.fold.block) for change in walk.step(event)]
+
+    lists = [[of_choice(event, 0) for event in one], [of_choice(event, 1) for event in other]]
+    alone, together, walks = Walk(0), [], Walks()
+    expected = [log(alone, event) for event in lists[0]]
+    while any(lists):
+        choice = random.choice([number for number in (0, 1) if lists[number]])
+        event = lists[choice].pop(0)
+        together += [(choice, log(walk, event)) for walk in walks.of(event) if walk.choice == choice]
+    got = [changes for choice, changes in together if choice == 0]
+    assert [changes for changes in got if changes] == [changes for changes in expected if changes]
+
+
+CHANGED = "arguments_changed_after_run"
+
+
+def folded(*told: rd.Event) -> rd.ToolCall:
+    fold = rd.Fold()
+    for event in told:
+        fold.step(event)
+    (call,) = fold.snapshot.tool_calls
+    return call
+
+
+@pytest.mark.parametrize("status", ["executing", "completed", "failed"])
+def test_a_second_finish_with_other_arguments_marks_a_call_that_has_run(status: str) -> None:
+    other = ev.BlockFinish(0, {**WHOLE, "args": {"n": 2}})
+    call = folded(ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", status), other)
+    assert (call.arguments, call.metadata[CHANGED], call.execution_status()) == ({"n": 2}, True, status)
+    assert CHANGED not in folded(ev.BlockFinish(0, WHOLE), other).metadata
+    same = folded(ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", status), ev.BlockFinish(0, WHOLE))
+    assert CHANGED not in same.metadata
+
+
+@pytest.mark.parametrize(("args", "changed"), [('{"n": 1}', False), ('{"n": 2}', True)])
+def test_a_call_that_begins_again_keeps_its_result_and_is_marked_if_it_ends_otherwise(
+    args: str, changed: bool
+) -> None:
+    result = rd.ToolResult("c1", "done")
+    run = [ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", "completed", "Did it", result)]
+    again = [ev.BlockStart(0, {**CALL, "args": ""}), ev.ToolCallDelta(0, args)]
+    assert folded(*run, *again).result == result
+    call = folded(*run, *again, ev.BlockFinish(0))
+    assert (call.result, call.display_text, call.execution_status()) == (result, "Did it", "completed")
+    expected = {"execution_status": "completed", **({CHANGED: True} if changed else {})}
+    assert call.metadata == expected
+    other_id = folded(*run, ev.BlockStart(0, {**CALL, "id": "c2"}), ev.BlockFinish(0))
+    assert (other_id.result, dict(other_id.metadata)) == (None, {})
+
+
+def test_a_change_says_what_it_is() -> None:
+    assert repr(Change("ended")) == "Change('ended')"
+    assert repr(Walk().step(ev.BlockStart(0, TEXT))[0]).startswith("Change('opened', ContentPart(")
