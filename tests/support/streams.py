@@ -74,10 +74,6 @@ def streams(seed: int) -> Iterator[EventStream]:
         "another attempt of two choices",
         [*_cut(draw, _choices(draw, "m1")), _reset(1), *_choices(draw, "m2")],
     )
-    yield EventStream(
-        "another attempt after one of two choices",
-        [*_reply(draw, "m1"), *_cut(draw, _reply(draw, "m1", 1)), _reset(1), *_choices(draw, "m2")],
-    )
     yield EventStream("cut", _cut(draw, _reply(draw, "m1")))
     yield EventStream("cut between choices", _cut(draw, _choices(draw, "m1")))
     yield EventStream("broken", _cut(draw, _reply(draw, "m1")), fails=True)
