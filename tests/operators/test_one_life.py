@@ -1,0 +1,335 @@
+"""Every reader has the same opinion on which calls are complete, and with which arguments.
+
+Three differences have names, because time forces them: a reader that has acted can't take it back.
+
+T1: an ended call is overruled by a second finish. The fold has the last content, who acted has the first.
+T2: an ended block begins anew. Who acts does so twice if the call's id differs, and once if it repeats.
+T3: `run_tools(start="ready")` began a call before its end, and it then changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import count, pairwise
+from typing import Any, TypeAlias
+
+import attrs
+import pytest
+import reactivex as rx
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from support import ag_ui, ai_sdk
+from support.call_judge import Judge, UnruledError
+
+import rxdelta as rd
+
+ev = rd.events
+Events: TypeAlias = Sequence[rd.Event]
+Calls: TypeAlias = "Counter[tuple[str, str]]"
+
+# Events of any order. The calls of a block have one of two ids, so that they repeat, or change.
+
+indexes = st.integers(0, 1)
+ids = st.sampled_from("cd")
+TEXT = {"type": "text", "text": "z"}
+
+
+def chunk(index: int, name: str) -> dict[str, Any]:
+    return {"type": "tool_call_chunk", "id": f"{name}{index}", "name": "f", "args": ""}
+
+
+def whole(index: int, name: str, number: int) -> dict[str, Any]:
+    return {"type": "tool_call", "id": f"{name}{index}", "name": "f", "args": {"n": number}}
+
+
+numbers = st.integers(1, 3)
+of_blocks = st.one_of(
+    st.builds(lambda index: ev.BlockStart(index, TEXT), indexes),
+    st.builds(lambda index, name: ev.BlockStart(index, chunk(index, name)), indexes, ids),
+    st.builds(lambda index, name: ev.BlockStart(index, chunk(index, name)), indexes, ids),
+    st.builds(
+        lambda index, name, number: ev.BlockStart(index, whole(index, name, number)), indexes, ids, numbers
+    ),
+    st.builds(ev.TextDelta, indexes, st.just("a")),
+    st.builds(ev.ToolCallDelta, indexes, st.sampled_from(["{", "}", '"n":4', "{}", '{"n":5}', ""])),
+    st.builds(ev.BlockFinish, indexes),
+    st.builds(ev.BlockFinish, indexes),
+    st.builds(lambda index: ev.BlockFinish(index, TEXT), indexes),
+    st.builds(
+        lambda index, name, number: ev.BlockFinish(index, whole(index, name, number)), indexes, ids, numbers
+    ),
+    st.builds(lambda index: ev.BlockDelta(index, {"args": '{"n":6}'}), indexes),
+    st.builds(lambda index, name: ev.BlockDelta(index, {"id": f"{name}{index}"}), indexes, ids),
+)
+ends = st.one_of(
+    st.builds(ev.MessageFinish, st.sampled_from(["tool_use", "length"])),
+    st.builds(ev.MessageFinish, st.just("tool_use")),
+    st.just(ev.MessageInterrupted("x")),
+)
+news = st.builds(
+    ev.ToolUpdate,
+    st.sampled_from(["c0", "d1", "nobody"]),
+    st.sampled_from(["executing", "completed"]),
+    st.none(),
+)
+starts = st.builds(ev.MessageStart, st.sampled_from([None, "m", "m", "n"]))
+anything = st.lists(
+    st.one_of(of_blocks, of_blocks, of_blocks, ends, news, starts, st.just(ev.AttemptReset(1))), max_size=12
+).map(lambda events: [ev.MessageStart("m"), *events])
+
+
+def judged(events: Events) -> Judge:
+    try:
+        return Judge(events)
+    except UnruledError:
+        assume(False)
+        raise
+
+
+def as_calls(values: Sequence[Any]) -> Calls:
+    return Counter(
+        (call.call_id, json.dumps(rd.thaw(call.arguments)))
+        for call in values
+        if isinstance(call, rd.ToolCall) and call.status == "complete"
+    )
+
+
+def values_of(events: Events, *operators: Any) -> list[Any]:
+    values: list[Any] = []
+    rx.from_iterable(events).pipe(*operators).subscribe(values.append, values.append)
+    return values
+
+
+# What each reader has to say, as (got, wanted).
+
+
+def fold(events: Events) -> tuple[Any, Any]:
+    """Each message by itself. The judge has split them."""
+    got: list[Calls] = []
+    messages = judged(events).messages()
+    for message in messages:
+        one = rd.Fold()
+        for event in message.events:
+            one.step(event)
+        got.append(as_calls(one.snapshot.tool_calls))
+    return got, [Counter(message.complete()) for message in messages]
+
+
+def fold_of_the_whole(events: Events) -> tuple[Any, Any]:
+    """A fold refuses the second message, with the first as its snapshot."""
+    messages = judged(events).messages()
+    assume(
+        not any(isinstance(message.events[0], ev.AttemptReset) for message in messages)
+    )  # see test_rulings
+    one = rd.Fold()
+    refused = False
+    for event in events:
+        try:
+            one.step(event)
+        except rd.ProtocolError as error:
+            refused = error.snapshot == one.snapshot
+            break
+    got = as_calls(one.snapshot.tool_calls), refused
+    return got, (Counter(messages[0].complete()), len(messages) > 1)
+
+
+def group_by_message(events: Events) -> tuple[Any, Any]:
+    got: list[Any] = []
+
+    def read(message: Any) -> None:
+        snapshots: list[Any] = []
+        got.append(snapshots)
+        message.pipe(rd.scan_deltas()).subscribe(snapshots.append, snapshots.append)
+
+    rx.from_iterable(events).pipe(rd.group_by_message()).subscribe(read)
+    return (
+        [as_calls(snapshots[-1].tool_calls if snapshots else ()) for snapshots in got],
+        [Counter(message.complete()) for message in judged(events).messages()],
+    )
+
+
+def completed_tool_calls(events: Events) -> tuple[Any, Any]:
+    judge = judged(events)
+    assume("renamed" not in judge.named)  # see test_rulings
+    acted = [block.first for life in judge.lives for block in life.acted()]
+    return as_calls(values_of(events, rd.completed_tool_calls())), Counter(acted)
+
+
+def group_by_block(events: Events) -> tuple[Any, Any]:
+    """A stream shows its block to the end: also one that repeats, but not what overrules it afterwards."""
+    judge = judged(events)
+    assume("T1" not in judge.named)
+    last: dict[Any, Any] = {}
+
+    def read(block: Any) -> None:
+        block.subscribe(lambda value: last.__setitem__(block, value), lambda _: None)
+
+    rx.from_iterable(events).pipe(rd.group_by_block()).subscribe(read)
+    return as_calls([*last.values()]), Counter(block.first for block in judge.blocks() if block.first)
+
+
+def _ran(events: Events, start: Any) -> Counter[tuple[str, str]]:
+    """What the tools were called with, and which call each was for."""
+    arguments: list[str] = []
+
+    def f(**given: Any) -> int:
+        arguments.append(json.dumps(given))
+        return 1
+
+    values = values_of(events, rd.run_tools({"f": f}, start=start))
+    theirs = {id(event) for event in events}
+    began = [
+        value.call_id
+        for value in values
+        if isinstance(value, ev.ToolUpdate)
+        and value.execution_status == "executing"
+        and id(value) not in theirs
+    ]
+    assert not [value for value in values if isinstance(value, Exception)]
+    return Counter(zip(began, arguments, strict=True))
+
+
+def run_tools_with_the_message(events: Events) -> tuple[Any, Any]:
+    judge = judged(events)
+    assume("renamed" not in judge.named)
+    lives = [life for life in judge.lives if life.ended_by == "finish"]
+    return _ran(events, "message"), Counter(block.first for life in lives for block in life.acted())
+
+
+def run_tools_when_ready(events: Events) -> tuple[Any, Any]:
+    """A call that was whole early has run at most once: with these arguments, or with those of its end."""
+    judge = judged(events)
+    assume("renamed" not in judge.named)
+    ran, wanted = _ran(events, "ready"), Counter[Any]()
+    for life in judge.lives:
+        for block in life.all:
+            acts = block.first if not block.repeats else None
+            if not block.early:
+                wanted.update([acts] if acts else [])
+                continue
+            done = next((call for call in [*block.early, acts] if call and ran[call] > wanted[call]), None)
+            assert done or acts is None, f"{acts} wasn't run"
+            wanted.update([done] if done else [])
+    return ran, wanted
+
+
+# Encoders: what their clients have at the end.
+
+
+def distinct(events: Events) -> Events:
+    """The same events, in which no two messages share a call's id: clients find calls by it. No news of tools."""
+    renamed: list[rd.Event] = []
+    for number, message in enumerate(judged(events).messages()):
+        for event in message.events:
+            content = getattr(event, "content", None)
+            if content is not None and "id" in content:
+                renamed.append(attrs.evolve(event, content={**content, "id": f"{content['id']}.{number}"}))
+            elif isinstance(event, ev.BlockDelta) and "id" in event.fields:
+                renamed.append(attrs.evolve(event, fields={"id": f"{event.fields['id']}.{number}"}))
+            elif not isinstance(event, ev.ToolUpdate):
+                renamed.append(event)
+    return renamed
+
+
+def encoded(read: Callable[[Events], Calls], events: Events, *, but_for: set[str]) -> tuple[Any, Any]:
+    events = distinct(events)
+    judge = judged(events)
+    assume(not judge.named & {"T1", "T2", "id", *but_for})
+    assume(
+        not any(isinstance(message.events[0], ev.AttemptReset) for message in judge.messages())
+    )  # see test_rulings
+    return read(events), Counter(call for message in judge.messages() for call in message.complete())
+
+
+def ai_sdk_client(events: Events) -> tuple[Any, Any]:
+    def read(events: Events) -> Calls:
+        parts = ai_sdk.read(ai_sdk.frames_of(events)).parts
+        return Counter(
+            (
+                part["toolCallId"].split("-")[0],
+                json.dumps(part["input"]),
+            )  # one that begins again gets a suffix
+            for part in parts
+            if part.get("state") == "input-available"
+        )
+
+    return encoded(read, events, but_for=set())
+
+
+def ag_ui_client(events: Events) -> tuple[Any, Any]:
+    def read(events: Events) -> Calls:
+        frames = ag_ui.frames_of(ag_ui.encoder(new_id=map(str, count()).__next__), events)
+        return Counter(
+            (call["id"].split("-")[0], json.dumps(json.loads(call["function"]["arguments"] or "{}")))
+            for message in ag_ui.read(frames).messages
+            for call in message.get("toolCalls", ())
+            if call.get("metadata", {}).get("rxdelta", {}).get("type") != "invalid_tool_call"
+        )
+
+    return encoded(read, events, but_for={"again"})
+
+
+def langchain_client(events: Events) -> tuple[Any, Any]:
+    def read(events: Events) -> Calls:
+        encoder = rd.wire.LangChainEncoder(now=lambda: 0, new_id=map(str, count()).__next__)
+        frames = [*(frame for event in events for frame in encoder.encode(event)), *encoder.close()]
+        found: list[list[tuple[str, str]]] = [[]]
+        for frame in frames:
+            data: Any = frame["params"]["data"]
+            if data.get("event") == "message-start":
+                found.append([])
+            elif data.get("event") == "error" and "attempt_reset" in str(data):
+                found[-1].clear()
+            elif data.get("event") == "content-block-finish" and data["content"]["type"] == "tool_call":
+                found[-1].append((data["content"]["id"], json.dumps(data["content"]["args"])))
+        return Counter(call for message in found for call in message)
+
+    behind = pairwise(events)
+    assume(
+        not any(isinstance(one, ev.AttemptReset) and isinstance(two, ev.BlockFinish) for one, two in behind)
+    )
+    return encoded(read, events, but_for={"cut", "restarted"})
+
+
+Reader: TypeAlias = Callable[[Events], tuple[Any, Any]]
+
+
+def holds(reader: Reader, events: Events) -> None:
+    got, wanted = reader(events)
+    assert got == wanted, f"{reader.__name__}: {got} instead of {wanted} for {events}"
+
+
+READERS: dict[Reader, str | None] = {
+    fold: None,
+    fold_of_the_whole: None,
+    group_by_message: None,
+    completed_tool_calls: None,
+    group_by_block: None,
+    run_tools_with_the_message: None,
+    run_tools_when_ready: None,
+    ai_sdk_client: None,
+    ag_ui_client: None,
+    langchain_client: None,
+}
+"""Each reader, and why it fails, if it does."""
+
+
+def readers(known: dict[Reader, str | None]) -> list[Any]:
+    return [
+        pytest.param(
+            reader, id=reader.__name__, marks=[pytest.mark.xfail(strict=True, reason=why)] if why else []
+        )
+        for reader, why in known.items()
+    ]
+
+
+@pytest.mark.parametrize("reader", readers(READERS))
+def test_all_readers_agree_on_the_complete_calls(reader: Reader) -> None:
+    @settings(derandomize=True, max_examples=400)
+    @given(anything)
+    def agrees(events: Events) -> None:
+        holds(reader, events)
+
+    agrees()
