@@ -3,6 +3,7 @@
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
 from rxdelta.core._block_fold import BlockFold, grows_by
+from rxdelta.core._block_key import message_order
 from rxdelta.core._block_wire import block_from_wire, block_to_wire
 from rxdelta.core._blocks import Block
 from rxdelta.core._call_index import CallIndex, call_id_of
@@ -45,7 +46,7 @@ from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
 from rxdelta.core._tool_call import ToolCall, raw_arguments, real_id, with_news
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
-from rxdelta.core._walk import Change, Walk, Walks, begins_another
+from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -96,7 +97,6 @@ __all__ = [
     "Walks",
     "apply_event",
     "as_exception",
-    "begins_another",
     "block_from_wire",
     "block_to_wire",
     "call_id_of",
@@ -112,6 +112,7 @@ __all__ = [
     "is_readable",
     "join_when_read",
     "merge_delta",
+    "message_order",
     "merge_deltas",
     "parse_json",
     "parse_object",

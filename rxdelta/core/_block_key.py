@@ -7,10 +7,15 @@ from typing import Any, TypeAlias
 from rxdelta.core._frozen import is_list
 from rxdelta.core._values import Problem, index_or_none
 
-__all__ = ["Key", "key_from_json", "place_repr", "place_to_dict", "wrong_key"]
+__all__ = ["Key", "key_from_json", "message_order", "place_repr", "place_to_dict", "wrong_key"]
 
 Key: TypeAlias = int | str | tuple[str, int | str | None] | None
 """The index of the block's events; or `("part", slot)`, `("call", index)` of a block that was merged from deltas."""
+
+
+def message_order(key: Key) -> tuple[int, int]:
+    """What blocks that end together are sorted by: numbered blocks by their numbers, others as they began."""
+    return (0, key) if isinstance(key, int) else (1, 0)
 
 
 def place_to_dict(key: Key, open: bool) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
         wrong = next((f"the call has no {what}" for what, known in _identity(block) if not known), None)
     if wrong is None:
         return change(block, arguments=arguments, status="complete", open=False)
-    return invalid(block, wrong) if ours else change(block, error=wrong, open=False)
+    return invalid(block, wrong) if ours else change(block, error=wrong, open=False, status="incomplete")
 
 
 def _identity(call: ToolCall) -> tuple[tuple[str, str], ...]:

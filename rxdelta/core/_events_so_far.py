@@ -38,7 +38,11 @@ class EventsSoFar:
         self._first = choice
         self._before: list[list[_Choice]] = []  # earlier messages, finished or cut off
         self._now: dict[int, _Choice] = ByChoice(limits)
-        self._for_all: list[Event] = []  # resets and interruptions, also for choices that begin later
+        self._seen: set[int] = set()  # the choices that have begun
+        self._unnamed: list[
+            Event
+        ] = []  # resets and interruptions of every choice, for those that begin later
+        self._resets: list[Event] = []  # of the message that comes next
 
     def take(self, value: Event) -> None:
         event, number = value, getattr(value, "choice", None)
@@ -52,7 +56,7 @@ class EventsSoFar:
             if isinstance(event, MessageInterrupted):
                 if not self._now:
                     self._begin(self._first)
-                self._for_all.append(event)
+                self._unnamed.append(event)
             for choice in self._now.values():
                 choice.fold.step(event)
 
@@ -80,18 +84,22 @@ class EventsSoFar:
         over = [choice for choice in self._now.values() if choice.fold.begins_another(event)]
         if over:
             self._follow(*over)
-        self._for_all = [*(one for one in self._for_all if isinstance(one, AttemptReset)), event]
+        self._resets.append(event)
+        self._unnamed.append(event)
         for choice in self._now.values():
             choice.fold.step(event)
             choice.began = False
 
     def _begin(self, number: int) -> _Choice:
-        choice = _Choice(Fold(choice=number, limits=self._limits))
-        self._now[number] = choice
+        fold = Fold(choice=number, limits=self._limits)
+        for event in self._resets if number in self._seen else self._unnamed:
+            if fold.begins_another(event):
+                fold = Fold(choice=number, limits=self._limits)
+            fold.step(event)
+        self._now[number] = choice = _Choice(fold)
+        self._seen.add(number)
         if not self._whole:
             self._before.clear()
-        for event in self._for_all:
-            choice.fold.step(event)
         return choice
 
     def _follow(self, *known: _Choice) -> None:
@@ -100,7 +108,7 @@ class EventsSoFar:
             number for number, choice in self._now.items() if choice in known or is_over(choice.fold.snapshot)
         ]
         self._before.append([self._now.pop(number) for number in ended])
-        self._for_all.clear()
+        self._resets.clear()
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event belongs to the next message, by the law of its choice."""
@@ -114,7 +122,7 @@ class EventsSoFar:
         events = [
             event for place, message in enumerate(messages) for event in _events_of(message, first=not place)
         ]
-        return events if self._now else [*events, *self._for_all]
+        return events if self._now else [*events, *self._resets]
 
     def snapshot(self) -> Snapshot | None:
         """The first choice of the newest message."""
@@ -144,7 +152,7 @@ class _Choice:
         for event in events:
             if isinstance(event, AttemptReset) and not first:
                 yield MessageStart(choice=number)
-            if isinstance(event, (AttemptReset, MessageInterrupted)):
+            if isinstance(event, (AttemptReset, MessageInterrupted, ToolUpdate)):
                 yield attrs.evolve(event, choice=number)
             else:
                 yield event
@@ -153,8 +161,8 @@ class _Choice:
 def _events_of(choices: Sequence[_Choice], *, first: bool) -> Sequence[Event]:
     """The events of a message's choices in turn.
 
-    Events about the whole message come once: resets first, interruptions last. If the choices were reset differently,
-    these events name their choice.
+    Events about the whole message come once: resets first, interruptions last. If the choices differ in them, these
+    events name their choice. Updates of tools do so if there are several choices, whose calls may have the same ids.
 
     Args:
         choices: The choices.
@@ -163,14 +171,14 @@ def _events_of(choices: Sequence[_Choice], *, first: bool) -> Sequence[Event]:
     lists = [(choice, events) for choice in choices if (events := choice.events())]
     if not lists:
         return ()
-    resets = [events[0] if isinstance(events[0], AttemptReset) else None for _, events in lists]
-    if any(reset != resets[0] for reset in resets):
+    resets = [[event for event in events if isinstance(event, AttemptReset)] for _, events in lists]
+    stops = [event for _, events in lists for event in events if isinstance(event, MessageInterrupted)]
+    all_over = all(is_over(choice.fold.snapshot) for choice in choices)
+    if any(one != resets[0] for one in resets) or (stops and not all_over):
         return [event for choice, events in lists for event in choice.named(events, first=first)]
-    found: list[Event] = [event for event in resets[:1] if event is not None]
-    if found:
-        found = [choice.cut for choice in choices if choice.cut is not None][:1] + found
-    last: list[Event] = []
-    for _, events in lists:
-        last += [event for event in events if isinstance(event, MessageInterrupted)]
-        found += [event for event in events if not isinstance(event, (AttemptReset, MessageInterrupted))]
-    return found + last[:1]
+    found: list[Event] = [choice.cut for choice in choices if resets[0] and choice.cut is not None][:1]
+    found += resets[0]
+    for choice, events in lists:
+        own = choice.named(events, first=True) if len(lists) > 1 else events
+        found += [event for event in own if not isinstance(event, (AttemptReset, MessageInterrupted))]
+    return found + stops[:1]

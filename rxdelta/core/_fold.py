@@ -88,7 +88,7 @@ class Fold:
 
     def _begin(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self._head = snapshot._head
+        self._head: Head = snapshot._head
         self._blocks = list(snapshot.blocks)  # in the order of their arrival
         self._order: _Order | None = None  # if that differs from the order in the message
         self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order

@@ -33,7 +33,8 @@ reader of a conversation puts the old message away and goes on.
 
 *What the law may ask.* Only what a snapshot holds: its id, status, blocks, and whether a start has come. So a stored
 fold goes on as if it had never been stored. And only about its own choice: `group_by_choice` in front of a reader
-changes nothing for it.
+changes nothing for it. A walk remembers more only for readers that act: which calls have ended, and which calls of
+earlier messages still run.
 
 *What is ignored* would damage a block: a delta of the wrong type, or without a block. What can be applied, is: a block
 that starts again begins afresh, in its place; a second finish with content overrules the first. `ProtocolChecker`
@@ -53,6 +54,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from rxdelta.core._block_fold import BlockFold
+from rxdelta.core._block_key import message_order
 from rxdelta.core._block_wire import finish_content
 from rxdelta.core._call_index import CallIndex, call_id_of
 from rxdelta.core._errors import ProviderError
@@ -224,10 +226,10 @@ class Walk:
         Raises:
             LimitExceededError: The block has become too large.
         """
-        kind, fold = type(event), self.blocks.get(event.index)
-        if fold is None or fold.grows is not kind or event.choice != self.choice:
+        fold = self.blocks.get(event.index)
+        if fold is None or fold.grows is not type(event) or event.choice != self.choice:
             return None
-        piece = getattr(event, PIECE_FIELDS[kind])
+        piece = getattr(event, PIECE_FIELDS[type(event)])
         if not piece:
             return None
         fold.grow(piece)
@@ -236,7 +238,8 @@ class Walk:
     def begins_another(self, event: Event) -> bool:
         """Whether the event begins another message of this choice."""
         if isinstance(event, MessageStart) and self.choice in (None, event.choice):
-            return begins_another(event, id=self.id, begun=self.started and self.count > 0, over=self.over)
+            repeats = event.id is not None and event.id == self.id
+            return self.over or (self.started and self.count > 0 and not repeats)
         return isinstance(event, AttemptReset) and event.choice is None and self.over
 
     def has_ended(self, call: ToolCall) -> bool:
@@ -298,7 +301,7 @@ class Walk:
         self.over = True
         still_open = [fold for fold in self.blocks.values() if fold.block.open]
         if len(still_open) > 1:
-            still_open.sort(key=_place)
+            still_open.sort(key=lambda fold: message_order(fold.block.key))
         return [*(self._close(fold, cut=cut) for fold in still_open), _ENDED]
 
     def _attempt_reset(self, event: AttemptReset) -> Sequence[Change]:
@@ -440,11 +443,6 @@ class Walk:
     }
 
 
-def begins_another(start: MessageStart, *, id: str | None, begun: bool, over: bool) -> bool:
-    """Whether a start begins another message than the current one of its choice."""
-    return over or (begun and (start.id is None or start.id != id))
-
-
 class Walks:
     """A walk for each choice of a conversation.
 
@@ -479,18 +477,10 @@ class Walks:
             if walk is None:
                 self._walks[choice] = walk = Walk(choice, limits=self._limits)
                 walk.over = self.interrupted
-            if isinstance(event, MessageStart):
-                self.interrupted = False
             return (walk,)
         if isinstance(event, (MessageInterrupted, AttemptReset)):
             self.interrupted = isinstance(event, MessageInterrupted)
         return tuple(self._walks.values())
-
-
-def _place(fold: BlockFold) -> tuple[int, Any]:
-    """Where the block stands in its message: numbered blocks by their numbers, others as they began."""
-    key = fold.block.key
-    return (0, key) if isinstance(key, int) else (1, 0)
 
 
 def _is_running(fold: BlockFold) -> bool:

@@ -5,7 +5,6 @@ from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, li
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import operator_maker
 from rxdelta.runtime.newest import drop_error
-from rxdelta.runtime.outlet import Outlet
 from rxdelta.runtime.pings import is_ping
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -39,7 +38,6 @@ __all__ = [
     "needed_loop",
     "operator_maker",
     "other_library",
-    "Outlet",
     "Pump",
     "report",
     "running_loop",

@@ -201,7 +201,6 @@ def test_a_fold_refuses_a_reset_after_the_end() -> None:  # R6
     assert snapshot.text == "one"
 
 
-@pytest.mark.xfail(strict=True, reason="only a start begins another message there")
 def test_blocks_behind_a_reset_after_the_end_reach_the_front_end_without_a_start() -> None:  # R5, R6
     assert ai_sdk_words([*message("one", "c1"), RESET, *text("two"), DONE]) == ["one", "two"]
 
@@ -226,14 +225,12 @@ def _broken_after_one_of_two_choices() -> list[Any]:
     return found
 
 
-@pytest.mark.xfail(strict=True, reason="the reset of retry_stream doesn't name its choices")
 def test_a_fold_rolls_back_a_choice_that_was_over() -> None:  # R7
     events = _broken_after_one_of_two_choices()
     assert [fold(events, choice).text for choice in (0, 1)] == ["NEW", "NEW"]
     assert [one.text for one in messages(events)] == ["NEW"]
 
 
-@pytest.mark.xfail(strict=True, reason="an encoder asks its own choice whether the message is over")
 @pytest.mark.parametrize("words", [ai_sdk_words, ag_ui_words])
 def test_a_front_end_rolls_back_a_choice_that_was_over(words: Any) -> None:  # R7
     assert words(_broken_after_one_of_two_choices()) == ["NEW"]
@@ -335,7 +332,6 @@ RETURNS = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="a call counts as known from its start, not from its end")
 @pytest.mark.parametrize("reader", [completed, ran])
 def test_a_call_that_gets_another_id_at_its_end_is_another_call(reader: Any) -> None:
     assert len(reader(RENAMED)) == 2
@@ -345,7 +341,6 @@ def test_a_call_that_returns_before_it_has_ended_is_completed() -> None:
     assert completed(RETURNS) == [("c1", 2)]
 
 
-@pytest.mark.xfail(strict=True, reason="a call counts as known from its start, not from its end")
 @pytest.mark.parametrize("start", ["ready", "message"])
 def test_a_call_that_returns_before_it_has_ended_is_run(start: str) -> None:
     assert ran(RETURNS, start=start) == [2]
@@ -416,7 +411,6 @@ def test_the_end_closes_open_calls_in_the_message_s_order() -> None:  # R17
     assert completed(events) == [("c0", 0), ("c1", 1), ("c2", 2)]
 
 
-@pytest.mark.xfail(strict=True, reason="run_tools takes the order in which the calls began")
 @pytest.mark.parametrize("start", ["ready", "message"])
 def test_tools_run_in_the_message_s_order_if_the_end_closes_their_calls(start: str) -> None:  # R17
     events = [ev.MessageStart("m"), *(ev.BlockStart(index, chunk(f"c{index}")) for index in [2, 0, 1])]
@@ -463,7 +457,6 @@ def test_the_end_of_the_message_closes_an_open_call_as_its_own_end_would(
 AGAIN = [ev.MessageStart("m"), ev.BlockStart(1, chunk("c1"))]
 
 
-@pytest.mark.xfail(strict=True, reason="RUN_FINISHED names a call by an id that the client doesn't have")
 @pytest.mark.parametrize("between", [[], [RESET]], ids=["begun again", "another attempt"])
 def test_ag_ui_has_one_id_for_a_call_that_begins_again(between: Events) -> None:
     shown = ag_ui.read(ag_ui.told(*AGAIN, *between, *call("c1"), DONE))
@@ -473,7 +466,6 @@ def test_ag_ui_has_one_id_for_a_call_that_begins_again(between: Events) -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="a call that was cut off is finished like a whole one")
 @pytest.mark.parametrize(
     "end",
     [
@@ -499,7 +491,6 @@ def test_langchain_gets_no_whole_call_from_one_that_was_cut_off(end: Events) -> 
         pytest.param([ev.MessageStart("m"), RESET], id="after a reset"),
         pytest.param(
             [ev.MessageStart("m"), *call("c1"), RESET],
-            marks=pytest.mark.xfail(strict=True, reason="the blocks of the last attempt count as ended"),
             id="after a reset of the same call",
         ),
     ],

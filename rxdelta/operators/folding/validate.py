@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.core import Limits
+
 __all__ = ["validate"]
 
 
@@ -30,7 +32,7 @@ def validate(
             event is not emitted.
 
     Errors: The source's own, unchecked. `ProtocolError`, whose `.violation` names the rule; the exception of
-    `on_violation`; `LimitExceededError` for more choices than `Limits` allow by default.
+    `on_violation`; `LimitExceededError`, by the pipeline's limits.
 
     Example:
         >>> import reactivex as rx
@@ -40,15 +42,15 @@ def validate(
         missing_message_finish
     """
 
-    return lift_map("validate", lambda _: _Check(on_violation))
+    return lift_map("validate", lambda sink: _Check(on_violation, sink.limits))
 
 
 class _Check:
     """One subscription's state."""
 
-    def __init__(self, report: Callable[[str, Event | None], object] | None) -> None:
+    def __init__(self, report: Callable[[str, Event | None], object] | None, limits: Limits) -> None:
         self._report = report
-        self._lifecycle = ProtocolChecker()
+        self._lifecycle = ProtocolChecker(limits=limits)
 
     def step(self, event: Event) -> Event:
         if type(event) not in EVENT_TYPES:

@@ -24,6 +24,7 @@ from rxdelta.core.events import (
     MessageStart,
 )
 from rxdelta.operators.grouping.streams import Branch, Split, split_by
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -95,6 +96,7 @@ class BlockStream(Branch[Block]):
         return (self._block,) if self._emitted else ()
 
 
+@operator_maker
 def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Event]], Observable[BlockStream]]:
     """Emit a stream for each block of the reply; `BlockStream` describes its values and its end.
 

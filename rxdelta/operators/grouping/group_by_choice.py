@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rxdelta.core import ByChoice
-from rxdelta.core.events import AttemptReset, MessageInterrupted, MessageStart
+from rxdelta.core.events import AttemptReset, MessageInterrupted
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,6 +44,7 @@ class ChoiceStream(EventBranch):
         return f"<ChoiceStream {self.choice}>"
 
 
+@operator_maker
 def group_by_choice(
     *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
@@ -101,16 +103,10 @@ class _ByChoice(EventSplit[ChoiceStream]):
             self._waiting = [one for one in waiting if isinstance(one, (AttemptReset, MessageInterrupted))]
             for one in waiting:
                 stream._deliver(one)
-        if isinstance(event, MessageStart) and stream._replay.begins_another(event):
-            self._waiting = []
         stream._deliver(event)
 
     def _route_to_all(self, event: Event) -> None:
         streams = list(self._choices.values())
-        if isinstance(event, AttemptReset):
-            another = any(stream._replay.begins_another(event) for stream in streams)
-            earlier = [] if another else self._waiting
-            self._waiting = [one for one in earlier if not isinstance(one, MessageInterrupted)]
         if not streams or isinstance(event, (AttemptReset, MessageInterrupted)):
             self._waiting.append(event)
         for stream in streams:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core.events import AttemptReset, MessageStart
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +42,7 @@ class MessageStream(EventBranch):
         return f"<MessageStream {self.id}>"
 
 
+@operator_maker
 def group_by_message(
     *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[MessageStream]]:

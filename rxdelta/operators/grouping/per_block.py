@@ -9,7 +9,7 @@ from reactivex import Observable, compose
 from rxdelta.core import InvalidValueError
 from rxdelta.operators.grouping.group_by_block import BlockStream, Grouping
 from rxdelta.operators.grouping.streams import split_by
-from rxdelta.runtime import lift, report
+from rxdelta.runtime import lift, operator_maker, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ __all__ = ["per_block"]
 R = TypeVar("R")
 
 
+@operator_maker
 def per_block(
     fn: Callable[[BlockStream], Observable[R]], *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[R]]:

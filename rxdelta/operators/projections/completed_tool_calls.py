@@ -8,6 +8,7 @@ from rxdelta.core import ToolCall
 from rxdelta.core.events import ToolCallDelta
 from rxdelta.operators.projections.calls import call_of
 from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["completed_tool_calls"]
 
 
+@operator_maker
 def completed_tool_calls(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[ToolCall]]:

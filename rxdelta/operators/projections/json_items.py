@@ -12,6 +12,7 @@ from rxdelta.operators.projections.calls import argument_growth, argument_text, 
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.text_document import TextDocument
 from rxdelta.operators.projections.unfenced import Unfenced
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +28,7 @@ __all__ = ["json_items"]
 _stretches = re.compile(r'[^,\]}"]*(?:[,\]}"]|\Z)').findall
 
 
+@operator_maker
 def json_items(
     path: str | int | Sequence[str | int] = (),
     *,

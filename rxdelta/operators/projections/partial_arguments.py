@@ -9,6 +9,7 @@ from rxdelta.operators.projections.calls import argument_growth, argument_text, 
 from rxdelta.operators.projections.into import Into
 from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,7 @@ def partial_arguments(
 def partial_arguments(
     call_id: str | None, into: type[T], *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
+@operator_maker
 def partial_arguments(
     call_id: str | None = None,
     into: type[Any] | None = None,

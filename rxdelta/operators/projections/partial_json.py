@@ -9,6 +9,7 @@ from rxdelta.operators.projections.into import Into
 from rxdelta.operators.projections.partial import PartialReading, PartialValue
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.text_document import TextDocument
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ def partial_json(
 def partial_json(
     into: type[T], *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
+@operator_maker
 def partial_json(
     into: type[Any] | None = None, *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:

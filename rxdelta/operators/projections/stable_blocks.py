@@ -8,6 +8,7 @@ from rxdelta.core.events import AttemptReset, TextDelta
 from rxdelta.operators.projections.markdown import MarkdownSplitter, StableMarkdown
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["stable_blocks"]
 
 
+@operator_maker
 def stable_blocks(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[StableMarkdown]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["reasoning_deltas", "text_deltas"]
 
 
+@operator_maker
 def text_deltas(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[str]]:
@@ -49,6 +51,7 @@ def text_deltas(
     return project("text_deltas", lambda name, walk: _Pieces(name, walk, "text"), choice, limits)
 
 
+@operator_maker
 def reasoning_deltas(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[str]]:

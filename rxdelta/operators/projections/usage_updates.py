@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rxdelta.core import Fold, TokenUsage
 from rxdelta.core.events import MessageFinish, MessageStart, UsageUpdate
 from rxdelta.operators.projections.projection import Projection, project
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["usage_updates"]
 
 
+@operator_maker
 def usage_updates(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[TokenUsage]]:

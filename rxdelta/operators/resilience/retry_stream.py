@@ -6,6 +6,7 @@ from contextvars import copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, overload
 
+import attrs
 from reactivex import Observable, abc
 
 from rxdelta.core import (
@@ -245,9 +246,17 @@ class _Retrying:
             message = self.replies()[0]
         else:
             self._continuation = message = None
-            if self._reset is not None:
-                self.emit([self._reset])
+            self.emit(self._resets())
         self._sink.effect(self.request, message)
+
+    def _resets(self) -> Sequence[AttemptReset]:
+        """The reset; one for each choice if a choice is over, because it would be the next message's otherwise."""
+        if self._reset is None:
+            return ()
+        replies = self.replies()
+        if not any(is_over(reply) for reply in replies):
+            return (self._reset,)
+        return [attrs.evolve(self._reset, choice=reply.choice) for reply in replies]
 
     def replies(self) -> list[Snapshot]:
         """The replies so far of all choices with content or an end."""

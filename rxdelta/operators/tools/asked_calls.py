@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from rxdelta.core import BlockFold, Event, Limits, ToolCall, Walk, is_mapping
+from rxdelta.core import BlockFold, Event, Limits, ToolCall, Walk, is_mapping, message_order
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -95,6 +95,10 @@ class AskedCalls:
             self._apply(change)
         return self._decided()
 
+    def begins_another(self, start: MessageStart) -> bool:
+        """Whether another message begins, in front of which the undecided calls fail."""
+        return self._walk.begins_another(start)
+
     def give_up(self, why: str) -> Sequence[Decision]:
         """Fail all undecided calls."""
         for call in [*self._waiting]:
@@ -110,9 +114,9 @@ class AskedCalls:
             case "opened" | "restarted" | "changed" | "closed":
                 self._block(change)
             case "ended":
-                for call, whole in [*self._waiting.items()]:
-                    if whole is not None:
-                        self._ask(call, whole)
+                whole = [(call, block) for call, block in self._waiting.items() if block is not None]
+                for call, block in sorted(whole, key=lambda one: message_order(one[1].key)):
+                    self._ask(call, block)
             case "another":
                 for call in [*self._waiting]:
                     self._fail(call, "the message ended before the call was complete")
@@ -147,6 +151,8 @@ class AskedCalls:
         fold, block = change.fold, change.fold.block
         if change.kind == "restarted":
             self._fail(call, "the call was begun again")
+            if call.asked is None:  # so it may still return, and be run
+                del self._calls[fold, call.call_id]
         elif not isinstance(block, ToolCall) or block.call_id is None or self._find(fold, block) is not None:
             self._fail(call, "it turned out to be no call")
         else:

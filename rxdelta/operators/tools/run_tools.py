@@ -17,7 +17,7 @@ from reactivex.disposable import CompositeDisposable, Disposable
 from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.core import Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult, wrong_value
-from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, ToolUpdate
+from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.tool_execution import (
     Tool,
@@ -27,7 +27,16 @@ from rxdelta.operators.tools.tool_execution import (
     execute,
     result_of,
 )
-from rxdelta.runtime import Serial, Sink, check_seconds, create, is_interrupt, report, running_loop
+from rxdelta.runtime import (
+    Serial,
+    Sink,
+    check_seconds,
+    create,
+    is_interrupt,
+    operator_maker,
+    report,
+    running_loop,
+)
 
 __all__ = ["run_tools"]
 
@@ -37,6 +46,7 @@ _CANCELLED = "the tool was cancelled"
 _NOT_JSON = "The tool's result cannot be written as JSON."
 
 
+@operator_maker
 def run_tools(
     tools: Mapping[str, Tool],
     max_concurrency: int | None = None,
@@ -236,11 +246,16 @@ class _ToolRunner:
                 raise
 
     def _pass_on(self, event: Event) -> None:
-        kind = type(event)
+        kind: type | None = type(event)
         if kind not in EVENT_TYPES:
             self._apply(self._abort, wrong_value("run_tools", event))
             return
         self._in_turn = True
+        if kind is StreamError:
+            self._apply(self._break_off)
+        elif isinstance(event, MessageStart) and self._calls.begins_another(event):
+            self._apply(self._step, event)  # the old message's updates come before the new message
+            kind = None
         self._sink.on_next(event)
         if kind in AskedCalls.EVENTS and not self._sink.closed:
             self._apply(self._step, event)
@@ -291,6 +306,9 @@ class _ToolRunner:
 
     def _abort(self, error: Exception) -> None:
         self._failure = self._failure or error
+        self._break_off()
+
+    def _break_off(self) -> None:
         why = "the stream broke off"
         self._fail_all(why)
         self._decide(self._calls.give_up(why))

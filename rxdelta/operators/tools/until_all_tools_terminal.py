@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rxdelta.core import TERMINAL, Snapshot, ToolCall, wrong_value
-from rxdelta.runtime import lift
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["until_all_tools_terminal"]
 
 
+@operator_maker
 def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
     """The same snapshots, up to the first whose message is finished and whose tool calls have all ended.
 

@@ -235,6 +235,15 @@ def test_choices_that_were_reset_differently_keep_their_own_attempts() -> None:
         assert folds[0].snapshot.attempt == choice
 
 
+def test_an_interruption_or_update_that_names_its_choice_leaves_the_others_alone() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "f", "args": {}}
+    told: list[rd.Event] = [ev.BlockFinish(0, call, choice=choice) for choice in (0, 1)]
+    told += [ev.ToolUpdate("c1", "executing", choice=0), ev.MessageInterrupted(choice=1)]
+    for choice, status in ((0, "incomplete"), (1, "interrupted")):
+        assert folded(late(told), choice) == folded(told, choice)
+        assert folded(told, choice).status == status
+
+
 def test_an_interruption_is_told_with_its_own_message() -> None:
     told = [*message(1)[:2], *message(1, 1)[:2], ev.MessageInterrupted("stopped"), *message(2)[:2]]
     heard = late(told)
