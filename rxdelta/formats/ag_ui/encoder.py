@@ -42,6 +42,7 @@ from rxdelta.core import (
     thaw,
 )
 from rxdelta.core.events import (
+    EVENT_TYPES,
     BlockDelta,
     BlockFinish,
     MessageFinish,
@@ -63,6 +64,7 @@ from rxdelta.formats.encoding import (
     Masked,
     cut_off,
     masked,
+    not_an_event,
     number_problems,
     shown_error,
 )
@@ -160,9 +162,11 @@ class AgUiEncoder:
         """The frames of one event; none after the end."""
         if self._over:
             return ()
+        run, field = self._run, PIECE_FIELDS.get(type(event))
+        if field is None and type(event) not in EVENT_TYPES:
+            raise not_an_event(event)
         if not self._started:
             self._start()
-        run, field = self._run, PIECE_FIELDS.get(type(event))
         if field is None:
             try:
                 self._encode(event)

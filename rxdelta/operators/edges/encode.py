@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from rxdelta.core import DEFAULT_LIMITS, Event, Limits
+from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits
 from rxdelta.runtime import lift_machine
 from rxdelta.wire import Encoder
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from reactivex import Observable
+
+    from rxdelta.runtime import Sink
 
 __all__ = ["encode"]
 
@@ -26,16 +28,21 @@ def encode(
     A front end knows no `on_error`: an error becomes frames, and the output completes.
     """
     make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
-    return lift_machine(name, lambda sink: _Encoding(make(sink.limits)), limits=limits)
+    return lift_machine(name, lambda sink: _Encoding(sink, make(sink.limits)), limits=limits)
 
 
 class _Encoding(Generic[F]):
     """One subscription's state."""
 
-    def __init__(self, encoder: Encoder[F]) -> None:
+    def __init__(self, sink: Sink[F], encoder: Encoder[F]) -> None:
+        self._sink = sink
         self._encoder = encoder
         self.step = encoder.encode
         self.close = encoder.close
 
     def fail(self, error: Exception) -> tuple[Sequence[F], None]:
+        if (
+            isinstance(error, InvalidValueError) and error.field == "event"
+        ):  # the log should name the operator
+            error = self._sink.refusal(error.value)
         return self._encoder.fail(error), None

@@ -240,7 +240,7 @@ def test_an_argument_that_makes_no_sense_is_refused(wrong: Json) -> None:
 
 
 def test_what_is_no_event_is_refused() -> None:
-    with pytest.raises(rd.InvalidValueError, match="chunks go through decode"):
+    with pytest.raises(rd.InvalidValueError, match="reads events, and got a dict"):
         encoder().encode({"type": "RUN_STARTED"})  # type: ignore[arg-type]
 
 

@@ -129,7 +129,7 @@ def test_what_is_no_event_becomes_an_error_frame() -> None:
     frames: list[Any] = []
     rx.of(START, "Hi").pipe(rd.to_langchain_events(on_error=str)).subscribe(frames.append)
     assert name(frames[-1]) == "error"
-    assert "the encoder reads events" in frames[-1]["params"]["data"]["message"]
+    assert "to_langchain_events() reads events" in frames[-1]["params"]["data"]["message"]
 
 
 def test_it_goes_over_the_wire_and_comes_back() -> None:
