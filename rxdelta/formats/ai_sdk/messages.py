@@ -13,20 +13,16 @@ from typing import Any, TypeAlias
 import attrs
 
 from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Block,
-    BlockFold,
     Event,
     Fold,
     InvalidValueError,
-    LimitExceededError,
     MalformedChunkError,
     Message,
     Snapshot,
     ToolCall,
+    Walk,
     events,
     is_mapping,
-    with_news,
 )
 from rxdelta.formats.admission import Admission
 from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, json_text
@@ -52,13 +48,12 @@ _SAME_AS_CHUNK = frozenset(
 )  # fmt: skip
 _FROM_A_PERSON = frozenset(["text", "file"])
 _REQUESTED_CALLS = frozenset(["tool_call", "invalid_tool_call"])
-_BLOCK_EVENTS = (
-    events.TextDelta,
-    events.ReasoningDelta,
-    events.ToolCallDelta,
-    events.DataDelta,
-    events.BlockDelta,
-    events.BlockFinish,
+_MESSAGE_EVENTS = (
+    events.MessageStart,
+    events.UsageUpdate,
+    events.MessageFinish,
+    events.MessageInterrupted,
+    events.AttemptReset,
 )
 
 
@@ -138,58 +133,34 @@ def _steps(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
 
 
 class _Reply:
-    """A message that is put together: a fold for each block, and one for the rest.
+    """A message that is put together: a walk for its blocks, and a fold for the rest.
 
-    One fold for everything would make a snapshot at each step and look up the call of each update. Here only the result
-    is needed.
+    One fold for everything would make a snapshot at each step. Here only the result is needed.
     """
 
     def __init__(self) -> None:
         self._rest = Fold()
-        self._blocks: dict[int | str, BlockFold] = {}
-        self._updates: dict[str, list[events.ToolUpdate]] = {}
+        self._walk = Walk()
 
     @property
     def over(self) -> bool:
-        return self._rest.snapshot.status != "incomplete"
+        return self._walk.over
 
     def step(self, event: Event) -> None:
-        if isinstance(event, events.BlockStart):
-            if len(self._blocks) >= DEFAULT_LIMITS.blocks:
-                what = "the number of blocks in one message"
-                raise LimitExceededError.of("blocks", DEFAULT_LIMITS.blocks, what)
-            self._blocks[event.index] = BlockFold(event)
-        elif isinstance(event, _BLOCK_EVENTS):
-            self._blocks[event.index].step(event)
-        elif isinstance(event, events.ToolUpdate):
-            self._updates.setdefault(event.call_id, []).append(event)
-        else:
-            if isinstance(event, events.AttemptReset):
-                self._blocks, self._updates = {}, {}
-            elif isinstance(event, events.MessageFinish):  # its reason depends on the calls
-                calls = (block for block in self._finished() if isinstance(block, ToolCall))
-                for call in islice((call for call in calls if call.type in _REQUESTED_CALLS), 1):
+        self._walk.step(event)
+        if isinstance(event, _MESSAGE_EVENTS):
+            if isinstance(event, events.MessageFinish):  # its reason depends on the calls
+                for call in islice(self._requested_calls(), 1):
                     self._rest.step(Snapshot(tool_calls=[call]))
             self._rest.step(event)
 
-    def _finished(self) -> list[Block]:
-        return [fold.finish() for fold in self._blocks.values()]
+    def _requested_calls(self) -> Iterator[ToolCall]:
+        blocks = (fold.block for fold in self._walk.blocks.values())
+        return (block for block in blocks if isinstance(block, ToolCall) and block.type in _REQUESTED_CALLS)
 
     def message(self) -> Message:
-        blocks = [_with_updates(block, self._updates) for block in self._finished()]
+        blocks = [fold.block for fold in self._walk.blocks.values()]
         return attrs.evolve(self._rest.snapshot.to_message(), blocks=blocks)
-
-
-def _with_updates(block: Block, updates: Mapping[str, list[events.ToolUpdate]]) -> Block:
-    if isinstance(block, ToolCall):
-        for update in updates.get(block.call_id or "", ()):
-            block = with_news(
-                block,
-                execution_status=update.execution_status,
-                display_text=update.display_text,
-                result=update.result,
-            )
-    return block
 
 
 def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[str, Json]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -410,7 +411,8 @@ def test_one_call_that_is_told_many_times_costs_no_more_each() -> None:
 def test_more_blocks_than_a_message_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from rxdelta.formats.ai_sdk import messages
 
-    monkeypatch.setattr(messages, "DEFAULT_LIMITS", rd.Limits(blocks=2))
+    limited = functools.partial(rd.core.Walk, limits=rd.Limits(blocks=2))
+    monkeypatch.setattr(messages, "Walk", limited)
     with pytest.raises(rd.LimitExceededError, match="number of blocks"):
         rd.from_ai_sdk([ui(*[{"type": "text", "text": "Hi"}] * 3)])
     step = {"type": "step-start"}
