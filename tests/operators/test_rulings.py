@@ -337,13 +337,40 @@ def test_a_call_that_gets_another_id_at_its_end_is_another_call(reader: Any) -> 
     assert len(reader(RENAMED)) == 2
 
 
-def test_a_call_that_returns_before_it_has_ended_is_completed() -> None:
-    assert completed(RETURNS) == [("c1", 2)]
+ENDS_AS_TEXT = [
+    ev.MessageStart("m"),
+    ev.BlockStart(1, chunk("c1")),
+    ev.BlockFinish(1, {"type": "text"}),
+    *call("c1", 2),
+    DONE,
+]
+HAS_ANOTHER_ID = [
+    ev.MessageStart("m"),
+    ev.BlockStart(1, chunk("c1")),
+    ev.BlockDelta(1, {"id": "c3"}),
+    ev.BlockStart(1, {"type": "text"}),
+    *call("c1", 2),
+    DONE,
+]
+RETURNING = pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(RETURNS, id="another block was there"),
+        pytest.param(ENDS_AS_TEXT, id="it ended as a text"),
+        pytest.param(HAS_ANOTHER_ID, id="it had another id"),
+    ],
+)
 
 
+@RETURNING
+def test_a_call_that_returns_before_it_has_ended_is_completed(events: Events) -> None:
+    assert completed(events) == [("c1", 2)]
+
+
+@RETURNING
 @pytest.mark.parametrize("start", ["ready", "message"])
-def test_a_call_that_returns_before_it_has_ended_is_run(start: str) -> None:
-    assert ran(RETURNS, start=start) == [2]
+def test_a_call_that_returns_before_it_has_ended_is_run(events: Events, start: str) -> None:
+    assert ran(events, start=start) == [2]
 
 
 def test_a_call_that_ends_as_a_text_fails_and_ends_nothing_else() -> None:  # R13

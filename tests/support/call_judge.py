@@ -6,7 +6,6 @@ Reads choice 0. It knows the calls' ids and arguments and nothing else.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -14,14 +13,10 @@ import attrs
 
 import rxdelta as rd
 
-__all__ = ["Judge", "Life", "UnruledError"]
+__all__ = ["Judge", "Life"]
 
 ev = rd.events
 Call: TypeAlias = tuple[str, str]  # its id, and its arguments as JSON
-
-
-class UnruledError(Exception):
-    """No rule says what an actor does with these events."""
 
 
 @attrs.define(eq=False)
@@ -32,9 +27,9 @@ class Block:
     call_id: str | None  # None: no call
     args: Any = ""  # text, or an object that came whole
     open: bool = True
-    cut: bool = False
     shown: Call | None = None  # to the fold: the last finish
     first: Call | None = None  # to whoever acts on a finish: the first one
+    renamed: bool = False  # while it was open
     repeats: bool = False  # a call with this id has ended at this index before
     early: list[Call] = attrs.field(factory=list)  # when another block began
 
@@ -42,6 +37,10 @@ class Block:
         is_call = "call" in content["type"]
         self.call_id = content["id"] if is_call else None
         self.args = content["args"] if is_call else ""
+
+    def rename(self, call_id: str | None) -> None:
+        self.renamed = self.renamed or (self.call_id is not None and self.call_id != call_id)
+        self.call_id = call_id
 
     def complete(self) -> Call | None:
         if self.call_id is None:
@@ -67,16 +66,18 @@ class Life:
     blocks: dict[int, Block] = attrs.field(factory=dict)
     all: list[Block] = attrs.field(factory=list)
     ended: set[tuple[int, str]] = attrs.field(factory=set)
-    renamed: set[int] = attrs.field(factory=set)
 
     def add(self, index: int, content: Any) -> Block:
+        for other in self.blocks.values():
+            if other.open and other.index != index and other.args != "":
+                other.early += filter(None, [other.complete()])
         block = self.blocks[index] = Block(index, None)
         block.take(content)
         self.all.append(block)
         return block
 
     def close(self, block: Block, *, cut: bool = False) -> None:
-        block.open, block.cut = False, cut
+        block.open = False
         if block.call_id is not None:
             block.repeats = (block.index, block.call_id) in self.ended
             self.ended.add((block.index, block.call_id))
@@ -96,27 +97,12 @@ class Judge:
 
     Attributes:
         lives: All attempts at all messages.
-        named: The named differences that the events bring about: T1 an ended call is overruled, T2 an ended block
-            begins anew, T3 a call is whole when another block begins, and it is not yet over then. `renamed`: a call
-            that has not ended loses its id, to another id or to another block, where calls begin again. `id`: an
-            open call changes its id. `restarted`: an open call begins again. `again`: two
-            blocks have one call's id, also in two attempts. `cut`: a call ends with its message or with the stream, but not by a finish.
     """
 
     def __init__(self, events: Iterable[rd.Event]) -> None:
         self.lives = [Life()]
-        self.named: set[str] = set()
         for event in events:
             self._step(event)
-        ids = [block.call_id for block in self.blocks() if block.call_id is not None]
-        if len(set(ids)) < len(ids):
-            self.named.add("again")
-        for life in self.lives:
-            begun = Counter(block.index for block in life.all)
-            if any(block.cut or (block.open and life.blocks[block.index] is block) for block in life.all):
-                self.named.add("cut")
-            if any(begun[index] > 1 for index in life.renamed):
-                self.named.add("renamed")
 
     def messages(self) -> list[Life]:
         return [life for life in self.lives if life.events and not life.dropped]
@@ -157,32 +143,14 @@ class Judge:
             if isinstance(event, ev.ToolCallDelta) and isinstance(block.args, str):
                 block.args += event.args
             elif isinstance(event, ev.BlockDelta):
-                self._rename(life, block, event.fields.get("id", block.call_id))
+                block.rename(event.fields.get("id", block.call_id))
                 block.args = event.fields.get("args", block.args)
 
     def _start(self, life: Life, event: Any) -> None:
-        if event.index in life.blocks and not life.blocks[event.index].open:
-            self.named.add("T2")
         before = life.blocks.get(event.index)
-        for block in life.blocks.values():
-            whole = block.complete() if block.open and block is not before and block.args != "" else None
-            if whole is not None:
-                self.named.add("T3")
-                block.early.append(whole)
         block = life.add(event.index, event.content)
-        if before is None or not before.open or before.call_id is None:
-            return
-        self.named.add("restarted")
-        if before.call_id == block.call_id:
+        if before is not None and before.open and before.call_id == block.call_id:
             block.early, before.early = before.early, []  # it is the same call
-        else:
-            life.renamed.add(event.index)
-
-    def _rename(self, life: Life, block: Block, call_id: str | None) -> None:
-        if block.call_id is not None and block.call_id != call_id:
-            life.renamed.add(block.index)
-            self.named.add("id")
-            block.call_id = call_id
 
     def _finish(self, life: Life, block: Block | None, event: Any) -> None:
         if block is None and event.content is not None:
@@ -191,12 +159,9 @@ class Judge:
             pass
         elif block.open:
             if event.content is not None:
-                self._rename(life, block, event.content.get("id"))
+                block.rename(event.content.get("id"))
                 block.take(event.content)
             life.close(block)
         elif event.content is not None:
-            self.named.add("T1")
-            if block.call_id is None and "call" in event.content["type"]:
-                raise UnruledError
             block.take(event.content)
             block.shown = block.complete()

@@ -22,12 +22,20 @@ ARGUMENTS = {"add": '{"a": 1, "b": 2}', "find": '{"what": {"name": "café"}, "n"
 
 @attrs.frozen
 class EventStream:
-    """The events of a stream. Whether the source fails behind them, and whether they are more than one message."""
+    """The events of a stream.
+
+    Attributes:
+        fails: Whether the source fails behind them.
+        is_conversation: Whether they are more than one message.
+        takes_back: Whether a reset takes back a choice of a message that another choice has finished. A message's
+            late reader then lacks what its first reader has had.
+    """
 
     name: str
     events: Sequence[rd.Event]
     fails: bool = False
     is_conversation: bool = False
+    takes_back: bool = False
 
 
 def streams(seed: int) -> Iterator[EventStream]:
@@ -73,6 +81,20 @@ def streams(seed: int) -> Iterator[EventStream]:
     yield EventStream(
         "another attempt of two choices",
         [*_cut(draw, _choices(draw, "m1")), _reset(1), *_choices(draw, "m2")],
+    )
+    yield EventStream(
+        "another attempt after one of two choices",
+        [*_one_of_two(draw, "m1"), _reset(1, 0), _reset(1, 1), *_choices(draw, "m2")],
+    )
+    yield EventStream(
+        "another attempt at the choice that is open",
+        [*_one_of_two(draw, "m1"), _reset(1, 1), *_reply(draw, "m2", 1)],
+    )
+    yield EventStream(
+        "another message, or attempt, after one of two choices",
+        [*_one_of_two(draw, "m1"), _reset(1), *_choices(draw, "m2")],
+        is_conversation=True,
+        takes_back=True,
     )
     yield EventStream("cut", _cut(draw, _reply(draw, "m1")))
     yield EventStream("cut between choices", _cut(draw, _choices(draw, "m1")))
@@ -156,15 +178,24 @@ def _choices(draw: Random, id: str) -> Events:
     return _woven(draw, _reply(draw, id), _reply(draw, id, 1))
 
 
-def _cut(draw: Random, events: Events) -> Events:
+def _one_of_two(draw: Random, id: str) -> Events:
+    """Two choices. The second is cut off when the first is over."""
+    return [*_reply(draw, id), *_cut(draw, _reply(draw, id, 1), 1)]
+
+
+def _cut(draw: Random, events: Events, choice: int = 0) -> Events:
     """The first part of these events, which ends within a call."""
     place = draw.randint(len(events) // 3, len(events) - 2)
     start = {"type": "tool_call_chunk", "id": "cut", "name": "find"}
-    return [*events[:place], ev.BlockStart(9, start), ev.ToolCallDelta(9, '{"wh')]
+    return [
+        *events[:place],
+        ev.BlockStart(9, start, choice=choice),
+        ev.ToolCallDelta(9, '{"wh', choice=choice),
+    ]
 
 
-def _reset(attempt: int) -> rd.Event:
-    return ev.AttemptReset(attempt, "Overloaded", rd.TokenUsage(5, 5))
+def _reset(attempt: int, choice: int | None = None) -> rd.Event:
+    return ev.AttemptReset(attempt, "Overloaded", rd.TokenUsage(5, 5), choice=choice)
 
 
 def _news(draw: Random) -> Events:

@@ -149,10 +149,10 @@ class AskedCalls:
     def _rename_or_fail(self, call: AskedCall, change: Change) -> None:
         """Let a call go on under the new id that its block has got, unless the block is another one now."""
         fold, block = change.fold, change.fold.block
+        if call.asked is None:
+            del self._calls[fold, call.call_id]  # so a call may still begin under this id, and be run
         if change.kind == "restarted":
             self._fail(call, "the call was begun again")
-            if call.asked is None:  # so it may still return, and be run
-                del self._calls[fold, call.call_id]
         elif not isinstance(block, ToolCall) or block.call_id is None or self._find(fold, block) is not None:
             self._fail(call, "it turned out to be no call")
         else:
