@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
@@ -128,7 +127,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
         self._serial = Serial()
-        self._enter = self._serial.entry(self._step)
         self.raised: BaseException | None = None
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
@@ -221,7 +219,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
     def turn(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a source, which gets the exceptions of an observer."""
-        self._enter((step, arguments))
+        self._serial.run(self._step, (step, arguments))
 
     def _step(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         if not self.closed:
@@ -312,12 +310,11 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 upstream.end()
                 self._guarded(on_completed)
 
-        take = _with_own_code(take, self.name)
         calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
         calls = take, fail, complete
         if serial:
-            entry = self._serial.entry
-            calls = _with_own_code(entry(take), self.name), entry(fail), entry(complete)
+            run = self._serial.run
+            calls = partial(run, take), partial(run, fail), partial(run, complete)
         self._sources = [*(other for other in self._sources if not other.over), upstream]
         if self.closed:
             return
@@ -374,23 +371,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             self.dispose()
             raise error
         end(*arguments, error)
-
-
-_codes: dict[tuple[str, str], CodeType] = {}
-
-
-def _with_own_code(function: Callable[[A], None], operator: str) -> Callable[[A], None]:
-    """A copy of a closure with code of its own for this operator.
-
-    CPython adapts a call in the code to the function that is called there, such as an operator's `step`. Operators that
-    share the code would undo that for each other, and each value would take about 50 ns longer.
-    """
-    given: Any = function
-    key = operator, given.__qualname__
-    code = _codes.get(key)
-    if code is None:
-        code = _codes[key] = given.__code__.replace()
-    return FunctionType(code, given.__globals__, given.__name__, None, given.__closure__)
 
 
 class Timer:
