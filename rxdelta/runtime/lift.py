@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
@@ -130,6 +131,7 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.raised: BaseException | None = None
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
+        self._effect_thread: int | None = None  # the thread that runs an effect
         pipeline = _current_pipeline.get()
         self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
 
@@ -213,6 +215,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         try:
             self.turn(step, *arguments)
         except BaseException as error:
+            if error is self.raised and self._effect_thread == get_ident():
+                return  # the effect raises it
             report(error, f"an observer of {self.name} raised", self.session)
             if is_interrupt(error):
                 raise
@@ -234,15 +238,22 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
         It runs after the turns that wait, outside of a turn: what it makes a source emit at once is emitted at once. It
         also waits until the whole chain has been subscribed, because a reader such as `take(1)` can't dispose a source
-        that emits during its subscription. Effects run one at a time, and none runs once the reader has left.
+        that emits during its subscription. Effects run one at a time, and none runs once the reader has left. What an
+        observer raises meanwhile is raised when the step has ended, also if a `run` or other code has caught it.
         """
 
         def act() -> None:
-            if not self.closed:
-                try:
-                    step(*arguments)
-                except BaseException as error:
-                    self._end_or_raise(error, self.turn, self.on_error)
+            if self.closed:
+                return
+            self._effect_thread = get_ident()
+            try:
+                step(*arguments)
+            except BaseException as error:
+                self._end_or_raise(error, self.turn, self.on_error)
+            finally:
+                self._effect_thread = None
+            if self.raised is not None:
+                raise self.raised
 
         def after_subscription(*_: object) -> None:
             self._serial.after(act)
