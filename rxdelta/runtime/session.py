@@ -196,11 +196,7 @@ class SessionScheduler(PeriodicScheduler):
 
 def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
     """Return the session of a subscription, by the scheduler that the subscriber gave."""
-    current = current_session.get()
-    # A shared source subscribes with its first reader's scheduler, so its own session is only in the context.
-    if isinstance(scheduler, SessionScheduler) and not isinstance(current, SharedSession):
-        return scheduler.session
-    return current
+    return scheduler.session if isinstance(scheduler, SessionScheduler) else current_session.get()
 
 
 def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
