@@ -138,8 +138,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     @property
     def limits(self) -> Limits:
         """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
-        session: Any = self.session
-        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
+        session = self.session
+        known = None if session is None else session.limits
+        return self._limits or known or self._pipeline.limits or DEFAULT_LIMITS
 
     def set_limits(self, limits: Limits | None) -> None:
         """Set the limits of the operators behind this one. Call it during the subscription."""
@@ -533,6 +534,10 @@ def lift_machine(
             running: _Running[A, B] = _Running(sink, begin)
             if leads:
                 sink.set_limits(limits)
+                if sink.session is not None and sink.session.limits is None:
+                    sink.session.limits = (
+                        limits  # also for operators behind those that subscribe later, as `concat`
+                    )
                 running.machine()
             upstream, emit = _Source(), sink._next
 

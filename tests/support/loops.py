@@ -42,7 +42,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, reports: list[dict[str, A
     finally:
         gc.unfreeze()
     for thread in set(threading.enumerate()) - threads:
-        thread.join(SECONDS)  # the timer of an Observable may still return from the value that ended the reading
+        thread.join(
+            SECONDS
+        )  # the timer of an Observable may still return from the value that ended the reading
         assert not thread.is_alive()
     if reports is None:
         assert told == []
