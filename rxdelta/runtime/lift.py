@@ -531,7 +531,7 @@ def lift_machine(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running: _Running[A, B] = _Running(sink, begin)
+            running = _Running(sink, begin)
             if leads:
                 sink.set_limits(limits)
                 if sink.session is not None and sink.session.limits is None:
@@ -540,13 +540,17 @@ def lift_machine(
                     )
                 running.machine()
             upstream, emit = _Source(), sink._next
+            step: Callable[[A], Iterable[B]] | None = None
 
             def take(value: A) -> None:
+                nonlocal step
                 if upstream.over:
                     return
                 emitting = False
                 try:
-                    for result in running.step(value):
+                    if step is None:
+                        step = running.machine().step
+                    for result in step(value):
                         emitting = True
                         emit(result)
                         emitting = False
@@ -594,15 +598,19 @@ def lift_map(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running: _Running[A, B] = _Running(sink, begin)
+            running = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
+            step: Callable[[A], B | None] | None = None
 
             def take(value: A) -> None:
+                nonlocal step
                 if upstream.over:
                     return
                 emitting = False
                 try:
-                    result = running.step(value)
+                    if step is None:
+                        step = running.machine().step
+                    result = step(value)
                     if result is not None:
                         emitting = True
                         emit(result)
@@ -619,23 +627,18 @@ def lift_map(
     return apply
 
 
-class _Running(Generic[A, B]):
+class _Running(Generic[B]):
     """One subscription of a machine or mapper, which is made when the first notification arrives."""
 
     def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Any]) -> None:
         self._sink = sink
         self._begin = begin
         self._machine: Any = None
-        self.step: Callable[[A], Any] = self._first
 
     def machine(self) -> Any:
         if self._machine is None:
             self._machine = self._begin(self._sink)
-            self.step = self._machine.step
         return self._machine
-
-    def _first(self, value: A) -> Any:
-        return self.machine().step(value)
 
     def failed(self, error: BaseException, upstream: _Source, emitting: bool) -> None:
         """Handle an exception of the machine, or of the observer if a value was being emitted."""

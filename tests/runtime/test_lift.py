@@ -282,9 +282,22 @@ def test_the_last_owned_is_disposed_first_and_the_source_before_all() -> None:
     assert order == ["source", "b", "a"]
 
 
-@ALL
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (machine, "a"),
+        (state, "a"),
+        (mapper, "a"),
+        (rd.share_latest, "a"),
+        (rd.group_by_block, ev.MessageStart()),
+        (lambda: rd.run_tools({}), ev.MessageStart()),
+    ],
+)
 @pytest.mark.parametrize("way", ["on_completed", "on_error", "dispose"])
-def test_the_end_frees_the_observer_without_the_garbage_collector(make: Callable[[], Any], way: str) -> None:
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_end_frees_the_observer_without_the_garbage_collector(
+    make: Callable[[], Any], value: Any, way: str, count: int
+) -> None:
     class Reader:
         def take(self, _: object) -> None: ...
 
@@ -294,8 +307,9 @@ def test_the_end_frees_the_observer_without_the_garbage_collector(make: Callable
     try:
         subscription = source.pipe(make()).subscribe(reader.take, reader.take)
         del reader
-        source.on_next("a")
         assert alive() is not None
+        for _ in range(count):
+            source.on_next(value)
         if way == "on_completed":
             source.on_completed()
         elif way == "on_error":

@@ -149,6 +149,9 @@ class _Rules:
     on_error: Callable[[ToolCall, Exception], str] | None
     choice: int
 
+    def is_ours(self, name: str) -> bool:
+        return not self.leaves_unknown or name in self.tools
+
 
 class _ToolRun:
     """A call from the decision to run it until its outcome."""
@@ -186,7 +189,7 @@ class _ToolRunner:
     @cached_property
     def _calls(self) -> AskedCalls:
         rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
-        return AskedCalls(self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
+        return AskedCalls(rules.is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
 
     # The source's notifications.
 
@@ -228,9 +231,6 @@ class _ToolRunner:
             self._sink.on_completed()
 
     # The life of a call.
-
-    def _is_ours(self, name: str) -> bool:
-        return not self._rules.leaves_unknown or name in self._rules.tools
 
     def _step(self, event: Event) -> None:
         if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
