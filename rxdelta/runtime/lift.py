@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
-from types import CodeType, FunctionType
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from reactivex import Observable, abc
@@ -128,18 +128,19 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
         self._serial = Serial()
-        self._enter = self._serial.entry(self._step)
         self.raised: BaseException | None = None
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
+        self._effect_thread: int | None = None  # the thread that runs an effect
         pipeline = _current_pipeline.get()
         self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
 
     @property
     def limits(self) -> Limits:
         """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
-        session: Any = self.session
-        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
+        session = self.session
+        known = None if session is None else session.limits
+        return self._limits or known or self._pipeline.limits or DEFAULT_LIMITS
 
     def set_limits(self, limits: Limits | None) -> None:
         """Set the limits of the operators behind this one. Call it during the subscription."""
@@ -215,13 +216,15 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         try:
             self.turn(step, *arguments)
         except BaseException as error:
+            if error is self.raised and self._effect_thread == get_ident():
+                return  # the effect raises it
             report(error, f"an observer of {self.name} raised", self.session)
             if is_interrupt(error):
                 raise
 
     def turn(self, step: Callable[..., object], *arguments: Any) -> None:
         """Take a turn for a source, which gets the exceptions of an observer."""
-        self._enter((step, arguments))
+        self._serial.run(self._step, (step, arguments))
 
     def _step(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         if not self.closed:
@@ -236,15 +239,22 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
 
         It runs after the turns that wait, outside of a turn: what it makes a source emit at once is emitted at once. It
         also waits until the whole chain has been subscribed, because a reader such as `take(1)` can't dispose a source
-        that emits during its subscription. Effects run one at a time, and none runs once the reader has left.
+        that emits during its subscription. Effects run one at a time, and none runs once the reader has left. What an
+        observer raises meanwhile is raised when the step has ended, also if a `run` or other code has caught it.
         """
 
         def act() -> None:
-            if not self.closed:
-                try:
-                    step(*arguments)
-                except BaseException as error:
-                    self._end_or_raise(error, self.turn, self.on_error)
+            if self.closed:
+                return
+            self._effect_thread = get_ident()
+            try:
+                step(*arguments)
+            except BaseException as error:
+                self._end_or_raise(error, self.turn, self.on_error)
+            finally:
+                self._effect_thread = None
+            if self.raised is not None:
+                raise self.raised
 
         def after_subscription(*_: object) -> None:
             self._serial.after(act)
@@ -312,12 +322,11 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
                 upstream.end()
                 self._guarded(on_completed)
 
-        take = _with_own_code(take, self.name)
         calls: tuple[Callable[[A], None], Callable[[Exception], None], Callable[[object], None]]
         calls = take, fail, complete
         if serial:
-            entry = self._serial.entry
-            calls = _with_own_code(entry(take), self.name), entry(fail), entry(complete)
+            run = self._serial.run
+            calls = partial(run, take), partial(run, fail), partial(run, complete)
         self._sources = [*(other for other in self._sources if not other.over), upstream]
         if self.closed:
             return
@@ -374,23 +383,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
             self.dispose()
             raise error
         end(*arguments, error)
-
-
-_codes: dict[tuple[str, str], CodeType] = {}
-
-
-def _with_own_code(function: Callable[[A], None], operator: str) -> Callable[[A], None]:
-    """A copy of a closure with code of its own for this operator.
-
-    CPython adapts a call in the code to the function that is called there, such as an operator's `step`. Operators that
-    share the code would undo that for each other, and each value would take about 50 ns longer.
-    """
-    given: Any = function
-    key = operator, given.__qualname__
-    code = _codes.get(key)
-    if code is None:
-        code = _codes[key] = given.__code__.replace()
-    return FunctionType(code, given.__globals__, given.__name__, None, given.__closure__)
 
 
 class Timer:
@@ -539,18 +531,26 @@ def lift_machine(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running: _Running[A, B] = _Running(sink, begin)
+            running = _Running(sink, begin)
             if leads:
                 sink.set_limits(limits)
+                if sink.session is not None and sink.session.limits is None:
+                    sink.session.limits = (
+                        limits  # also for operators behind those that subscribe later, as `concat`
+                    )
                 running.machine()
             upstream, emit = _Source(), sink._next
+            step: Callable[[A], Iterable[B]] | None = None
 
             def take(value: A) -> None:
+                nonlocal step
                 if upstream.over:
                     return
                 emitting = False
                 try:
-                    for result in running.step(value):
+                    if step is None:
+                        step = running.machine().step
+                    for result in step(value):
                         emitting = True
                         emit(result)
                         emitting = False
@@ -598,15 +598,19 @@ def lift_map(
 
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
-            running: _Running[A, B] = _Running(sink, begin)
+            running = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
+            step: Callable[[A], B | None] | None = None
 
             def take(value: A) -> None:
+                nonlocal step
                 if upstream.over:
                     return
                 emitting = False
                 try:
-                    result = running.step(value)
+                    if step is None:
+                        step = running.machine().step
+                    result = step(value)
                     if result is not None:
                         emitting = True
                         emit(result)
@@ -623,23 +627,18 @@ def lift_map(
     return apply
 
 
-class _Running(Generic[A, B]):
+class _Running(Generic[B]):
     """One subscription of a machine or mapper, which is made when the first notification arrives."""
 
     def __init__(self, sink: Sink[B], begin: Callable[[Sink[B]], Any]) -> None:
         self._sink = sink
         self._begin = begin
         self._machine: Any = None
-        self.step: Callable[[A], Any] = self._first
 
     def machine(self) -> Any:
         if self._machine is None:
             self._machine = self._begin(self._sink)
-            self.step = self._machine.step
         return self._machine
-
-    def _first(self, value: A) -> Any:
-        return self.machine().step(value)
 
     def failed(self, error: BaseException, upstream: _Source, emitting: bool) -> None:
         """Handle an exception of the machine, or of the observer if a value was being emitted."""

@@ -35,16 +35,29 @@ class Serial:
     __slots__ = ("_calm", "_effects", "_idle", "_steps")
 
     def __init__(self) -> None:
-        self._idle = deque(
-            [True]
-        )  # empty during a step; to take the item is atomic, and faster than to try a lock
+        # Empty during a step. To take the item is atomic, and faster than to try a lock.
+        self._idle = deque([True])
         self._calm = deque([True])  # the same for effects
         self._effects: deque[Callable[[], object]] = deque()
         self._steps: deque[tuple[Callable[[Any], object], Any]] = deque()
 
     def run(self, step: Callable[[A], object], argument: A) -> None:
         """Run `step(argument)`: now if no step is running, otherwise after the steps given before it."""
-        self._steps.append((step, argument))
+        idle, steps = self._idle, self._steps
+        if idle and not steps:
+            try:
+                idle.pop()
+            except IndexError:  # another thread was quicker
+                pass
+            else:
+                try:
+                    step(argument)
+                finally:
+                    idle.append(True)
+                if steps:
+                    self.flush()
+                return
+        steps.append((step, argument))
         self.flush()
 
     def put(self, step: Callable[[A], object], argument: A) -> None:
@@ -70,7 +83,8 @@ class Serial:
     def after(self, effect: Callable[[], object]) -> None:
         """Call this when no step is running or waiting. Steps may run meanwhile; other effects wait."""
         self._effects.append(effect)
-        self.run(_nothing, None)
+        self.put(_nothing, None)
+        self.flush()
 
     def _run_effects(self) -> None:
         effects, calm = self._effects, self._calm
@@ -84,30 +98,6 @@ class Serial:
                     effects.popleft()()
             finally:
                 calm.append(True)
-
-    def entry(self, step: Callable[[A], object]) -> Callable[[A], None]:
-        """Return a function that runs this step with its argument, as `run` does, only faster."""
-        steps, idle, flush = self._steps, self._idle, self.flush
-        begin, end = idle.pop, idle.append
-
-        def enter(argument: A) -> None:
-            if idle and not steps:
-                try:
-                    begin()
-                except IndexError:  # another thread was quicker
-                    pass
-                else:
-                    try:
-                        step(argument)
-                    finally:
-                        end(True)
-                    if steps:
-                        flush()
-                    return
-            steps.append((step, argument))
-            flush()
-
-        return enter
 
 
 def _nothing(_: object) -> None:

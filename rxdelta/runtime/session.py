@@ -137,10 +137,8 @@ class Session(Protocol):
         """Pumps wait for this before their next item."""
         ...
 
-    @property
-    def limits(self) -> Limits | None:
-        """The limits that the door was given, for every operator that has none of its own."""
-        ...
+    limits: Limits | None
+    """The limits that the door was given, else those given at `decode`, for every operator that has none of its own."""
 
     def register(self, pump: Pump) -> None:
         """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
@@ -196,11 +194,7 @@ class SessionScheduler(PeriodicScheduler):
 
 def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
     """Return the session of a subscription, by the scheduler that the subscriber gave."""
-    current = current_session.get()
-    # A shared source subscribes with its first reader's scheduler, so its own session is only in the context.
-    if isinstance(scheduler, SessionScheduler) and not isinstance(current, SharedSession):
-        return scheduler.session
-    return current
+    return scheduler.session if isinstance(scheduler, SessionScheduler) else current_session.get()
 
 
 def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
@@ -242,12 +236,18 @@ class SharedSession:
         self._without_session = 0  # subscribers
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
+        self._limits: Limits | None = None
         self.backpressure = Backpressure(self._any_has_room)
 
     @property
     def limits(self) -> Limits | None:
-        """Those of the first reader that has some: the source is subscribed once, for its first reader."""
-        return next((known for session, _ in self._readers if (known := session.limits) is not None), None)
+        """Those of the first reader that has some, else those given at `decode`: the source is subscribed once, for its first reader."""
+        readers = (known for session, _ in self._readers if (known := session.limits) is not None)
+        return next(readers, self._limits)
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None:
+        self._limits = limits
 
     def join(self, session: Session | None) -> None:
         if session is None:

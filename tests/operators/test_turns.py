@@ -176,6 +176,24 @@ def test_an_observer_that_raises_has_left(make: Callable[[], Any], values: list[
     assert raised <= 1
 
 
+@pytest.mark.parametrize(
+    "source", [rx.of, lambda *values: rx.from_iterable(values)], ids=["of", "from_iterable"]
+)
+@pytest.mark.parametrize(
+    "make",
+    [rd.group_by_block, rd.group_by_message, rd.group_by_choice, rd.scan_deltas, lambda: rd.run_tools({})],
+)
+def test_a_source_that_catches_an_observers_exception_gets_it_back(make: Any, source: Any) -> None:
+    errors: list[Exception] = []
+
+    def draw(_: Any) -> None:
+        raise BOOM
+
+    with pytest.raises(ValueError, match="boom"):
+        source(*EVENTS).pipe(make()).subscribe(draw, errors.append)
+    assert errors == []
+
+
 def test_a_request_is_not_repeated_for_a_reader_that_has_left() -> None:
     requests: list[int] = []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +15,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.loops import run
 from support.marbles import BOOM
 
 import rxdelta as rd
@@ -279,6 +282,46 @@ def test_the_last_owned_is_disposed_first_and_the_source_before_all() -> None:
     assert order == ["source", "b", "a"]
 
 
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [
+        (machine, "a"),
+        (state, "a"),
+        (mapper, "a"),
+        (rd.share_latest, "a"),
+        (rd.group_by_block, ev.MessageStart()),
+        (lambda: rd.run_tools({}), ev.MessageStart()),
+    ],
+)
+@pytest.mark.parametrize("way", ["on_completed", "on_error", "dispose"])
+@pytest.mark.parametrize("count", [0, 2])
+def test_the_end_frees_the_observer_without_the_garbage_collector(
+    make: Callable[[], Any], value: Any, way: str, count: int
+) -> None:
+    class Reader:
+        def take(self, _: object) -> None: ...
+
+    source, reader = Subject[str](), Reader()
+    alive = weakref.ref(reader)
+    gc.disable()
+    try:
+        subscription = source.pipe(make()).subscribe(reader.take, reader.take)
+        del reader
+        assert alive() is not None
+        for _ in range(count):
+            source.on_next(value)
+        if way == "on_completed":
+            source.on_completed()
+        elif way == "on_error":
+            source.on_error(BOOM)
+        else:
+            subscription.dispose()
+        del source, subscription
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
 TINY = rd.Limits(block_chars=3)
 TEXT = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "abcd")]
 
@@ -309,6 +352,28 @@ def test_limits_given_at_decode_hold_behind_it(behind: list[Any]) -> None:
     got = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), *behind))
     assert isinstance(got[-1], rd.LimitExceededError)
     assert not isinstance(read(rx.of(*TEXT).pipe(rd.decode(Replaying), *behind))[-1], Exception)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        pytest.param(lambda turn: rx.concat(rx.empty(), turn), id="concat"),
+        pytest.param(lambda turn: rx.merge(rx.empty(), turn), id="merge"),
+        pytest.param(lambda turn: rx.of(1).pipe(ops.flat_map(lambda _: turn)), id="flat_map"),
+        pytest.param(lambda turn: turn.pipe(ops.retry(2)), id="retry"),
+        pytest.param(lambda turn: rx.concat(rx.empty(), turn).pipe(rd.share_events()), id="share_events"),
+    ],
+)
+def test_limits_given_at_decode_hold_for_the_reading_behind_turns_that_are_subscribed_later(
+    join: Callable[[Any], Any],
+) -> None:
+    async def main() -> None:
+        turn = rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY))
+        with pytest.raises(rd.LimitExceededError):
+            await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None)
+        await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None, limits=rd.Limits())
+
+    run(main)
 
 
 def test_limits_given_at_decode_hold_for_requests_that_come_later() -> None:

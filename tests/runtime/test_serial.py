@@ -16,11 +16,10 @@ def test_a_step_that_is_given_during_a_step_waits_for_its_end() -> None:
         got.append(name)
         if name == "a":
             serial.run(step, "b")
-            enter("c")
+            serial.run(step, "c")
         got.append(name.upper())
 
-    enter = serial.entry(step)
-    enter("a")
+    serial.run(step, "a")
     assert "".join(got) == "aAbBcC"
 
 
@@ -36,17 +35,15 @@ def test_a_second_thread_leaves_its_step_and_goes_on() -> None:
     thread = threading.Thread(target=serial.run, args=(block, "a"))
     thread.start()
     assert entered.wait(10)
-    enter = serial.entry(got.append)
     serial.run(got.append, "b")
-    enter("c")
+    serial.run(got.append, "c")
     assert got == []
     go_on.set()
     thread.join()
     assert got == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("way", ["run", "entry"])
-def test_after_a_step_that_raises_the_next_call_runs_the_rest(way: str) -> None:
+def test_after_a_step_that_raises_the_next_call_runs_the_rest() -> None:
     serial, got = rd.Serial(), list[str]()
 
     def fail(_: str) -> None:
@@ -54,9 +51,9 @@ def test_after_a_step_that_raises_the_next_call_runs_the_rest(way: str) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        serial.run(fail, "") if way == "run" else serial.entry(fail)("")
+        serial.run(fail, "")
     assert got == []
-    serial.entry(got.append)("c")
+    serial.run(got.append, "c")
     assert got == ["b", "c"]
 
 
@@ -87,5 +84,5 @@ def test_an_effect_runs_when_no_step_is_running_and_is_not_nested_in_another() -
             serial.run(step, "b")
             got.append("/a")
 
-    serial.entry(step)("a")
+    serial.run(step, "a")
     assert got == ["a", "/a", "b", "first", "inside", "/first", "second"]

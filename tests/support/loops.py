@@ -41,7 +41,11 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, reports: list[dict[str, A
             gc.collect()
     finally:
         gc.unfreeze()
-    assert set(threading.enumerate()) <= threads
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(
+            SECONDS
+        )  # the timer of an Observable may still return from the value that ended the reading
+        assert not thread.is_alive()
     if reports is None:
         assert told == []
     return result

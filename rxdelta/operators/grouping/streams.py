@@ -176,7 +176,14 @@ def split_by(
         def connect(outer: Sink[S]) -> None:
             def start(sink: Sink[S]) -> None:
                 split = begin(sink)
-                outer.own(split.readers)
+
+                def leave() -> None:
+                    if (
+                        outer.raised is None
+                    ):  # else the exception ends this subscription on its way to the source
+                        split.readers.dispose()
+
+                outer.own(Disposable(leave))
                 sink.subscribe(source, split)
 
             create(name, start, limits=limits).subscribe(outer, scheduler=outer.scheduler)

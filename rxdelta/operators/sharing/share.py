@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.core import Snapshot, StreamInterrupted
-from rxdelta.runtime import SharedSession, create, current_session, is_interrupt, report
+from rxdelta.runtime import SharedSession, create, current_session, is_interrupt, report, subscribing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,11 +109,8 @@ class _Connection(Generic[T]):
     def connect(self, scheduler: abc.SchedulerBase | None) -> None:
         if self._upstream.is_disposed:
             return
-        token = current_session.set(self._session)
-        try:
-            self._upstream.disposable = self._source.subscribe(scheduler=scheduler)
-        finally:
-            current_session.reset(token)
+        with subscribing(self._session, scheduler) as ours:
+            self._upstream.disposable = self._source.subscribe(scheduler=ours)
 
     def _begin(self, source: Observable[T], sink: Sink[T]) -> None:
         self._sink = sink

@@ -8,15 +8,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from threading import get_ident
 from typing import Any, Literal
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
-from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.core import Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult, wrong_value
+from rxdelta.core import Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.tool_execution import (
@@ -28,13 +26,11 @@ from rxdelta.operators.tools.tool_execution import (
     result_of,
 )
 from rxdelta.runtime import (
-    Serial,
     Sink,
     check_seconds,
     create,
     is_interrupt,
     operator_maker,
-    report,
     running_loop,
 )
 
@@ -134,8 +130,7 @@ def run_tools(
     def apply(source: Observable[Event]) -> Observable[Event]:
         def begin(sink: Sink[Event]) -> None:
             runner = _ToolRunner(sink, rules, sink.clock(scheduler))
-            sink.subscribe(source, runner, serial=False)
-            runner.subscribed()
+            sink.subscribe(source, runner)
 
         return create("run_tools", begin, limits=limits)
 
@@ -154,6 +149,9 @@ class _Rules:
     on_error: Callable[[ToolCall, Exception], str] | None
     choice: int
 
+    def is_ours(self, name: str) -> bool:
+        return not self.leaves_unknown or name in self.tools
+
 
 class _ToolRun:
     """A call from the decision to run it until its outcome."""
@@ -171,8 +169,8 @@ class _ToolRun:
 class _ToolRunner:
     """One subscription's state. Tools may answer at any time, during their own start, and on other threads.
 
-    A turn of the sink first changes the state, then emits the resulting updates. Tools start outside of the turns, one
-    after another, when their `executing` has been emitted. So the updates of a running tool are emitted at once.
+    A turn of the sink first changes the state, then emits the resulting updates. The start of a tool is an effect: it
+    comes after the turn that has emitted `executing`, and outside of it, so the tool's updates are emitted at once.
     """
 
     def __init__(self, sink: Sink[Event], rules: _Rules, time: abc.SchedulerBase) -> None:
@@ -184,12 +182,6 @@ class _ToolRunner:
         self._ready: deque[_ToolRun] = deque()
         self._running = 0
         self._updates: deque[ToolUpdate] = deque()  # the results of this turn
-        self._due: deque[_ToolRun] = deque()  # to be started after this turn
-        self._starts = Serial()
-        self._in_turn = False
-        self._starting_thread: int | None = None  # the thread that starts a tool
-        self._raised_in_start: BaseException | None = None  # by an observer, during that start
-        self._subscribing = True
         self._source_ended = False
         self._failure: Exception | None = None
         sink.own(Disposable(self._cancel_tools))
@@ -197,60 +189,14 @@ class _ToolRunner:
     @cached_property
     def _calls(self) -> AskedCalls:
         rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
-        return AskedCalls(self._is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
+        return AskedCalls(rules.is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
 
     # The source's notifications.
 
     def on_next(self, event: Event) -> None:
-        self._take_turn(self._pass_on, event)
-
-    def on_error(self, error: Exception) -> None:
-        self._take_turn(self._apply, self._abort, error)
-
-    def on_completed(self) -> None:
-        self._take_turn(self._apply, self._end_source)
-
-    def subscribed(self) -> None:
-        """Let tools start, as soon as the whole chain has been subscribed.
-
-        A source that emits everything during its subscription can't be disposed meanwhile, so its calls wait.
-        """
-        self._subscribing = False
-        if self._ready:
-            CurrentThreadScheduler.singleton().schedule(self._start_waiting)
-
-    def _start_waiting(self, *_: Any) -> None:
-        self._take_turn(self._apply, self._start_ready)
-
-    def _cancel_tools(self) -> None:
-        for run in [*self._runs.values()]:
-            run.cancel.dispose()
-
-    # Turns.
-
-    def _take_turn(self, step: Callable[..., None], *arguments: Any) -> None:
-        self._sink.turn(step, *arguments)
-        if not self._in_turn:  # else whoever is in the turn starts the tools after it
-            self._starts.flush()
-
-    def _take_tools_turn(self, step: Callable[..., None], *arguments: Any) -> None:
-        """Take a turn for a tool or a timer, whose caller can't handle an observer's exception."""
-        try:
-            self._take_turn(self._apply, step, *arguments)
-        except BaseException as error:
-            if self._starting_thread == get_ident():
-                self._raised_in_start = error
-                return
-            report(error, "an observer of run_tools raised at a tool's update", self._sink.session)
-            if is_interrupt(error):
-                raise
-
-    def _pass_on(self, event: Event) -> None:
         kind: type | None = type(event)
         if kind not in EVENT_TYPES:
-            self._apply(self._abort, wrong_value("run_tools", event))
-            return
-        self._in_turn = True
+            raise self._sink.refusal(event)
         if kind is StreamError:
             self._apply(self._break_off)
         elif isinstance(event, MessageStart) and self._calls.begins_another(event):
@@ -259,10 +205,19 @@ class _ToolRunner:
         self._sink.on_next(event)
         if kind in AskedCalls.EVENTS and not self._sink.closed:
             self._apply(self._step, event)
-        self._in_turn = False
+
+    def on_error(self, error: Exception) -> None:
+        self._apply(self._abort, error)
+
+    def on_completed(self) -> None:
+        self._apply(self._end_source)
+
+    def _cancel_tools(self) -> None:
+        for run in [*self._runs.values()]:
+            run.cancel.dispose()
 
     def _apply(self, step: Callable[..., None], *arguments: Any) -> None:
-        self._in_turn = True
+        """Change the state in a turn, then emit what has come of it."""
         try:
             step(*arguments)
             self._start_ready()
@@ -270,18 +225,12 @@ class _ToolRunner:
             self._abort(error)
         while self._updates:
             self._sink.on_next(self._updates.popleft())
-        while self._due:
-            self._starts.put(self._run, self._due.popleft())
         if self._failure is not None:
             self._sink.on_error(self._failure)
         elif self._source_ended and not self._runs:
             self._sink.on_completed()
-        self._in_turn = False
 
     # The life of a call.
-
-    def _is_ours(self, name: str) -> bool:
-        return not self._rules.leaves_unknown or name in self._rules.tools
 
     def _step(self, event: Event) -> None:
         if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
@@ -348,11 +297,7 @@ class _ToolRunner:
 
     def _start_ready(self) -> None:
         max_concurrency = self._rules.max_concurrency
-        while (
-            self._ready
-            and not self._subscribing
-            and (max_concurrency is None or self._running < max_concurrency)
-        ):
+        while self._ready and (max_concurrency is None or self._running < max_concurrency):
             run = self._ready.popleft()
             if run.call in self._runs:
                 self._start(run)
@@ -369,27 +314,17 @@ class _ToolRunner:
         self._running += 1
         run.began = self._time.now
         self._updates.append(ToolUpdate(run.call.call_id, "executing"))
-        self._due.append(run)
+        self._sink.effect(self._run, run)
 
     def _run(self, run: _ToolRun) -> None:
-        """Start a tool, and raise what an observer raises meanwhile."""
-        if run.call not in self._runs or self._sink.closed:
+        if run.call not in self._runs:
             return
-        self._starting_thread = get_ident()
-        try:
-            self._execute(run)
-        finally:
-            self._starting_thread = None
-        if self._raised_in_start is not None:
-            raise self._raised_in_start
-
-    def _execute(self, run: _ToolRun) -> None:
         call, limit = run.call, self._rules.timeout
         if limit is not None:
             why = f"the tool did not end within {limit:g} seconds"
 
             def on_timeout(*_: Any) -> None:
-                self._take_tools_turn(self._fail, call, why)
+                self._take_turn(self._fail, call, why)
 
             run.cancel.add(self._time.schedule_relative(limit, on_timeout))
         try:
@@ -401,9 +336,13 @@ class _ToolRunner:
                 partial(self._ended, run),
             )
         except InvalidValueError as error:
-            self._take_turn(self._apply, self._abort, error)
+            self._sink.turn(self.on_error, error)
         else:
             run.cancel.add(running)
+
+    def _take_turn(self, step: Callable[..., None], *arguments: Any) -> None:
+        """Take a turn for a tool or a timer."""
+        self._sink.run(self._apply, step, *arguments)
 
     def _progress(self, run: _ToolRun, value: Any) -> None:
         """A tool's value before its end, on the tool's thread."""
@@ -413,11 +352,9 @@ class _ToolRunner:
         value = value.result if isinstance(value, ToolProgress) else value
         result = None if value is None else self._to_result(run, value)
         if value is not None and result is None:
-            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
+            self._take_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
-            self._take_tools_turn(
-                self._add_update, run.call, ToolUpdate(run.call.call_id, None, text, result)
-            )
+            self._take_turn(self._add_update, run.call, ToolUpdate(run.call.call_id, None, text, result))
 
     def _add_update(self, call: AskedCall, update: ToolUpdate) -> None:
         if call in self._runs:
@@ -428,14 +365,14 @@ class _ToolRunner:
         if run.call not in self._runs or self._sink.closed:
             return
         if outcome.cancelled:
-            self._take_tools_turn(self._cancelled, run.call)
+            self._take_turn(self._cancelled, run.call)
         elif outcome.error is not None:
-            self._take_tools_turn(self._fail, run.call, self._error_text(run, outcome.error))
+            self._take_turn(self._fail, run.call, self._error_text(run, outcome.error))
         elif (result := self._to_result(run, outcome.value)) is None:
-            self._take_tools_turn(self._fail, run.call, _NOT_JSON)
+            self._take_turn(self._fail, run.call, _NOT_JSON)
         else:
             status = "failed" if result.is_error else "completed"
-            self._take_tools_turn(self._settle, run.call, status, result)
+            self._take_turn(self._settle, run.call, status, result)
 
     def _cancelled(self, call: AskedCall) -> None:
         """Other code cancelled the tool's task. The program may be ending, so no further tool is started."""

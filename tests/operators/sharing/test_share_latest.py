@@ -257,14 +257,16 @@ def test_the_first_readers_scheduler_goes_upstream() -> None:
     seen: list[Any] = []
 
     def subscribe(_: abc.ObserverBase[int], scheduler: abc.SchedulerBase | None = None) -> Disposable:
-        seen.append(scheduler)
+        assert scheduler is not None
+        seen.append(scheduler.now)
         return Disposable()
 
     theirs = TestScheduler()
+    theirs.advance_to(7)
     shared = Observable(subscribe).pipe(rd.share_latest())
     shared.subscribe(scheduler=theirs)
     shared.subscribe()
-    assert seen == [theirs]
+    assert seen == [theirs.now]
 
 
 def test_a_source_that_cannot_be_subscribed_is_an_error_for_all() -> None:
