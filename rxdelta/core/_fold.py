@@ -77,14 +77,16 @@ class Fold:
         )
         self._open = self._walk.blocks
         if snapshot is None:
-            snapshot = make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ())
-        self._load(snapshot)
+            self._begin(make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ()))
+        else:
+            self._load(snapshot)
 
     def _load(self, snapshot: Snapshot) -> None:
         folds = self._walk.load(snapshot)
         for place, fold in enumerate(folds):
             fold.place = place
         self._begin(snapshot)
+        self._highest = max((key for key in self._open if isinstance(key, int)), default=None)
 
     def _begin(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -92,7 +94,7 @@ class Fold:
         self._blocks = list(snapshot.blocks)  # in the order of their arrival
         self._order: _Order | None = None  # if that differs from the order in the message
         self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order
-        self._highest = max((key for key in self._open if isinstance(key, int)), default=None)
+        self._highest = None
 
     def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or one small delta; the same object if nothing changed.
