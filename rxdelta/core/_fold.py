@@ -121,7 +121,7 @@ class Fold:
             return self._step_with_care(event)
         if given.choice != self._quick:
             return self._step_with_care(event)
-        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a fifth more
+        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
         if fold is None or fold.grows is not kind or not piece:
             return self.snapshot
         blocks = self._blocks
@@ -155,7 +155,7 @@ class Fold:
             raise
         if not changes:
             return self.snapshot
-        head, blocks, order = self._head, self._blocks, self._order
+        head, blocks = self._head, self._blocks
         for change in changes:
             fold = change.fold
             if fold is None:
@@ -164,11 +164,11 @@ class Fold:
                 self._insert(fold)
             else:
                 blocks[fold.place] = fold.block
-                if order is not None:
-                    order.put(fold.place, fold.block)
+                if self._order is not None:
+                    self._order.put(fold.place, fold.block)
         if changes is not USAGE or head is not self._head:
-            order = self._order
-            self.snapshot = make_snapshot(self._head, tuple(self._blocks if order is None else order.blocks))
+            shown = self._blocks if self._order is None else self._order.blocks
+            self.snapshot = make_snapshot(self._head, tuple(shown))
         return self.snapshot
 
     def begins_another(self, event: Event | Snapshot) -> bool:

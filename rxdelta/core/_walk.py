@@ -108,8 +108,8 @@ class Change:
 
     Attributes:
         kind: `another`, `started`, `usage`, `ended` or `reset`, of the message; else of a block.
-        fold: The block, as all changes of the event have left it.
-        before: The block as it was before; `None` for one that has just opened.
+        fold: The block, as all changes of the event have left it; `None` if the message has changed.
+        before: The block as it was before; `None` for one that has just opened, and for the message.
         repeated: Whether a call has closed that had ended before under its id in this message.
     """
 
@@ -220,7 +220,10 @@ class Walk:
                 return _NOTHING
         changes = step(self, event)
         if self._calls is not None:
-            self._index(changes, self._calls)
+            for change in changes:
+                if change.fold is not None:
+                    before = change.before and call_id_of(change.before)
+                    self._calls.note(change.fold, before, call_id_of(change.fold.block))
         return changes
 
     def grow(self, event: Any) -> BlockFold | None:
@@ -373,19 +376,12 @@ class Walk:
 
     def _delta(self, event: Any) -> Sequence[Change]:
         fold = self.blocks.get(event.index)
-        if fold is None:
-            return _NOTHING
-        before = fold.block
-        return _NOTHING if fold.step(event) is before else (Change("grown", fold, before),)
-
-    def _block_delta(self, event: BlockDelta) -> Sequence[Change]:
-        fold = self.blocks.get(event.index)
         if fold is None or self.over:
             return _NOTHING
         before = fold.block
         if fold.step(event) is before:
             return _NOTHING
-        return (Change("changed", fold, before),)
+        return (Change("changed" if type(event) is BlockDelta else "grown", fold, before),)
 
     def _block_finish(self, event: BlockFinish) -> Sequence[Change]:
         if self.over:
@@ -417,12 +413,6 @@ class Walk:
                 self._closed_calls.add((block.key, block.call_id))
         return Change("closed", fold, before, repeated)
 
-    def _index(self, changes: Sequence[Change], calls: CallIndex[BlockFold]) -> None:
-        for change in changes:
-            if change.fold is not None:
-                before = change.before and call_id_of(change.before)
-                calls.note(change.fold, before, call_id_of(change.fold.block))
-
     _STEPS: ClassVar[dict[type, Callable[[Walk, Any], Sequence[Change]]]] = {
         TextDelta: _delta,
         ReasoningDelta: _delta,
@@ -430,7 +420,7 @@ class Walk:
         ToolCallDelta: _delta,
         MessageStart: _message_start,
         BlockStart: _block_start,
-        BlockDelta: _block_delta,
+        BlockDelta: _delta,
         BlockFinish: _block_finish,
         UsageUpdate: _usage_update,
         MessageFinish: _message_finish,

@@ -182,7 +182,8 @@ class Grouping(Split[BlockStream]):
             for change in walk.step(event):
                 fold = change.fold
                 if start is not None and change.kind == "opened":
-                    fold.place = self._streams[fold] = BlockStream(self, start.index, start.choice, fold.block)
+                    stream = BlockStream(self, start.index, start.choice, fold.block)
+                    fold.place = self._streams[fold] = stream
                     self._begun[start.choice] = walk
                 if fold is not None:
                     touched[fold] = walk
