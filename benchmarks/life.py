@@ -107,7 +107,7 @@ def fold_by_grow() -> tuple[int, Callable[[], object]]:
         def step(event: Any) -> Any:
             fold = walk.grow(event)
             if fold is not None:
-                blocks[fold.place] = fold.block
+                blocks[0] = fold.block
                 return make_snapshot(head, tuple(blocks))
             return None
 

@@ -84,12 +84,12 @@ class BlockFold:
             LimitExceededError: It has more than `Limits.block_chars`. The block stays as it was.
         """
         block = block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
-        raw = raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)
-        text: GrowingText = "" if raw is None or isinstance(raw, FrozenDict) else raw
-        size = text_length(text)
+        raw = (raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)) or ""
+        came_whole = isinstance(raw, FrozenDict)  # complete arguments take no more text
+        text: GrowingText = "" if isinstance(raw, FrozenDict) else raw
+        size = text_length(text) if text else 0
         if size > self._most:
             raise LimitExceededError.of("block_chars", self._most, "the length of one block")
-        came_whole = isinstance(raw, FrozenDict) and bool(raw)  # complete arguments take no more text
         self.block: Block = block
         self.grows: type[Growth] | None = grows_by(block) if block.open and not came_whole else None
         self._text = text

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
-from rxdelta.core._content_part import PART_TYPES, ContentPart, change_part, make_part, part_type, raw_text
+from rxdelta.core._content_part import PART_TYPES, ContentPart, make_part, part_type, raw_text
 from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
@@ -139,7 +139,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
         text = raw_text(block)
         if text is not None and has_half(text):
             text = finish_text(text)
-        return change_part(block, text=text, open=False)
+        return make_part(block.type, text, block.options, block.citations, block.key, False)
     if block.type == "invalid_tool_call":
         return invalid(block, block.error or "marked invalid by its source")
     ours = (

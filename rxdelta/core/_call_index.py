@@ -37,7 +37,9 @@ class CallIndex(Generic[K]):
 
     def note(self, owner: K, before: str | None, now: str | None) -> None:
         """Record that the owner's call had the id `before` and has the id `now`; `None` is no id, or no call."""
-        if before is not None and before != now:
+        if before == now:
+            return
+        if before is not None:
             for all_known in (self._known, self._earlier):
                 known = all_known.get(before, {})
                 known.pop(owner, None)

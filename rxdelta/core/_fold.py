@@ -77,14 +77,16 @@ class Fold:
         )
         self._open = self._walk.blocks
         if snapshot is None:
-            snapshot = make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ())
-        self._load(snapshot)
+            self._begin(make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ()))
+        else:
+            self._load(snapshot)
 
     def _load(self, snapshot: Snapshot) -> None:
         folds = self._walk.load(snapshot)
         for place, fold in enumerate(folds):
             fold.place = place
         self._begin(snapshot)
+        self._highest = max((key for key in self._open if isinstance(key, int)), default=None)
 
     def _begin(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -92,7 +94,7 @@ class Fold:
         self._blocks = list(snapshot.blocks)  # in the order of their arrival
         self._order: _Order | None = None  # if that differs from the order in the message
         self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order
-        self._highest = max((key for key in self._open if isinstance(key, int)), default=None)
+        self._highest = None
 
     def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or one small delta; the same object if nothing changed.
@@ -119,7 +121,7 @@ class Fold:
             return self._step_with_care(event)
         if given.choice != self._quick:
             return self._step_with_care(event)
-        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a fifth more
+        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
         if fold is None or fold.grows is not kind or not piece:
             return self.snapshot
         blocks = self._blocks
@@ -153,7 +155,7 @@ class Fold:
             raise
         if not changes:
             return self.snapshot
-        head, blocks, order = self._head, self._blocks, self._order
+        head, blocks = self._head, self._blocks
         for change in changes:
             fold = change.fold
             if fold is None:
@@ -162,11 +164,11 @@ class Fold:
                 self._insert(fold)
             else:
                 blocks[fold.place] = fold.block
-                if order is not None:
-                    order.put(fold.place, fold.block)
+                if self._order is not None:
+                    self._order.put(fold.place, fold.block)
         if changes is not USAGE or head is not self._head:
-            order = self._order
-            self.snapshot = make_snapshot(self._head, tuple(self._blocks if order is None else order.blocks))
+            shown = self._blocks if self._order is None else self._order.blocks
+            self.snapshot = make_snapshot(self._head, tuple(shown))
         return self.snapshot
 
     def begins_another(self, event: Event | Snapshot) -> bool:

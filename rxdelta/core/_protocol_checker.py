@@ -72,17 +72,17 @@ class ProtocolChecker:
                 return None
         if kind is StreamError:
             return "error_event"
-        if isinstance(event, ProviderEvent):
-            unknown = event.name == "content-block-delta" and not event.provider
+        if kind is ProviderEvent:
+            unknown = given.name == "content-block-delta" and not given.provider
             return "unknown_delta_type" if unknown else None
-        if isinstance(event, ToolUpdate):
+        if kind is ToolUpdate:
             return None
         broken = None
         for walk in self._walks.of(event):
-            if isinstance(event, AttemptReset):
+            if kind is AttemptReset:
                 self._begun.pop(walk.choice, None)
-            elif not isinstance(event, MessageInterrupted):
-                broken = self._broken(walk, event)
+            elif kind is not MessageInterrupted:
+                broken = self._broken(walk, event, kind)
                 self._begun[walk.choice] = walk
             if kind not in PIECE_FIELDS:  # pieces change nothing that a rule names
                 walk.step(event)
@@ -94,26 +94,26 @@ class ProtocolChecker:
             return None if self._walks.interrupted else "missing_message_start"
         return None if all(walk.over for walk in self._begun.values()) else "missing_message_finish"
 
-    def _broken(self, walk: Walk, event: Any) -> str | None:
-        if isinstance(event, MessageStart):
+    def _broken(self, walk: Walk, event: Any, kind: type) -> str | None:
+        if kind is MessageStart:
             return "duplicate_message_start" if walk.started or walk.over else None
         if walk.over:
-            finish = isinstance(event, MessageFinish)
+            finish = kind is MessageFinish
             return "duplicate_message_finish" if finish else "event_after_message_finish"
         if walk.choice not in self._begun:
             return "missing_message_start"
-        if isinstance(event, MessageFinish):
+        if kind is MessageFinish:
             is_open = any(fold.block.open for fold in walk.blocks.values())
             return "block_not_finished" if is_open else None
-        if isinstance(event, UsageUpdate):
+        if kind is UsageUpdate:
             return None
-        return _broken_by_block(walk.blocks.get(event.index), event)
+        return _broken_by_block(walk.blocks.get(event.index), kind)
 
 
-def _broken_by_block(fold: BlockFold | None, event: Any) -> str | None:
-    if isinstance(event, BlockStart):
+def _broken_by_block(fold: BlockFold | None, kind: type) -> str | None:
+    if kind is BlockStart:
         return None if fold is None else "duplicate_block_start"
-    if isinstance(event, BlockFinish):
+    if kind is BlockFinish:
         if fold is None:
             return "finish_without_start"
         return None if fold.block.open else "duplicate_block_finish"
@@ -121,4 +121,4 @@ def _broken_by_block(fold: BlockFold | None, event: Any) -> str | None:
         return "delta_before_start"
     if not fold.block.open:
         return "delta_after_finish"
-    return None if isinstance(event, BlockDelta) or type(event) is fold.grows else "delta_type_mismatch"
+    return None if kind is BlockDelta or kind is fold.grows else "delta_type_mismatch"

@@ -363,6 +363,7 @@ def with_news(
 
 
 _CHANGED = "arguments_changed_after_run"
+_STATUSES_OF_A_RUN = ("executing", *TERMINAL)
 _FIRST_ARGUMENTS = "first_arguments"  # only while a call that has run is open again
 
 
@@ -391,7 +392,7 @@ def ended_again(before: ToolCall, call: ToolCall) -> ToolCall:
 
 def _has_run(call: ToolCall) -> bool:
     """Whether a tool has been started for the call."""
-    return call.metadata.get("execution_status") in ("executing", *TERMINAL)
+    return call.metadata.get("execution_status") in _STATUSES_OF_A_RUN
 
 
 def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:

@@ -108,8 +108,8 @@ class Change:
 
     Attributes:
         kind: `another`, `started`, `usage`, `ended` or `reset`, of the message; else of a block.
-        fold: The block, as all changes of the event have left it.
-        before: The block as it was before; `None` for one that has just opened.
+        fold: The block, as all changes of the event have left it; `None` if the message has changed.
+        before: The block as it was before; `None` for one that has just opened, and for the message.
         repeated: Whether a call has closed that had ended before under its id in this message.
     """
 
@@ -218,7 +218,13 @@ class Walk:
                 self.choice = choice
             elif not isinstance(event, StreamError):
                 return _NOTHING
-        return step(self, event)
+        changes = step(self, event)
+        if self._calls is not None:
+            for change in changes:
+                if change.fold is not None:
+                    before = change.before and call_id_of(change.before)
+                    self._calls.note(change.fold, before, call_id_of(change.fold.block))
+        return changes
 
     def grow(self, event: Any) -> BlockFold | None:
         """Apply a delta that only adds a piece; return the block if it has grown.
@@ -226,10 +232,10 @@ class Walk:
         Raises:
             LimitExceededError: The block has become too large.
         """
-        fold = self.blocks.get(event.index)
-        if fold is None or fold.grows is not type(event) or event.choice != self.choice:
+        fold, kind = self.blocks.get(event.index), type(event)
+        if fold is None or fold.grows is not kind or event.choice != self.choice:
             return None
-        piece = getattr(event, PIECE_FIELDS[type(event)])
+        piece = getattr(event, PIECE_FIELDS[kind])
         if not piece:
             return None
         fold.grow(piece)
@@ -353,39 +359,29 @@ class Walk:
             return _NOTHING
         fold = self.blocks.get(event.index)
         if fold is None:
-            fold = BlockFold(event, limits=self.limits)
-            self._open(event.index, fold)
-            return (Change("opened", fold),)
+            return (self._open(event.index, event),)
         before = fold.block
         block = fold.reset(event)
         if isinstance(before, ToolCall) and isinstance(block, ToolCall):
             fold.block = begun_again(before, block)
-        self._index_call(fold, before)
         return (Change("restarted", fold, before),)
 
-    def _open(self, key: Key, fold: BlockFold) -> None:
+    def _open(self, key: Key, start: BlockStart | Block) -> Change:
+        fold = BlockFold(start, limits=self.limits)
         if not self._is_gone(key):
             check_place(key, self.count, self.limits)
             self.count += 1
         self.blocks[key] = fold
-        self._index_call(fold, None)
+        return Change("opened", fold)
 
     def _delta(self, event: Any) -> Sequence[Change]:
-        fold = self.blocks.get(event.index)
-        if fold is None:
-            return _NOTHING
-        before = fold.block
-        return _NOTHING if fold.step(event) is before else (Change("grown", fold, before),)
-
-    def _block_delta(self, event: BlockDelta) -> Sequence[Change]:
         fold = self.blocks.get(event.index)
         if fold is None or self.over:
             return _NOTHING
         before = fold.block
         if fold.step(event) is before:
             return _NOTHING
-        self._index_call(fold, before)
-        return (Change("changed", fold, before),)
+        return (Change("changed" if type(event) is BlockDelta else "grown", fold, before),)
 
     def _block_finish(self, event: BlockFinish) -> Sequence[Change]:
         if self.over:
@@ -397,21 +393,18 @@ class Walk:
         if content is None or self._is_gone(key):
             return _NOTHING
         if fold is None:
-            fold = BlockFold(finish_content(None, content, key), limits=self.limits)
-            self._open(key, fold)
-            return (Change("opened", fold), self._close(fold))
+            opened = self._open(key, finish_content(None, content, key))
+            return (opened, self._close(opened.fold))
         before = fold.block
         block = fold.finish(content)
         if isinstance(before, ToolCall) and isinstance(block, ToolCall):
             fold.block = ended_again(before, block)
-        self._index_call(fold, before)
         return (Change("overruled", fold, before),)
 
     def _close(self, fold: BlockFold, content: Any = None, *, cut: str | None = None) -> Change:
         before = fold.block
         block = fold.finish(content, cut=cut)
         repeated = False
-        self._index_call(fold, before)
         if isinstance(block, ToolCall):
             if isinstance(before, ToolCall):
                 fold.block = ended_again(before, block)
@@ -420,10 +413,6 @@ class Walk:
                 self._closed_calls.add((block.key, block.call_id))
         return Change("closed", fold, before, repeated)
 
-    def _index_call(self, fold: BlockFold, before: Block | None) -> None:
-        if self._calls is not None:
-            self._calls.note(fold, before and call_id_of(before), call_id_of(fold.block))
-
     _STEPS: ClassVar[dict[type, Callable[[Walk, Any], Sequence[Change]]]] = {
         TextDelta: _delta,
         ReasoningDelta: _delta,
@@ -431,7 +420,7 @@ class Walk:
         ToolCallDelta: _delta,
         MessageStart: _message_start,
         BlockStart: _block_start,
-        BlockDelta: _block_delta,
+        BlockDelta: _delta,
         BlockFinish: _block_finish,
         UsageUpdate: _usage_update,
         MessageFinish: _message_finish,

@@ -162,7 +162,7 @@ class Grouping(Split[BlockStream]):
             return
         piece = getattr(delta, field)
         if piece:
-            stream = self._streams[fold]
+            stream: BlockStream = fold.place
             stream._block = block = fold.grow(piece)
             stream._emit(block)
 
@@ -182,7 +182,8 @@ class Grouping(Split[BlockStream]):
             for change in walk.step(event):
                 fold = change.fold
                 if start is not None and change.kind == "opened":
-                    self._streams[fold] = BlockStream(self, start.index, start.choice, fold.block)
+                    stream = BlockStream(self, start.index, start.choice, fold.block)
+                    fold.place = self._streams[fold] = stream
                     self._begun[start.choice] = walk
                 if fold is not None:
                     touched[fold] = walk
