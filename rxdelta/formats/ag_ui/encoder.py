@@ -344,8 +344,8 @@ class AgUiEncoder:
             event: The event that has changed the block; `None` if there were several.
         """
         run, fold = self._run, block.fold
-        if run.open_call not in (None, block):
-            run.waiting[block] = None
+        if run.open_call is not block and (run.open_call or (run.waiting and event)):
+            run.waiting[block] = None  # also where the call has just ended: others have waited longer
             return
         if fold.block.open:
             block.catch_up(

@@ -58,6 +58,12 @@ def test_g6_for_old_clients_nothing_comes_while_a_call_is_open() -> None:
     assert client.pending == ["c1"]
 
 
+def test_g6_blocks_that_the_end_of_the_message_closes_together_keep_their_order() -> None:
+    blocks = [call(0, "c1", "{}")[:2], text(1, "one"), text(2, "two")[:-1]]
+    client = read(told(*message(*blocks), serialize_tool_calls=True))
+    assert shown(client.messages)["text"] == "onetwo"
+
+
 def test_g6_a_call_whose_id_has_been_is_given_another_and_still_gets_its_result() -> None:
     turn = message(call(0, "c1", "{}"), id="m1")
     done = ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "ok"))
