@@ -1,4 +1,4 @@
-"""An operator behaves the same behind any other: operators that change no message change none in pairs, either.
+"""An operator behaves the same behind any other: two operators that change no message change none together.
 
 Everything is data: `streams` (support), and the operators by a short name. All times are virtual.
 """
@@ -44,7 +44,7 @@ EVENTS: dict[str, Callable[[], Operator]] = {
         merged(rd.group_by_choice()),
         ops.distinct_until_changed(
             comparer=lambda one, other: one is other
-        ),  # each choice gets what has no choice
+        ),  # an event without a choice goes to each choice
     ),
     "group_by_message": lambda: merged(rd.group_by_message()),
     "on_settled": lambda: rd.on_settled(nothing),
@@ -83,7 +83,7 @@ NEWEST = {"conflate", "debounce_latest", "throttle_latest", "tap_metrics(through
 
 @attrs.frozen
 class Outcome:
-    """The rest of a stream that has ended."""
+    """The result of a stream that has ended."""
 
     last: Any = None
     end: str = "none"
@@ -147,7 +147,7 @@ WHOLE: dict[str, Operator] = {
     "scan_deltas": folds(),
     "messages": outcomes(messages, summary=list, snapshot=False),  # an operator may set the error's snapshot
 }
-"""All that is known of a stream: a fold, which refuses a second message, and a fold of each message."""
+"""A fold of the stream, which refuses a second message, and a fold of each message."""
 
 
 def records(stream: EventStream, gap: float) -> list[Any]:
@@ -345,7 +345,7 @@ SHARED: dict[str, tuple[Callable[[], Operator], Operator]] = {
     "group_by_choice": (rd.group_by_choice, lambda branch: branch.pipe(folds(choices=[branch.choice]))),
     "group_by_block": (rd.group_by_block, outcomes(ops.map(plain), summary=newest)),
 }
-"""What emits streams that have late readers, and how these are read."""
+"""Operators whose streams have late readers, and a reader of such a stream."""
 
 
 def late_readers(
@@ -398,6 +398,6 @@ def test_late_readers_have_the_same_outcome(number: int, name: str, shared: str)
         if shared == "group_by_choice" and stream.is_conversation:
             continue  # its late readers get the newest message only
         if shared == "share_events" and stream.takes_back:
-            continue
+            continue  # the replay lacks what the reset took back, and the first reader's message has it
         found += late_readers(stream, 2, [EVENTS[name](), share()], reader, first=(number + kind) % 2)
     assert not found, f"{name} | {shared}:\n" + "\n".join(found)

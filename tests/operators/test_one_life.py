@@ -1,4 +1,4 @@
-"""Every reader has the same opinion on which calls are complete, and with which arguments.
+"""All readers agree on which calls are complete, and on their arguments.
 
 Three differences have names, because time forces them: a reader that has acted can't take it back.
 
@@ -72,7 +72,7 @@ ends = st.one_of(
     st.builds(ev.MessageFinish, st.just("tool_use")),
     st.just(ev.MessageInterrupted("x")),
 )
-news = st.builds(
+updates = st.builds(
     ev.ToolUpdate,
     st.sampled_from(["c0", "d1", "nobody"]),
     st.sampled_from(["executing", "completed"]),
@@ -80,7 +80,8 @@ news = st.builds(
 )
 starts = st.builds(ev.MessageStart, st.sampled_from([None, "m", "m", "n"]))
 anything = st.lists(
-    st.one_of(of_blocks, of_blocks, of_blocks, ends, news, starts, st.just(ev.AttemptReset(1))), max_size=12
+    st.one_of(of_blocks, of_blocks, of_blocks, ends, updates, starts, st.just(ev.AttemptReset(1))),
+    max_size=12,
 ).map(lambda events: [ev.MessageStart("m"), *events])
 
 
@@ -98,11 +99,11 @@ def values_of(events: Events, *operators: Any) -> list[Any]:
     return values
 
 
-# What each reader has to say, as (got, wanted).
+# Each reader's calls, as (got, wanted).
 
 
 def fold(events: Events) -> tuple[Any, Any]:
-    """Each message by itself. The judge has split them."""
+    """A fold of each message. The judge splits the messages."""
     got: list[Calls] = []
     messages = Judge(events).messages()
     for message in messages:
@@ -161,7 +162,7 @@ def group_by_block(events: Events) -> tuple[Any, Any]:
 
 
 def _ran(events: Events, start: Any) -> Counter[tuple[str, str]]:
-    """What the tools were called with, and which call each was for."""
+    """The calls that ran, with the arguments that their tools got."""
     arguments: list[str] = []
 
     def f(**given: Any) -> int:
@@ -204,11 +205,11 @@ def run_tools_when_ready(events: Events) -> tuple[Any, Any]:
     return ran, wanted
 
 
-# Encoders: what their clients have at the end.
+# Encoders: the calls of their clients at the end.
 
 
 def distinct(events: Events) -> Events:
-    """The same events, in which no two messages share a call's id: clients find calls by it. No news of tools."""
+    """The same events without `ToolUpdate`s. No two messages share a call's id, because clients find calls by it."""
     renamed: list[rd.Event] = []
     for number, message in enumerate(Judge(events).messages()):
         for event in message.events:

@@ -1,4 +1,4 @@
-"""The rulings on single cells of the law of a message's and a block's life, each on a stream of a few events."""
+"""Single cells of the law of a message's and a block's life, each with a stream of a few events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def message(word: str, call_id: str, id: str | None = "m") -> list[rd.Event]:
 
 
 def values(events: Events, *operators: Any) -> list[Any]:
-    """All that comes out; an error is the last value."""
+    """All values; an error is the last one."""
     found: list[Any] = []
     rx.from_iterable(events).pipe(*operators).subscribe(found.append, found.append)
     return found
@@ -53,7 +53,7 @@ def fold(events: Events, choice: int = 0) -> rd.Snapshot:
 
 
 def refused(events: Events) -> rd.Snapshot | None:
-    """What a fold has when it refuses the stream; `None` if it doesn't."""
+    """The snapshot of a fold that refuses the stream; `None` if it doesn't."""
     last = values(events, rd.scan_deltas())[-1]
     if not isinstance(last, rd.ProtocolError):
         return None
@@ -116,19 +116,19 @@ def ag_ui_words(events: Events) -> list[str]:
 TWO = pytest.mark.parametrize(
     "events",
     [
-        pytest.param([*message("one", "c1"), *message("two", "c2")], id="R1 after the end, with the same id"),
+        pytest.param([*message("one", "c1"), *message("two", "c2")], id="after the end, with the same id"),
         pytest.param(
-            [*message("one", "c1", None), *message("two", "c2", None)], id="R1 after the end, without ids"
+            [*message("one", "c1", None), *message("two", "c2", None)], id="after the end, without ids"
         ),
         pytest.param(
-            [*message("one", "c1")[:-1], *message("two", "c2", "n")], id="R2 in an open message, another id"
+            [*message("one", "c1")[:-1], *message("two", "c2", "n")], id="in an open message, another id"
         ),
         pytest.param(
-            [*message("one", "c1")[:-1], *message("two", "c2", None)], id="R3 in an open message, without id"
+            [*message("one", "c1")[:-1], *message("two", "c2", None)], id="in an open message, without id"
         ),
         pytest.param(
             [*message("one", "c1", None)[:-1], *message("two", "c2", None)],
-            id="R3 in an open one, both without ids",
+            id="in an open one, both without ids",
         ),
     ],
 )
@@ -152,12 +152,12 @@ def test_a_second_message_is_refused_or_split_but_never_lost_nor_mixed_in(events
     "starts",
     [
         pytest.param(
-            [ev.MessageStart("m"), ev.MessageStart("n", "small")], id="R2 another id before the first block"
+            [ev.MessageStart("m"), ev.MessageStart("n", "small")], id="another id before the first block"
         ),
         pytest.param(
-            [ev.MessageStart("m"), ev.MessageStart(None, "small")], id="R4 no id before the first block"
+            [ev.MessageStart("m"), ev.MessageStart(None, "small")], id="no id before the first block"
         ),
-        pytest.param([ev.MessageStart(None), ev.MessageStart("m", "small")], id="R4 an id that comes late"),
+        pytest.param([ev.MessageStart(None), ev.MessageStart("m", "small")], id="an id that comes late"),
     ],
 )
 def test_a_second_start_before_the_first_block_fills_in_what_is_missing(starts: Events) -> None:
@@ -172,13 +172,13 @@ def test_a_second_start_before_the_first_block_fills_in_what_is_missing(starts: 
     assert ai_sdk_words(events) == ag_ui_words(events) == ["one"]
 
 
-def test_a_start_that_repeats_the_id_of_an_open_message_changes_nothing() -> None:  # R3
+def test_a_start_that_repeats_the_id_of_an_open_message_changes_nothing() -> None:
     events = [*message("one", "c1")[:-1], ev.MessageStart("m"), DONE]
     assert fold(events) == fold(message("one", "c1"))
     assert len(messages(events)) == 1
 
 
-def test_a_start_behind_the_first_blocks_is_their_message_s() -> None:  # R5
+def test_a_start_after_the_first_blocks_belongs_to_their_message() -> None:
     events = [*text("one"), ev.MessageStart("m"), *call("c1"), DONE]
     assert (fold(events).id, fold(events).text, fold(events).status) == ("m", "one", "complete")
     assert len(messages(events)) == 1
@@ -188,20 +188,20 @@ def test_a_start_behind_the_first_blocks_is_their_message_s() -> None:  # R5
 AFTER_THE_END = [*message("one", "c1"), RESET, *message("two", "c2", "n")]
 
 
-def test_a_reset_after_the_end_is_the_next_message_s() -> None:  # R6
+def test_a_reset_after_the_end_belongs_to_the_next_message() -> None:
     assert [one.text for one in messages(AFTER_THE_END)] == ["one", "two"]
     assert words(AFTER_THE_END) == "one two"
     assert len(ran(AFTER_THE_END)) == 2
     assert ai_sdk_words(AFTER_THE_END) == ag_ui_words(AFTER_THE_END) == ["one", "two"]
 
 
-def test_a_fold_refuses_a_reset_after_the_end() -> None:  # R6
+def test_a_fold_refuses_a_reset_after_the_end() -> None:
     snapshot = refused(AFTER_THE_END)
     assert snapshot is not None
     assert snapshot.text == "one"
 
 
-def test_blocks_behind_a_reset_after_the_end_reach_the_front_end_without_a_start() -> None:  # R5, R6
+def test_blocks_after_a_reset_after_the_end_reach_the_front_end_without_a_start() -> None:
     assert ai_sdk_words([*message("one", "c1"), RESET, *text("two"), DONE]) == ["one", "two"]
 
 
@@ -225,14 +225,14 @@ def _broken_after_one_of_two_choices() -> list[Any]:
     return found
 
 
-def test_a_fold_rolls_back_a_choice_that_was_over() -> None:  # R7
+def test_a_fold_rolls_back_a_choice_that_was_over() -> None:
     events = _broken_after_one_of_two_choices()
     assert [fold(events, choice).text for choice in (0, 1)] == ["NEW", "NEW"]
     assert [one.text for one in messages(events)] == ["NEW"]
 
 
 @pytest.mark.parametrize("words", [ai_sdk_words, ag_ui_words])
-def test_a_front_end_rolls_back_a_choice_that_was_over(words: Any) -> None:  # R7
+def test_a_front_end_rolls_back_a_choice_that_was_over(words: Any) -> None:
     assert words(_broken_after_one_of_two_choices()) == ["NEW"]
 
 
@@ -240,14 +240,14 @@ OVERRULED = [ev.MessageStart("m"), *call("c1"), ev.BlockFinish(1, whole("c1", 2)
 
 
 @pytest.mark.parametrize("start", ["ready", "message"])
-def test_a_second_finish_changes_the_fold_and_not_who_has_acted(start: str) -> None:  # R8
+def test_a_second_finish_changes_the_fold_and_not_who_has_acted(start: str) -> None:
     assert fold(OVERRULED).tool_calls[0].arguments == {"n": 2}
     assert completed(OVERRULED) == [("c1", 1)]
     assert ran(OVERRULED, start=start) == [1]
     assert [block.arguments for block in blocks(OVERRULED)] == [{"n": 1}]
 
 
-def test_the_fold_marks_a_call_whose_arguments_changed_after_its_tool_ran() -> None:  # R8
+def test_the_fold_marks_a_call_whose_arguments_changed_after_its_tool_ran() -> None:
     snapshot = values(OVERRULED, rd.run_tools({"f": lambda n: n}), rd.scan_deltas())[-1]
     assert snapshot.tool_calls[0].arguments == {"n": 2}
     assert snapshot.tool_calls[0].metadata.get("arguments_changed_after_run") is True
@@ -268,21 +268,21 @@ def test_the_fold_marks_a_call_whose_arguments_changed_after_its_tool_ran() -> N
         pytest.param([*OVERRULED, ev.ToolUpdate("c1", "completed")], id="before its tool ran"),
     ],
 )
-def test_no_other_call_is_marked(events: Events) -> None:  # R8
+def test_no_other_call_is_marked(events: Events) -> None:
     assert "arguments_changed_after_run" not in fold(events).tool_calls[0].metadata
 
 
 @pytest.mark.parametrize(
     "late",
     [
-        pytest.param([ev.BlockFinish(1, whole("c1", 2))], id="R9 a finish of an ended call"),
-        pytest.param([ev.BlockFinish(2, whole("c2", 2))], id="R9 a finish of a new one"),
-        pytest.param(call("c2", 2, 2), id="R12 a start"),
-        pytest.param(call("c2", 2, 1), id="R12 a start on an ended call"),
+        pytest.param([ev.BlockFinish(1, whole("c1", 2))], id="a finish of an ended call"),
+        pytest.param([ev.BlockFinish(2, whole("c2", 2))], id="a finish of a new one"),
+        pytest.param(call("c2", 2, 2), id="a start"),
+        pytest.param(call("c2", 2, 1), id="a start on an ended call"),
         pytest.param([DONE, *call("c2", 2, 2)], id="a second end"),
     ],
 )
-def test_what_comes_behind_the_end_is_complete_nowhere(late: Events) -> None:
+def test_a_call_after_the_end_is_complete_nowhere(late: Events) -> None:
     events = [*message("one", "c1"), *late]
     assert fold(events) == fold(message("one", "c1"))
     assert completed(events) == [("c1", 1)]
@@ -295,7 +295,8 @@ def test_what_comes_behind_the_end_is_complete_nowhere(late: Events) -> None:
 
 
 @pytest.mark.parametrize(
-    "between", [pytest.param([], id="R10"), pytest.param([ev.BlockStart(1, {"type": "text"})], id="R11")]
+    "between",
+    [pytest.param([], id="at once"), pytest.param([ev.BlockStart(1, {"type": "text"})], id="after a text")],
 )
 def test_an_ended_call_that_begins_anew_is_not_acted_on_twice(between: Events) -> None:
     events = [ev.MessageStart("m"), *call("c1"), *between, *call("c1", 2), DONE]
@@ -373,7 +374,7 @@ def test_a_call_that_returns_before_it_has_ended_is_run(events: Events, start: s
     assert ran(events, start=start) == [2]
 
 
-def test_a_call_that_ends_as_a_text_fails_and_ends_nothing_else() -> None:  # R13
+def test_a_call_that_ends_as_a_text_fails_and_ends_nothing_else() -> None:
     events = [
         ev.MessageStart("m"),
         ev.BlockStart(1, chunk("c1")),
@@ -389,7 +390,7 @@ def test_a_call_that_ends_as_a_text_fails_and_ends_nothing_else() -> None:  # R1
     assert completed(events) == [("c2", 2)]
 
 
-def test_an_interruption_ends_all_choices_also_those_that_come_later() -> None:  # R14
+def test_an_interruption_ends_all_choices_also_those_that_come_later() -> None:
     events = [
         ev.MessageInterrupted("stopped"),
         *call("c1"),
@@ -403,7 +404,7 @@ def test_an_interruption_ends_all_choices_also_those_that_come_later() -> None: 
     assert ai_sdk_words(events) == ag_ui_words(events) == []
 
 
-def test_news_of_a_call_reach_it_when_the_next_message_has_begun() -> None:  # R15
+def test_an_update_reaches_its_call_when_the_next_message_has_begun() -> None:
     news = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", 7))
     asked = [
         ev.MessageStart("m"),
@@ -416,7 +417,7 @@ def test_news_of_a_call_reach_it_when_the_next_message_has_begun() -> None:  # R
     assert blocks(events)[0].execution_status() == "completed"
 
 
-def test_news_reach_all_calls_with_one_id() -> None:  # R16
+def test_an_update_reaches_all_calls_with_its_id() -> None:
     events = [
         ev.MessageStart("m"),
         *call("c1", 1, 1),
@@ -427,7 +428,7 @@ def test_news_reach_all_calls_with_one_id() -> None:  # R16
     assert [one.execution_status() for one in fold(events).tool_calls] == ["completed"] * 2
 
 
-def test_the_end_closes_open_calls_in_the_message_s_order() -> None:  # R17
+def test_the_end_closes_open_calls_in_the_order_of_the_message() -> None:
     indexes = [2, 0, 1]
     events = [
         ev.MessageStart("m"),
@@ -439,13 +440,13 @@ def test_the_end_closes_open_calls_in_the_message_s_order() -> None:  # R17
 
 
 @pytest.mark.parametrize("start", ["ready", "message"])
-def test_tools_run_in_the_message_s_order_if_the_end_closes_their_calls(start: str) -> None:  # R17
+def test_tools_run_in_the_order_of_the_message_if_its_end_closes_their_calls(start: str) -> None:
     events = [ev.MessageStart("m"), *(ev.BlockStart(index, chunk(f"c{index}")) for index in [2, 0, 1])]
     events += [ev.ToolCallDelta(index, f'{{"n": {index}}}') for index in [2, 0, 1]]
     assert ran([*events, DONE], start=start) == [0, 1, 2]
 
 
-def test_usage_behind_the_end_is_passed_on_and_not_counted() -> None:  # R18
+def test_usage_after_the_end_is_passed_on_and_not_counted() -> None:
     late = ev.UsageUpdate(rd.TokenUsage(1, 2))
     events = [*message("one", "c1"), late]
     assert fold(events) == fold(message("one", "c1"))
@@ -453,7 +454,7 @@ def test_usage_behind_the_end_is_passed_on_and_not_counted() -> None:  # R18
     assert len(messages([*events, *message("two", "c2")])) == 2
 
 
-def test_an_error_of_another_choice_ends_every_reader() -> None:  # R19
+def test_an_error_of_another_choice_ends_every_reader() -> None:
     events = [ev.MessageStart("m"), *text("one"), ev.StreamError("Overloaded", choice=1)]
     for operator in (
         rd.scan_deltas(choice=0),
@@ -469,9 +470,7 @@ def test_an_error_of_another_choice_ends_every_reader() -> None:  # R19
     [(chunk("c1"), True), (chunk("c1", "server_tool_call_chunk"), False)],
     ids=["empty", "server"],
 )
-def test_the_end_of_the_message_closes_an_open_call_as_its_own_end_would(
-    content: Any, acts: bool
-) -> None:  # R20
+def test_the_end_of_the_message_closes_an_open_call_as_its_own_end_would(content: Any, acts: bool) -> None:
     start = [ev.MessageStart("m"), ev.BlockStart(1, content)]
     for events in ([*start, DONE], [*start, ev.BlockFinish(1), DONE]):
         (block,) = fold(events).blocks

@@ -1,4 +1,4 @@
-"""A second opinion on which calls of a stream are complete: the law of a block's life, in its shortest form.
+"""Decides which calls of a stream are complete, independently of the library: the law of a block's life, written again.
 
 Reads choice 0. It knows the calls' ids and arguments and nothing else.
 """
@@ -93,7 +93,7 @@ class Life:
 
 
 class Judge:
-    """Reads events.
+    """Reads all events of a stream.
 
     Attributes:
         lives: All attempts at all messages.

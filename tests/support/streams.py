@@ -15,7 +15,7 @@ ev = rd.events
 Events = list[rd.Event]
 
 TOOLS = {"add": lambda a, b: a + b, "find": lambda **query: query}
-"""The tools of the calls. A call of `other` is for somebody else."""
+"""The tools of the calls. There is none for calls of `other`."""
 
 ARGUMENTS = {"add": '{"a": 1, "b": 2}', "find": '{"what": {"name": "café"}, "n": [1, 2]}', "other": "{}"}
 
@@ -27,8 +27,8 @@ class EventStream:
     Attributes:
         fails: Whether the source fails behind them.
         is_conversation: Whether they are more than one message.
-        takes_back: Whether a reset takes back a choice of a message that another choice has finished. A message's
-            late reader then lacks what its first reader has had.
+        takes_back: Whether a reset without a choice comes when only one of two choices is over. It takes back the
+            other one, but a message's first reader has that choice.
     """
 
     name: str
@@ -49,10 +49,14 @@ def streams(seed: int) -> Iterator[EventStream]:
         is_conversation=True,
     )
     yield EventStream(
-        "messages with one id", [*_reply(draw, "m"), *_news(draw), *_reply(draw, "m")], is_conversation=True
+        "messages with one id",
+        [*_reply(draw, "m"), *_updates(draw), *_reply(draw, "m")],
+        is_conversation=True,
     )
     yield EventStream(
-        "messages without ids", [*_reply(draw, None), *_news(draw), *_reply(draw, None)], is_conversation=True
+        "messages without ids",
+        [*_reply(draw, None), *_updates(draw), *_reply(draw, None)],
+        is_conversation=True,
     )
     yield EventStream(
         "messages with choices", [*_choices(draw, "m1"), *_choices(draw, "m2")], is_conversation=True
@@ -99,16 +103,16 @@ def streams(seed: int) -> Iterator[EventStream]:
     yield EventStream("cut", _cut(draw, _reply(draw, "m1")))
     yield EventStream("cut between choices", _cut(draw, _choices(draw, "m1")))
     yield EventStream("broken", _cut(draw, _reply(draw, "m1")), fails=True)
-    yield EventStream("broken after the end", [*_reply(draw, "m1"), *_news(draw)], fails=True)
+    yield EventStream("broken after the end", [*_reply(draw, "m1"), *_updates(draw)], fails=True)
     yield EventStream("failed", [*_cut(draw, _reply(draw, "m1")), ev.StreamError("Overloaded", "overloaded")])
     yield EventStream(
-        "interrupted", [*_cut(draw, _reply(draw, "m1")), ev.MessageInterrupted("stopped"), *_news(draw)]
+        "interrupted", [*_cut(draw, _reply(draw, "m1")), ev.MessageInterrupted("stopped"), *_updates(draw)]
     )
     yield EventStream(
         "interrupted choices", [*_cut(draw, _choices(draw, "m1")), ev.MessageInterrupted("stopped")]
     )
     yield EventStream("too long", [*_cut(draw, _reply(draw, "m1")), ev.MessageFinish("length")])
-    yield EventStream("answered", [*_reply(draw, "m1"), *_news(draw)])
+    yield EventStream("answered", [*_reply(draw, "m1"), *_updates(draw)])
     yield EventStream(
         "late start", [*_reply(draw, "m1")[1:-1], ev.MessageStart("m1"), ev.MessageFinish("tool_use")]
     )
@@ -118,7 +122,7 @@ def streams(seed: int) -> Iterator[EventStream]:
 
 
 def _reply(draw: Random, id: str | None, choice: int = 0) -> Events:
-    """One whole message. Its call ids say to which message and choice they belong."""
+    """One whole message. Its call ids contain its own id and its choice."""
     kinds = ["reasoning", "text", "text", *draw.choices([*ARGUMENTS], k=draw.randint(1, 3))]
     blocks = [_block(draw, index, kind, f"{id}-{choice}-{index}", choice) for index, kind in enumerate(kinds)]
     usage = [ev.UsageUpdate(rd.TokenUsage(7, n), choice=choice) for n in range(2)]
@@ -198,8 +202,8 @@ def _reset(attempt: int, choice: int | None = None) -> rd.Event:
     return ev.AttemptReset(attempt, "Overloaded", rd.TokenUsage(5, 5), choice=choice)
 
 
-def _news(draw: Random) -> Events:
-    """What somebody else's tools say. They answer any call with this number, also those that nobody asked for."""
+def _updates(draw: Random) -> Events:
+    """Updates of another program's tools, for some call; there may be no such call."""
     call_id = f"{draw.choice(['m', 'm1', None])}-0-{draw.randint(3, 5)}"
     return [
         ev.ToolUpdate(call_id, None, "Almost there"),
@@ -208,7 +212,7 @@ def _news(draw: Random) -> Events:
 
 
 def _illegal(draw: Random) -> Events:
-    """What a fold ignores or repairs: events out of place, and twice."""
+    """A message with events out of place, or repeated. A fold ignores or repairs them."""
     events = _reply(draw, "m1")
     odd: Events = [
         ev.MessageStart("m1"),
