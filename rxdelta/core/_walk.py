@@ -219,7 +219,7 @@ class Walk:
             elif not isinstance(event, StreamError):
                 return _NOTHING
         changes = step(self, event)
-        if self._calls is not None:
+        if self._calls is not None and type(event) is not ToolUpdate:  # which changes no id
             for change in changes:
                 if change.fold is not None:
                     before = change.before and call_id_of(change.before)
