@@ -299,8 +299,10 @@ class CallBlock(StreamedBlock):
             run.open_call = None
         if message is None:
             return False
-        if not self.done:
-            run.send(run.ag.ToolCallEndEvent(tool_call_id=self.id))
+        if not self.done:  # a reader of our own mustn't take the call for a complete one
+            marks = {TYPE: "invalid_tool_call", **self._shown.marks, ERROR: "the call was given up"}
+            self._shown = self._shown._replace(marks=marks)
+            self._send_end()
         self._give_up("This call was given up.")
         if call_id is not None:
             run.calls[call_id].remove(self)

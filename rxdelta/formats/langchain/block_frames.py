@@ -128,7 +128,8 @@ class BlockFrames:
         if fold in self._started:
             cut: dict[str, Any] = {"open": False}
             if isinstance(block, ToolCall):
-                cut |= {"type": "invalid_tool_call", "error": _CUT}
+                kind = "invalid_tool_call" if block.type == "tool_call" else block.type
+                cut |= {"type": kind, "error": _CUT}
             yield from self.finish(fold, attrs.evolve(block, **cut), synthetic=True)
 
     def close(self) -> Iterator[LangChainFrame]:

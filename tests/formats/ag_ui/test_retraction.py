@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import reactivex as rx
+from reactivex import operators as ops
 from support.ag_ui import ASKED, call, frames_of, message, read, shown, text, thought, told, types
 
 import rxdelta as rd
@@ -205,3 +207,10 @@ def test_reasoning_of_an_earlier_reply_is_shown_once_however_often_a_later_reply
     ]
     client = read(told(*message(thought(0, "hm")), *message(wrong, id="m2")))
     assert shown(client.messages) == {"text": "Hello World", "reasoning": ["hm"], "calls": [], "rest": []}
+
+
+def test_g12_a_call_that_a_failed_attempt_left_open_is_not_complete_for_our_reader() -> None:
+    attempt = [ev.MessageStart("m1"), *call(0, "c1", "{}")[:2], ev.AttemptReset(1)]
+    frames = told(*attempt, *message(call(0, "c1", "{}"), id="m2"))
+    calls = rx.from_iterable(frames).pipe(rd.decode("ag-ui"), rd.completed_tool_calls(), ops.to_list()).run()
+    assert [each.status for each in calls] == ["incomplete", "complete"]

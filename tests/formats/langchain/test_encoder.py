@@ -407,6 +407,14 @@ def test_a_call_that_is_cut_off_is_invalid_also_if_its_arguments_are_complete(en
     assert finish["content"]["error"]
 
 
+def test_a_server_call_that_is_cut_off_does_not_become_the_clients() -> None:
+    start = {"type": "server_tool_call_chunk", "id": "s", "name": "search"}
+    finish = data(ev.MessageStart("m"), ev.BlockStart(0, start), ev.ToolCallDelta(0, "{}"))[-2]
+    assert finish["event"] == "content-block-finish"
+    assert finish["content"]["value"]["type"] == "server_tool_call"
+    assert finish["content"]["value"]["error"]
+
+
 def test_a_start_after_the_end_is_another_message_also_with_the_same_id() -> None:
     turn = [ev.MessageStart("m"), ev.BlockFinish(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")]
     assert names(*turn, *turn) == names(*turn) * 2
