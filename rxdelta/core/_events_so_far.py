@@ -38,11 +38,9 @@ class EventsSoFar:
         self._first = choice
         self._before: list[list[_Choice]] = []  # earlier messages, finished or cut off
         self._now: dict[int, _Choice] = ByChoice(limits)
-        self._seen: set[int] = set()  # the choices that have begun
-        self._unnamed: list[
+        self._for_all: list[
             Event
-        ] = []  # resets and interruptions of every choice, for those that begin later
-        self._resets: list[Event] = []  # of the message that comes next
+        ] = []  # the message's resets and interruptions, for choices that begin later
 
     def take(self, value: Event) -> None:
         event, number = value, getattr(value, "choice", None)
@@ -56,7 +54,7 @@ class EventsSoFar:
             if isinstance(event, MessageInterrupted):
                 if not self._now:
                     self._begin(self._first)
-                self._unnamed.append(event)
+                self._for_all.append(event)
             for choice in self._now.values():
                 choice.fold.step(event)
 
@@ -84,20 +82,18 @@ class EventsSoFar:
         over = [choice for choice in self._now.values() if choice.fold.begins_another(event)]
         if over:
             self._follow(*over)
-        self._resets.append(event)
-        self._unnamed.append(event)
+        self._for_all.append(event)
         for choice in self._now.values():
             choice.fold.step(event)
             choice.began = False
 
     def _begin(self, number: int) -> _Choice:
         fold = Fold(choice=number, limits=self._limits)
-        for event in self._resets if number in self._seen else self._unnamed:
+        for event in self._for_all:
             if fold.begins_another(event):
                 fold = Fold(choice=number, limits=self._limits)
             fold.step(event)
         self._now[number] = choice = _Choice(fold)
-        self._seen.add(number)
         if not self._whole:
             self._before.clear()
         return choice
@@ -108,7 +104,7 @@ class EventsSoFar:
             number for number, choice in self._now.items() if choice in known or is_over(choice.fold.snapshot)
         ]
         self._before.append([self._now.pop(number) for number in ended])
-        self._resets.clear()
+        self._for_all.clear()
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event belongs to the next message, by the law of its choice."""
@@ -122,7 +118,7 @@ class EventsSoFar:
         events = [
             event for place, message in enumerate(messages) for event in _events_of(message, first=not place)
         ]
-        return events if self._now else [*events, *self._resets]
+        return events if self._now else [*events, *self._for_all]
 
     def snapshot(self) -> Snapshot | None:
         """The first choice of the newest message."""

@@ -144,6 +144,8 @@ class Walk:
     Args:
         choice: The choice; events of others change nothing. `None` is the choice of the first event.
         limits: Bounds on the size of a message.
+        keep_calls: Whether a call without an outcome is still found when the next message has begun, also if no
+            tool is known to run for it.
 
     Attributes:
         blocks: The message's blocks by index, in the order in which they began, but for those that were let go. It is
@@ -161,13 +163,27 @@ class Walk:
     """
 
     __slots__ = (
-        "_calls", "_closed_calls", "_doubled", "_gone", "_gone_below", "blocks", "choice", "count", "id", "limits", "over",
+        "_calls",
+        "_closed_calls",
+        "_doubled",
+        "_gone",
+        "_gone_below",
+        "_keep_calls",
+        "blocks",
+        "choice",
+        "count",
+        "id",
+        "limits",
+        "over",
         "started",
     )  # fmt: skip
 
-    def __init__(self, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS, keep_calls: bool = False
+    ) -> None:
         self.choice = choice
         self.limits = limits
+        self._keep_calls = keep_calls
         self.blocks: dict[Key, BlockFold] = {}
         self._calls: CallIndex[BlockFold] | None = None  # from the first ToolUpdate on
         self._begin()
@@ -287,7 +303,9 @@ class Walk:
         return _ANOTHER if another else _STARTED
 
     def _begin_another(self) -> None:
-        if self._calls is not None:
+        if self._keep_calls:
+            self._calls = self._index().kept(_has_no_outcome)
+        elif self._calls is not None:
             self._calls = self._calls.kept(_is_running)
         self._begin()
 
@@ -302,6 +320,10 @@ class Walk:
 
     def _message_interrupted(self, _: MessageInterrupted) -> Sequence[Change]:
         return _NOTHING if self.over else self._end(CUT["interrupted"])
+
+    def break_off(self) -> Sequence[Change]:
+        """End an open message, because its stream has broken off."""
+        return _NOTHING if self.over else self._end("the message broke off while the call was open")
 
     def _end(self, cut: str | None) -> Sequence[Change]:
         self.over = True
@@ -328,18 +350,18 @@ class Walk:
 
     def has_call(self, call_id: str) -> bool:
         """Whether a `ToolUpdate` of this call finds it."""
-        return bool(self._calls_named(call_id))
+        return bool(self._index().of(call_id))
 
-    def _calls_named(self, call_id: str) -> Sequence[BlockFold]:
+    def _index(self) -> CallIndex[BlockFold]:
         if self._calls is None:
             self._calls = CallIndex()
             for fold in (*self._doubled, *self.blocks.values()):
                 self._calls.note(fold, None, call_id_of(fold.block))
-        return self._calls.of(call_id)
+        return self._calls
 
     def _tool_update(self, event: ToolUpdate) -> Sequence[Change]:
         changes: list[Change] = []
-        for fold in self._calls_named(event.call_id):
+        for fold in self._index().of(event.call_id):
             before = fold.block
             if isinstance(before, ToolCall):
                 fold.block = with_news(
@@ -473,5 +495,13 @@ class Walks:
 
 
 def _is_running(fold: BlockFold) -> bool:
-    status = fold.block.metadata.get("execution_status") if isinstance(fold.block, ToolCall) else None
-    return isinstance(status, str) and status not in TERMINAL
+    return isinstance(_status(fold), str) and _has_no_outcome(fold)
+
+
+def _has_no_outcome(fold: BlockFold) -> bool:
+    status = _status(fold)
+    return isinstance(fold.block, ToolCall) and not (isinstance(status, str) and status in TERMINAL)
+
+
+def _status(fold: BlockFold) -> object:
+    return fold.block.metadata.get("execution_status") if isinstance(fold.block, ToolCall) else None

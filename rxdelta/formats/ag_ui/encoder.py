@@ -145,7 +145,7 @@ class AgUiEncoder:
         self._history = None if messages is None else _as_in_snapshot(ag, messages)
         # The walk steps when an event arrives, also if its block has to wait for an open call to end. So a waiting block
         # takes no more memory than the limits allow, and the client gets what has become of it, in one piece.
-        self._walk = Walk(choice, limits=limits)
+        self._walk = Walk(choice, limits=limits, keep_calls=True)
         self._on_error = on_error
         self._provider_events = provider_events
         self._started = self._over = self._cancelled = False
@@ -221,7 +221,7 @@ class AgUiEncoder:
         run.send(run.ag.RunStartedEvent(thread_id=self._thread_id, run_id=run.id, protocol_version=version))
 
     def _break_off(self, error: Exception) -> None:
-        self._step(MessageInterrupted())  # closes what is open
+        self._close_message()
         self._answer_calls()
         self._over = True
         text = shown_error(self._on_error, error)
@@ -241,11 +241,15 @@ class AgUiEncoder:
         elif isinstance(event, MessageInterrupted):  # after the end, too: it stops the tools
             self._cancelled = self._cancelled or event.choice in (None, self._walk.choice)
         elif isinstance(event, MessageStart) and self._walk.begins_another(event):
-            self._step(MessageInterrupted())  # closes what is open
-        self._step(event)
+            self._close_message()
+        self._apply(self._walk.step(event), event)
 
-    def _step(self, event: Event) -> None:
-        for change in self._walk.step(event):
+    def _close_message(self) -> None:
+        """Close what is open of a message that has no end of its own."""
+        self._apply(self._walk.break_off(), MessageInterrupted())
+
+    def _apply(self, changes: Sequence[Change], event: Event) -> None:
+        for change in changes:
             self._CHANGES[change.kind](self, change, event)
         if self._run.waiting:
             self._release()

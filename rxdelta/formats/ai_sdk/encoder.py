@@ -96,7 +96,7 @@ class AiSdkEncoder:
         self._metadata: dict[str, Any] = thaw(freeze(metadata or {}, "metadata"))
         self._started = False
         self._over = False
-        self._walk = Walk(choice, limits=limits)
+        self._walk = Walk(choice, limits=limits, keep_calls=True)
         self._blocks = self._walk.blocks
         self._stream = Stream(sdk_version, self._walk)
         self._step = Step()  # of the message that the walk is in

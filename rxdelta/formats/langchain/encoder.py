@@ -109,7 +109,7 @@ class LangChainEncoder:
         self._over = False
         self._frames = FrameWriter(now, namespace, first_seq)
         self._tools = ToolRuns(self._frames)
-        self._walk = Walk(choice, limits=limits)
+        self._walk = Walk(choice, limits=limits, keep_calls=True)
         self._open = False  # whether the client is in a message
         self._usage: TokenUsage | None = None  # of the message
         self._blocks = BlockFrames(self._frames, self._tools)

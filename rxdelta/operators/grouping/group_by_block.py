@@ -175,18 +175,25 @@ class Grouping(Split[BlockStream]):
             self._begin_message(event)
             return
         touched: dict[BlockFold, Walk] = {}
+        replaced: list[BlockStream] = []
         start = event if isinstance(event, (BlockStart, BlockFinish)) else None
         for walk in self._walks.of(event):
             if start is not None and self._outer_left and start.index not in walk.blocks:
                 return
             for change in walk.step(event):
                 fold = change.fold
-                if start is not None and change.kind == "opened":
+                if start is not None and (change.kind == "opened" or _is_replaced(change)):
+                    if change.before is not None:
+                        replaced.append(fold.place)
                     stream = BlockStream(self, start.index, start.choice, fold.block)
                     fold.place = self._streams[fold] = stream
                     self._begun[start.choice] = walk
                 if fold is not None:
                     touched[fold] = walk
+        for stream in replaced:
+            stream._end(
+                StreamInterrupted(f"another block began in the place of {stream._label} while its tool ran")
+            )
         for fold, walk in touched.items():
             self._show(fold, walk)
 
@@ -228,6 +235,17 @@ class Grouping(Split[BlockStream]):
         self._streams.clear()
         self._begun.clear()
         return streams
+
+
+def _is_replaced(change: Change) -> bool:
+    """Whether another block begins in the place of a call that has ended, whose tool still runs."""
+    before = change.before
+    return (
+        change.kind == "restarted"
+        and before is not None
+        and not before.open
+        and call_id_of(before) != call_id_of(change.fold.block)
+    )
 
 
 def _has_ended(block: Block) -> bool:
