@@ -121,7 +121,7 @@ class Fold:
             return self._step_with_care(event)
         if given.choice != self._quick:
             return self._step_with_care(event)
-        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a seventh more
+        fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
         if fold is None or fold.grows is not kind or not piece:
             return self.snapshot
         blocks = self._blocks

@@ -248,10 +248,10 @@ class Walk:
         Raises:
             LimitExceededError: The block has become too large.
         """
-        fold, kind = self.blocks.get(event.index), type(event)
-        if fold is None or fold.grows is not kind or event.choice != self.choice:
+        fold = self.blocks.get(event.index)
+        if fold is None or fold.grows is not type(event) or event.choice != self.choice:
             return None
-        piece = getattr(event, PIECE_FIELDS[kind])
+        piece = getattr(event, PIECE_FIELDS[type(event)])
         if not piece:
             return None
         fold.grow(piece)
