@@ -298,3 +298,26 @@ def test_a_call_that_begins_again_keeps_its_result_and_is_marked_if_it_ends_othe
 def test_a_change_says_what_it_is() -> None:
     assert repr(Change("ended")) == "Change('ended')"
     assert repr(Walk().step(ev.BlockStart(0, TEXT))[0]).startswith("Change('opened', ContentPart(")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_walk_may_keep_the_calls_of_earlier_messages_that_have_no_outcome(kept: bool) -> None:
+    walk = Walk(0, keep_calls=kept)
+    for event in [ev.BlockFinish(0, WHOLE), ev.BlockFinish(1, {**WHOLE, "id": "c2"}), ev.MessageFinish()]:
+        walk.step(event)
+    walk.step(ev.ToolUpdate("c2", "completed"))
+    walk.step(ev.MessageStart())
+    assert kinds(walk.step(ev.ToolUpdate("c1", "completed"))) == (["noted"] if kept else [])
+    assert kinds(walk.step(ev.ToolUpdate("c2", display_text="late"))) == []
+
+
+def test_a_message_that_breaks_off_closes_its_blocks() -> None:
+    walk = Walk(0)
+    walk.step(ev.BlockStart(0, CALL))
+    closed, ended = walk.break_off()
+    assert (closed.kind, closed.fold.block.error) == (  # type: ignore[union-attr]
+        "closed",
+        "the message broke off while the call was open",
+    )
+    assert ended.kind == "ended"
+    assert walk.break_off() == ()

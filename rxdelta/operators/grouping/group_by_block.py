@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import BlockFold, Event, Limits, Walk
+    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
     from rxdelta.runtime import Sink
 
 __all__ = ["BlockStream", "Grouping", "group_by_block"]

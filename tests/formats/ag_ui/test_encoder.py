@@ -109,7 +109,7 @@ def test_an_open_message_is_cut_off_by_the_next_one() -> None:
     assert shown(client.messages)["text"] == "One.Two."
     assert client.pending == []
     (answer,) = [one for one in client.messages if one["role"] == "tool"]
-    assert answer["content"].endswith("the message was interrupted while the call was open")
+    assert answer["content"].endswith("the message broke off while the call was open")
 
 
 def test_a_block_that_begins_behind_the_end_is_not_sent() -> None:

@@ -495,8 +495,40 @@ def test_51_with_a_loop_it_is_the_loops_handler_that_hears_of_it() -> None:
     assert ["block 0" in reports[0]["message"], "block 1" in reports[1]["message"]] == [True, True]
 
 
+def test_another_block_in_the_place_of_a_call_that_still_runs_has_a_stream_of_its_own() -> None:
+    source = Subject[Any]()
+    seen: list[tuple[int, str]] = []
+    streams: list[rd.BlockStream] = []
+
+    def watch_block(block: rd.BlockStream) -> None:
+        number = len(streams)
+        streams.append(block)
+        block.subscribe(
+            lambda value: seen.append((number, value.type)),
+            lambda error: seen.append((number, type(error).__name__)),
+            lambda: seen.append((number, "|")),
+        )
+
+    source.pipe(rd.group_by_block()).subscribe(watch_block)
+    call = {"type": "tool_call", "id": "c1", "name": "f", "args": {}}
+    for event in [
+        ev.BlockFinish(0, call),
+        ev.BlockStart(0, {**call, "id": "c2"}),
+        ev.ToolUpdate("c2", "executing"),
+        ev.BlockFinish(0),
+        ev.BlockStart(0, {"type": "text", "text": "Hi"}),
+        ev.BlockFinish(0),
+    ]:
+        source.on_next(event)
+    assert [kind for number, kind in seen if number == 0] == ["tool_call", "|"]
+    assert [kind for number, kind in seen if number == 1][-2:] == ["tool_call", "StreamInterrupted"]
+    assert [kind for number, kind in seen if number == 2] == ["text", "text", "|"]
+
+
 class Reading:
     """A session that notes its failures."""
+
+    limits = None
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []

@@ -235,6 +235,13 @@ def test_choices_that_were_reset_differently_keep_their_own_attempts() -> None:
         assert folds[0].snapshot.attempt == choice
 
 
+def test_a_reset_of_one_message_is_not_replayed_in_the_next() -> None:
+    told = [*message(1)[:2], ev.AttemptReset(1), *message(1), *message(2)[:1], *message(2, 1)[:2]]
+    heard = late(told)
+    assert [event.attempt for event in heard if isinstance(event, ev.AttemptReset)] == [1]
+    assert folded(heard, 1) == folded(told, 1)
+
+
 def test_an_interruption_or_update_that_names_its_choice_leaves_the_others_alone() -> None:
     call = {"type": "tool_call", "id": "c1", "name": "f", "args": {}}
     told: list[rd.Event] = [ev.BlockFinish(0, call, choice=choice) for choice in (0, 1)]
