@@ -535,12 +535,10 @@ def lift_machine(
             if leads:
                 sink.set_limits(limits)
                 if sink.session is not None and sink.session.limits is None:
-                    sink.session.limits = (
-                        limits  # also for operators behind those that subscribe later, as `concat`
-                    )
+                    sink.session.limits = limits  # for operators behind `concat`, which subscribes us later
                 running.machine()
             upstream, emit = _Source(), sink._next
-            step: Callable[[A], Iterable[B]] | None = None
+            step: Any = None  # the machine's
 
             def take(value: A) -> None:
                 nonlocal step
@@ -600,7 +598,7 @@ def lift_map(
         def connect(sink: Sink[B]) -> None:
             running = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
-            step: Callable[[A], B | None] | None = None
+            step: Any = None  # the mapper's
 
             def take(value: A) -> None:
                 nonlocal step
