@@ -138,9 +138,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     @property
     def limits(self) -> Limits:
         """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
-        session = self.session
-        known = None if session is None else session.limits
-        return self._limits or known or self._pipeline.limits or DEFAULT_LIMITS
+        session: Any = self.session
+        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
 
     def set_limits(self, limits: Limits | None) -> None:
         """Set the limits of the operators behind this one. Call it during the subscription."""
