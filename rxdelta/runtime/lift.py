@@ -138,9 +138,8 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     @property
     def limits(self) -> Limits:
         """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
-        session = self.session
-        known = None if session is None else session.limits
-        return self._limits or known or self._pipeline.limits or DEFAULT_LIMITS
+        session: Any = self.session
+        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
 
     def set_limits(self, limits: Limits | None) -> None:
         """Set the limits of the operators behind this one. Call it during the subscription."""
@@ -535,12 +534,10 @@ def lift_machine(
             if leads:
                 sink.set_limits(limits)
                 if sink.session is not None and sink.session.limits is None:
-                    sink.session.limits = (
-                        limits  # also for operators behind those that subscribe later, as `concat`
-                    )
+                    sink.session.limits = limits  # for operators behind `concat`, which subscribes us later
                 running.machine()
             upstream, emit = _Source(), sink._next
-            step: Callable[[A], Iterable[B]] | None = None
+            step: Any = None  # the machine's
 
             def take(value: A) -> None:
                 nonlocal step
@@ -600,7 +597,7 @@ def lift_map(
         def connect(sink: Sink[B]) -> None:
             running = _Running(sink, begin)
             upstream, emit = _Source(), sink._next
-            step: Callable[[A], B | None] | None = None
+            step: Any = None  # the mapper's
 
             def take(value: A) -> None:
                 nonlocal step

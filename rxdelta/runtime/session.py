@@ -137,8 +137,13 @@ class Session(Protocol):
         """Pumps wait for this before their next item."""
         ...
 
-    limits: Limits | None
-    """The limits that the door was given, else those given at `decode`, for every operator that has none of its own."""
+    @property
+    def limits(self) -> Limits | None:
+        """The limits that the door was given, else those given at `decode`, for every operator that has none of its own."""
+        ...
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None: ...
 
     def register(self, pump: Pump) -> None:
         """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
