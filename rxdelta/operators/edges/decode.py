@@ -46,7 +46,8 @@ def decode(
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
             `True` for the usual ones.
         limits: The most that the stream may make us hold, in this operator and in those behind it that have no
-            `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`.
+            `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`. A plain
+            `subscribe` doesn't carry them past Rx's operators that subscribe a source later, such as `concat`.
         options: Passed to the format's decoder or to your function.
 
     Raises:
