@@ -298,6 +298,7 @@ def numbered(cases: Iterable[Sequence[str]]) -> list[Any]:
     return [pytest.param(number, *names, id="-".join(names)) for number, names in enumerate(cases)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "first", "second"),
     numbered(
@@ -389,6 +390,7 @@ def late_readers(
 IN_FRONT = ("compact_deltas", "run_tools(find)", "share_events", "smooth")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "name", "shared"), numbered(product(IN_FRONT, SHARED)))
 def test_late_readers_have_the_same_outcome(number: int, name: str, shared: str) -> None:
     share, reader = SHARED[shared]
