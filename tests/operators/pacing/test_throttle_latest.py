@@ -404,14 +404,18 @@ def test_52_the_thread_also_ends_when_the_observer_disposes_inside_on_next(
 def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the_end() -> None:
     source = Subject[tuple[int, int]]()
     got: list[tuple[int, int] | str] = []
-    inside = threading.Lock()
+    inside, ended = threading.Lock(), threading.Event()
 
     def draw(value: tuple[int, int]) -> None:
         assert inside.acquire(blocking=False)
         got.append(value)
         inside.release()
 
-    source.pipe(rd.throttle_latest(0.0001)).subscribe(draw, on_completed=lambda: got.append("|"))
+    def end() -> None:
+        got.append("|")
+        ended.set()
+
+    source.pipe(rd.throttle_latest(0.0001)).subscribe(draw, on_completed=end)
 
     def emit(name: int) -> None:
         observer = source.observers[0]  # past the lock of the subject
@@ -425,6 +429,7 @@ def test_53_several_threads_are_serialised_and_the_last_value_arrives_before_the
         thread.join()
     source.on_next((9, 9))
     source.on_completed()
+    assert ended.wait(10)  # a timer's thread may be emitting, and then emits the end
     assert got[-2:] == [(9, 9), "|"]
     for name in range(4):
         counts = [value[1] for value in got if isinstance(value, tuple) and value[0] == name]
