@@ -1526,3 +1526,12 @@ def test_a_call_that_is_gone_on_with_behind_another_is_whole_when_the_next_begin
     messages, _ = virtual(marks, lambda s: {"f": lambda **arguments: rx.never()})
     started = [(at, call_id) for at, call_id, status in updates_of(messages) if status == "executing"]
     assert started == [(220, "c1"), (240, "c0")]
+
+
+@pytest.mark.parametrize("end", [ev.StreamError("overloaded"), ev.MessageStart("m2")])
+def test_an_event_that_ends_a_message_comes_behind_the_failure_of_its_calls(end: rd.Event) -> None:
+    open_call = ev.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "f", "args": ""})
+    got: list[Any] = []
+    rx.of(ev.MessageStart("m1"), open_call, end).pipe(rd.run_tools({"f": lambda: 1})).subscribe(got.append)
+    failure = next(event for event in got if getattr(event, "execution_status", None) == "failed")
+    assert got.index(failure) < got.index(end)
