@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import product
 from random import Random
 from typing import Any, TypeAlias
 
@@ -226,3 +228,97 @@ def test_each_recorded_run_is_read_as_if_it_were_alone(reader: str) -> None:
 def test_each_run_is_read_as_if_it_were_alone_for_many(reader: str, seed: int) -> None:
     draw = Random(seed)
     holds(reader, draw, draw.sample(made(seed), k=draw.randint(2, 5)))
+
+
+# Readers of one run.
+
+REPLY = [
+    ev.MessageStart("m"),
+    ev.BlockStart(0, {"type": "text"}),
+    ev.TextDelta(0, "[1]"),
+    ev.BlockFinish(0),
+    ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c", "name": "f"}),
+    ev.ToolCallDelta(1, "{}"),
+    ev.BlockFinish(1),
+    ev.MessageFinish("tool_use"),
+]
+OF_ONE_RUN: dict[str, Callable[[], Any]] = {
+    "scan_deltas": rd.scan_deltas,
+    "text_deltas": rd.text_deltas,
+    "reasoning_deltas": rd.reasoning_deltas,
+    "completed_tool_calls": rd.completed_tool_calls,
+    "usage_updates": rd.usage_updates,
+    "partial_arguments": rd.partial_arguments,
+    "partial_json": rd.partial_json,
+    "json_items": rd.json_items,
+    "stable_blocks": rd.stable_blocks,
+}
+
+
+@pytest.mark.parametrize("operator", OF_ONE_RUN)
+def test_a_reader_of_one_run_refuses_another(operator: str) -> None:
+    one, two = named(REPLY, "one"), named(REPLY, "two")
+    for place, other in product(range(1, len(one) + 1), two):
+        if isinstance(other, (ev.TextDelta, ev.ToolCallDelta)) and operator != "scan_deltas":
+            continue  # a projection doesn't read every delta; the start before it is refused
+        failures: list[Exception] = []
+        source = rx.from_iterable([*one[:place], other])
+        source.pipe(OF_ONE_RUN[operator]()).subscribe(on_error=failures.append)
+        assert [type(failure) for failure in failures] == [rd.ProtocolError], (place, other)
+        assert "group_by_run()" in str(failures[0])
+
+
+@pytest.mark.parametrize("operator", ["text_deltas", "partial_json", "json_items", "stable_blocks"])
+def test_a_text_of_another_run_is_refused_without_its_start_too(operator: str) -> None:
+    events = [*named(REPLY, "one")[:3], ev.TextDelta(0, "2", run_id="two")]
+    failures: list[Exception] = []
+    rx.from_iterable(events).pipe(OF_ONE_RUN[operator]()).subscribe(on_error=failures.append)
+    assert "group_by_run()" in str(failures[0])
+
+
+def test_validate_checks_each_run() -> None:
+    one, two = named(REPLY, "one"), named(REPLY, "two")
+    assert told(rx.from_iterable(woven(Random(1), [one, two])).pipe(rd.validate()))
+    for events, violation in (
+        ([*one, *two[:-1]], "missing_message_finish"),
+        ([*one, *two[1:]], "missing_message_start"),
+        ([*one, two[0], two[1], two[1]], "duplicate_block_start"),
+    ):
+        failures: list[Any] = []
+        rx.from_iterable(events).pipe(rd.validate()).subscribe(on_error=failures.append)
+        assert failures[0].violation == violation
+
+
+def test_a_slow_reader_gets_each_run_with_its_deltas_joined() -> None:
+    async def read(source: rx.Observable[rd.Event]) -> list[rd.Event]:
+        async with rd.to_async_iterable(source, overflow="join") as events:
+            return [event async for event in events]
+
+    for seed in range(4):
+        draw = Random(seed)
+        lists = [
+            named(events, name) for name, events in zip("abc", draw.sample(made(seed), k=3), strict=True)
+        ]
+        woven_events = woven(draw, lists)
+        got = asyncio.run(read(rx.from_iterable(woven_events)))
+        assert len(got) < len(woven_events)
+        alone = [by_message(events) for events in lists]
+        assert by_message(got) == {run_id: value for one in alone for run_id, value in one.items()}
+    for make in (
+        lambda run_id: ev.BlockDelta(0, {"signature": "s"}, run_id=run_id),
+        lambda run_id: ev.ToolUpdate("c", "executing", run_id=run_id),
+        lambda run_id: ev.UsageUpdate(rd.TokenUsage(1), run_id=run_id),
+    ):
+        events = [make("a"), make("b")]
+        assert asyncio.run(read(rx.from_iterable(events))) == events
+
+
+def test_metrics_add_up_the_usage_of_the_runs() -> None:
+    usage = [ev.MessageStart(), ev.UsageUpdate(rd.TokenUsage(7, 1)), ev.UsageUpdate(rd.TokenUsage(7, 2))]
+    lists = [named([*usage, ev.MessageFinish("stop")], name) for name in "abc"]
+    metrics: list[rd.StreamMetrics] = []
+    told(rx.from_iterable(woven(Random(1), lists)).pipe(rd.tap_metrics(metrics.append)))
+    told(
+        rx.from_iterable([event for events in lists for event in events]).pipe(rd.tap_metrics(metrics.append))
+    )
+    assert [one.usage for one in metrics] == [rd.TokenUsage(21, 6)] * 2
