@@ -96,6 +96,10 @@ def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "raw")
 
 
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata")
+
+
 def _content(value: object) -> object:
     return freeze(value, "content")
 
@@ -259,6 +263,8 @@ class ToolResult:
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
         duration: The seconds that the tool ran, if known.
+        metadata: Other facts for programs and people, which the model doesn't get. `run_tools` sets `messages`, the
+            messages so far of a tool that is an agent, in the form of `Snapshot.to_dict`.
 
     Raises:
         InvalidValueError: The content is not JSON, or another field is invalid.
@@ -273,6 +279,7 @@ class ToolResult:
     content: Any = attrs.field(default=None, converter=_content)  # pyright: ignore[reportUnknownVariableType]
     is_error: bool = False
     duration: float | None = None
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata, kw_only=True, repr=False)
 
     def __attrs_post_init__(self) -> None:
         seconds = self.duration
@@ -289,8 +296,8 @@ class ToolResult:
         """A JSON object. It has `content` even if that is empty."""
         content = {} if self.content is None else {"content": thaw(self.content)}
         call_id = {} if self.call_id is None else {"call_id": self.call_id}
-        duration = {} if self.duration is None else {"duration": self.duration}
-        return call_id | content | {"is_error": self.is_error} | duration
+        more = without_empty({"duration": self.duration, "metadata": thaw(self.metadata)})
+        return call_id | content | {"is_error": self.is_error} | more
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
@@ -300,7 +307,11 @@ class ToolResult:
             InvalidValueError: As in the constructor.
         """
         return cls(
-            data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration")
+            data.get("call_id"),
+            data.get("content"),
+            data.get("is_error") is True,
+            data.get("duration"),
+            metadata=data.get("metadata"),
         )
 
 
