@@ -69,11 +69,19 @@ def run_tools(
     `ToolProgress` updates the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
     `ToolResult`.
 
+    A tool may be an agent: a value is then a `Message`, a `Snapshot` or an event. The result is the text of the last
+    message, and its `metadata["messages"]` has all messages as JSON. While the agent streams, both are updated at most
+    ten times a second. The call fails if the last message has no end, was interrupted, or asks for tools that were not
+    run.
+
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
     `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`.
 
     Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
     soon as one ends. The time limit counts from a tool's own start.
+
+    Each run of the stream has its own calls, and an update names the run of its call, and the choice if the run has
+    several. An interruption or a new attempt that names a run concerns that run's calls only.
 
     Completes when the source and all tools have ended. A call whose block the stream cut off fails. A new attempt
     cancels the tools of the last one.
@@ -165,10 +173,9 @@ class _ToolRun:
         self.asked = asked
         self.name = asked.name or ""
         self.began: datetime | None = None
-        self.agent: SubAgent | None = None  # of a tool that is one
-        self.has_news = self.pauses = (
-            False  # whether the agent has changed since its last update, a moment ago
-        )
+        self.agent: SubAgent | None = None  # if the tool is an agent
+        self.has_news = False  # whether the agent has changed since its last update
+        self.pauses = False  # after that update
         self.pause = SerialDisposable()
         self.cancel = CompositeDisposable(self.pause)
 
@@ -205,7 +212,7 @@ class _ToolRunner:
         if kind not in EVENT_TYPES:
             raise self._sink.refusal(event)
         if kind is StreamError:
-            self._apply(self._break_off)
+            self._apply(self._break_off, event.run_id)
         elif isinstance(event, MessageStart) and self._calls.begins_another(event):
             self._apply(self._step, event)  # the old message's updates come before the new message
             kind = None
@@ -241,13 +248,13 @@ class _ToolRunner:
 
     def _step(self, event: Event) -> None:
         if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
-            self._fail_all("the message was interrupted")
+            self._fail_all("the message was interrupted", event.run_id)
         self._decide(self._calls.step(event))
 
     def _decide(self, decisions: Sequence[Decision]) -> None:
         for call, how, why in decisions:
             if how == "identified":
-                self._updates.append(ToolUpdate(call.call_id, "identified"))
+                self._updates.append(_update(call, "identified"))
             elif how == "failed":
                 self._fail(call, why)
             elif how == "gone":
@@ -264,15 +271,17 @@ class _ToolRunner:
         self._failure = self._failure or error
         self._break_off()
 
-    def _break_off(self) -> None:
+    def _break_off(self, run_id: str | None = None) -> None:
         why = "the stream broke off"
-        self._fail_all(why)
-        self._decide(self._calls.give_up(why))
-        self._fail_all(why)  # calls that became ready before a limit was exceeded
+        self._fail_all(why, run_id)
+        self._decide(self._calls.give_up(why, run_id))
+        self._fail_all(why, run_id)  # calls that became ready before a limit was exceeded
 
-    def _fail_all(self, why: str) -> None:
+    def _fail_all(self, why: str, run_id: str | None = None) -> None:
+        """Fail the calls whose tools run, or those of one run of the stream."""
         for call in [*self._runs]:
-            self._fail(call, why)
+            if run_id in (None, call.run.run_id):
+                self._fail(call, why)
 
     def _fail(self, call: AskedCall, why: str) -> None:
         self._settle(
@@ -283,7 +292,7 @@ class _ToolRunner:
         """Emit the call's outcome; only the first counts."""
         run = self._runs.get(call)
         if call.asked is None or self._remove_run(call):
-            self._updates.append(ToolUpdate(call.call_id, status, None, _with_agent(run, result)))
+            self._updates.append(_update(call, status, None, _with_agent(run, result)))
 
     def _remove_run(self, call: AskedCall) -> bool:
         """Stop a call's tool. Return whether the call had no outcome yet."""
@@ -321,7 +330,7 @@ class _ToolRunner:
             return
         self._running += 1
         run.began = self._time.now
-        self._updates.append(ToolUpdate(run.call.call_id, "executing"))
+        self._updates.append(_update(run.call, "executing"))
         self._sink.effect(self._run, run)
 
     def _run(self, run: _ToolRun) -> None:
@@ -371,7 +380,7 @@ class _ToolRunner:
     def _add_update(self, run: _ToolRun, text: str | None, result: ToolResult | None) -> None:
         if run.call in self._runs:
             result = result and _with_agent(run, result)
-            self._updates.append(ToolUpdate(run.call.call_id, None, text, result))
+            self._updates.append(_update(run.call, None, text, result))
 
     def _follow_agent(self, run: _ToolRun, text: str | None, value: Any) -> None:
         if run.call not in self._runs or run.agent is None:
@@ -475,3 +484,9 @@ def _with_agent(run: _ToolRun | None, result: ToolResult) -> ToolResult:
     if run is None or run.agent is None:
         return result
     return attrs.evolve(result, metadata={**run.agent.metadata(), **result.metadata})
+
+
+def _update(
+    call: AskedCall, status: str | None, text: str | None = None, result: ToolResult | None = None
+) -> ToolUpdate:
+    return ToolUpdate(call.call_id, status, text, result, choice=call.run.choice, run_id=call.run.run_id)

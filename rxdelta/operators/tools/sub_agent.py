@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import TERMINAL, Fold, Message, Snapshot, ToolError, freeze, refusal
-from rxdelta.core.events import (
-    EVENT_TYPES,
-    AttemptReset,
-    MessageInterrupted,
-    ProviderEvent,
-    ToolUpdate,
+from rxdelta.core import (
+    TERMINAL,
+    ByRun,
+    Fold,
+    Message,
+    Snapshot,
+    ToolError,
+    concerns_any_run,
+    freeze,
+    refusal,
 )
+from rxdelta.core.events import EVENT_TYPES, ProviderEvent, ToolUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
     from rxdelta.core import Event, Limits
 
 __all__ = ["SubAgent", "is_of_agent"]
-
-_Lane: TypeAlias = "tuple[str | None, int]"  # run and choice
-_WHICHEVER = (ToolUpdate, MessageInterrupted, AttemptReset)
 
 
 def is_of_agent(value: object) -> bool:
@@ -42,27 +43,27 @@ class SubAgent:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._messages: list[_Message] = []
-        self._lanes: dict[_Lane, list[_Message]] = {}
+        self._newest: dict[str | None, _Message] = ByRun(limits)  # of events
 
     def step(self, value: Event | Snapshot | Message) -> bool:
         """Apply a value of the tool. Return whether it changes anything.
 
         Raises:
             ProviderError: The event is a `StreamError`.
-            LimitExceededError: A message is too large.
+            LimitExceededError: A message is too large, or there are too many runs.
         """
         if isinstance(value, (Snapshot, Message)):
             return self._replace(value)
         error = refusal(value)
         if error is not None:
             raise error
-        changed = [message.step(value) for message in self._messages_of(value)]
+        changed = [message.step(value) for message in self._concerned(value)]
         return any(changed)
 
     def text(self) -> str:
         """The text of the newest message, or of its refusal."""
-        newest = self._messages[-1].newest
-        return newest.text or newest.content_to_string("refusal") or ""
+        reply = self._messages[-1].reply
+        return reply.text or reply.content_to_string("refusal") or ""
 
     def answer(self) -> str:
         """The text of the last message, which is the tool's result.
@@ -72,7 +73,7 @@ class SubAgent:
         """
         if not self._messages:
             raise ToolError("the agent did not reply")
-        last = self._messages[-1].newest
+        last = self._messages[-1].reply
         if last.status == "incomplete":
             raise ToolError("the agent's reply broke off")
         if last.status == "interrupted":
@@ -84,68 +85,58 @@ class SubAgent:
 
     def metadata(self) -> Mapping[str, Any]:
         """The messages as JSON, for the metadata of a result. What is nested too deep is left out."""
-        messages = [message.newest.to_dict() for message in self._messages]
+        messages = [message.reply.to_dict() for message in self._messages]
         frozen: Mapping[str, Any] = freeze({"messages": messages} if messages else {}, lenient=True)
         return frozen
 
     def _replace(self, reply: Snapshot | Message) -> bool:
-        lane = self._lanes.setdefault((getattr(reply, "run_id", None), reply.choice), [])
-        if not lane or _is_another(lane[-1].newest, reply):
-            self._begin(lane, _Message(reply))
+        lane = (reply.run_id, reply.choice)
+        before = next((one for one in reversed(self._messages) if one.lane == lane), None)
+        if before is None or _is_another(before.reply, reply):
+            self._messages.append(_Message(reply))
             return True
-        return lane[-1].replace(reply)
+        changed = before.reply is not reply
+        before.reply, before.fold = reply, None
+        return changed
 
-    def _messages_of(self, event: Event) -> Iterator[_Message]:
+    def _concerned(self, event: Event) -> Sequence[_Message]:
         """The messages that an event may change. It may begin one."""
         if isinstance(event, ProviderEvent) or getattr(event, "choice", None) not in (None, 0):
-            return
-        lanes = [lane for lane in self._lanes.values() if lane[-1].fold is not None]
-        if getattr(event, "run_id", None) is not None or not isinstance(event, _WHICHEVER):
-            lanes = [self._lanes.setdefault((getattr(event, "run_id", None), 0), [])]
-        for lane in lanes:
-            if isinstance(event, ToolUpdate):
-                yield from [message for message in reversed(lane) if message.has_call(event)][:1]
-            else:
-                if not lane or lane[-1].begins_another(event):
-                    self._begin(lane, _Message.folded(self._limits))
-                yield lane[-1]
+            return ()
+        if isinstance(event, ToolUpdate):
+            return [
+                one for one in reversed(self._messages) if one.fold is not None and one.fold.has_call(event)
+            ][:1]
+        runs = [*self._newest] if concerns_any_run(event) else [event.run_id]
+        return [self._message_for(event, run_id) for run_id in runs]
 
-    def _begin(self, lane: list[_Message], message: _Message) -> None:
-        lane.append(message)
-        self._messages.append(message)
+    def _message_for(self, event: Event, run_id: str | None) -> _Message:
+        message = self._newest.get(run_id)
+        if message is None or message.fold is None or message.fold.begins_another(event):
+            fold = Fold(choice=0, run_id=run_id, limits=self._limits)
+            message = self._newest[run_id] = _Message(fold.snapshot, fold)
+            self._messages.append(message)
+        return message
 
 
 class _Message:
-    """One message: its newest state, and the fold that made it of events, if it was made of events."""
+    """One message: the newest reply, and the fold that made it of events, if it was made of events."""
 
-    __slots__ = ("fold", "newest")
+    __slots__ = ("fold", "reply")
 
-    def __init__(self, newest: Snapshot | Message, fold: Fold | None = None) -> None:
-        self.newest = newest
+    def __init__(self, reply: Snapshot | Message, fold: Fold | None = None) -> None:
+        self.reply = reply
         self.fold = fold
 
-    @classmethod
-    def folded(cls, limits: Limits) -> _Message:
-        fold = Fold(choice=0, limits=limits)
-        return cls(fold.snapshot, fold)
-
-    def replace(self, newest: Snapshot | Message) -> bool:
-        changed = self.newest is not newest
-        self.newest, self.fold = newest, None
-        return changed
+    @property
+    def lane(self) -> tuple[str | None, int]:
+        return self.reply.run_id, self.reply.choice
 
     def step(self, event: Event) -> bool:
-        before = self.newest
+        before = self.reply
         if self.fold is not None:
-            self.newest = self.fold.step(event)
-        return self.newest is not before
-
-    def begins_another(self, event: Event) -> bool:
-        """Whether the event belongs to the next message. After a snapshot, every event does."""
-        return self.fold is None or self.fold.begins_another(event)
-
-    def has_call(self, update: ToolUpdate) -> bool:
-        return self.fold is not None and self.fold.has_call(update)
+            self.reply = self.fold.step(event)
+        return self.reply is not before
 
 
 def _is_another(before: Snapshot | Message, reply: Snapshot | Message) -> bool:

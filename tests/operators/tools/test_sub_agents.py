@@ -165,7 +165,7 @@ def test_an_agent_is_shown_at_once_then_ten_times_a_second_and_at_its_end() -> N
 
 
 def test_an_agent_that_stalls_is_shown_up_to_its_last_word() -> None:
-    events = says("a", "b", "c")[:-2]
+    events = [*says("a", "b", "c")[:-2], ev.ProviderEvent("test", "ping")]
     assert virtual(timed(events, step=0.03, end=30))[:-1] == [
         (10.03, None, ""),
         (10.13, None, "ab"),
@@ -290,6 +290,12 @@ def test_an_ended_reply_is_a_result(events: list[rd.Event], text: str) -> None:
     assert last.result.content == text
 
 
+def test_the_limits_hold_for_an_agent_too() -> None:
+    last = run(emits(*ANSWER), limits=rd.Limits(block_chars=12))[-1]
+    assert last.execution_status == "failed"
+    assert [message.text for message in messages_of(last)] == ["The tide "]
+
+
 def test_on_error_explains_an_agents_failure_too() -> None:
     tool = emits(*ANSWER[:3], ev.StreamError("overloaded"))
     last = run(tool, on_error=lambda call, error: f"{call.name}: {error}")[-1]
@@ -335,6 +341,11 @@ def test_a_result_that_comes_late_reaches_the_message_with_the_call() -> None:
         pytest.param(
             snapshots([*says("a")[:3], ev.AttemptReset(1), *says("b", id="t")]), ["b"], id="another attempt"
         ),
+        pytest.param(
+            [SNAPSHOTS[2], snapshots([ev.AttemptReset(1), *says("b", id="t")])[-1]],
+            ["b"],
+            id="another attempt, whose beginning was not shown",
+        ),
     ],
 )
 def test_snapshots_of_another_message_are_added(values: list[rd.Snapshot], texts: list[str]) -> None:
@@ -351,10 +362,59 @@ def test_another_attempt_replaces_the_one_that_failed() -> None:
 
 def test_only_the_first_choice_counts() -> None:
     second = [attrs.evolve(event, choice=1) for event in says("B", id="b")]
-    woven = [event for pair in zip(second, says("A", id="a")) for event in pair]
-    last = run(emits(*woven))[-1]
+    last = run(emits(*woven(second, says("A", id="a"))))[-1]
     assert last.result is not None
     assert last.result.content == "A"
+    assert len(messages_of(last)) == 1
+
+
+def in_run(run_id: str, events: Iterable[rd.Event]) -> list[rd.Event]:
+    return [attrs.evolve(event, run_id=run_id) for event in events]
+
+
+def woven(*streams: Iterable[rd.Event]) -> list[rd.Event]:
+    return [event for events in zip(*streams) for event in events]
+
+
+def test_the_runs_of_an_agent_stay_apart_and_the_message_that_began_last_is_the_answer() -> None:
+    out = run(emits(*woven(in_run("a", says("A", "a", id="m")), in_run("b", says("B", "b", id="m")))))
+    assert out[-1].result is not None
+    assert out[-1].result.content == "Bb"
+    assert [(message.run_id, message.text) for message in messages_of(out[-1])] == [("a", "Aa"), ("b", "Bb")]
+    assert {update.run_id for update in out} == {None}
+
+
+def test_the_snapshots_of_several_runs_stay_apart() -> None:
+    streams = [snapshots(in_run(name, says(name, id="m"))) for name in ("a", "b")]
+    last = run(emits(*[snapshot for pair in zip(*streams) for snapshot in pair]))[-1]
+    assert [message.text for message in messages_of(last)] == ["a", "b"]
+
+
+def test_a_result_reaches_the_call_of_its_own_run() -> None:
+    late = ev.ToolUpdate("x", "completed", result=rd.ToolResult("x", "seen"), run_id="a")
+    asked = woven(in_run("a", asking(answered=False)), in_run("b", asking(answered=False)))
+    one, two, _ = messages_of(run(emits(*asked, late, *in_run("c", says("High."))))[-1])
+    assert [message.tool_calls[0].execution_status() for message in (one, two)] == ["completed", "identified"]
+
+
+@pytest.mark.parametrize("event", [ev.MessageInterrupted(), ev.AttemptReset(1)], ids=repr)
+def test_an_event_without_a_run_concerns_every_run_of_the_agent(event: rd.Event) -> None:
+    streams = woven(in_run("a", says("A")[:3]), in_run("b", says("B")[:3]))
+    messages = messages_of(run(emits(*streams, event))[-1])
+    assert len({(message.status, message.attempt) for message in messages}) == 1
+    assert (messages[0].status, messages[0].attempt) != ("incomplete", 0)
+
+
+def test_an_attempt_after_the_end_belongs_to_the_same_run() -> None:
+    messages = messages_of(run(emits(*in_run("a", ANSWER), ev.AttemptReset(1)))[-1])
+    assert [(message.run_id, message.attempt) for message in messages] == [("a", 0), ("a", 1)]
+
+
+def test_events_that_say_nothing_of_a_message_begin_none() -> None:
+    ping = ev.ProviderEvent("test", "ping", run_id="graph")
+    unknown = ev.ToolUpdate("x", "completed", run_id="graph")
+    last = run(emits(ping, unknown, *ANSWER, ping, unknown))[-1]
+    assert last.execution_status == "completed"
     assert len(messages_of(last)) == 1
 
 
@@ -442,30 +502,29 @@ class Agent:
 
 
 @pytest.mark.parametrize("kind", ["ask", "observe"])
-@pytest.mark.parametrize("end", ["timeout", "dispose", "interrupt", "another attempt"])
+@pytest.mark.parametrize("end", ["timeout", "dispose", "interruption", "another attempt"])
 def test_a_call_that_ends_closes_the_agents_stream(kind: str, end: str) -> None:
     async def main() -> None:
-        agent = Agent()
+        agent, time = Agent(), TestScheduler()
         source: rx.subject.Subject[rd.Event] = rx.subject.Subject()
         out: list[Any] = []
-        limit = 0.01 if end == "timeout" else None
-        tools = rd.run_tools({"ask": getattr(agent, kind)}, timeout=limit)
+        tools = rd.run_tools({"ask": getattr(agent, kind)}, timeout=5, scheduler=time)
         reading = source.pipe(tools).subscribe(out.append)
         for event in ASKED[:3]:
             source.on_next(event)
-        await turns()
+        while not isinstance(out[-1], ev.ToolUpdate) or out[-1].result is None:
+            await asyncio.sleep(0)
+        await turns()  # the rest of what the agent says, which is shown at the end
         assert agent.closed == 0
-        if end == "dispose":
+        if end == "timeout":
+            time.advance_by(5)
+        elif end == "dispose":
             reading.dispose()
-        elif end == "interrupt":
-            source.on_next(ev.MessageInterrupted())
-        elif end == "another attempt":
-            source.on_next(ev.AttemptReset(1))
         else:
-            await asyncio.sleep(0.05)
+            source.on_next(ev.MessageInterrupted() if end == "interruption" else ev.AttemptReset(1))
         await turns()
         assert agent.closed == 1
-        if end in ("timeout", "interrupt"):
+        if end in ("timeout", "interruption"):
             assert out[-1].execution_status == "failed"
             assert messages_of(out[-1])[0].text == "The tide "
         reading.dispose()
