@@ -9,12 +9,11 @@ import attrs
 
 from rxdelta.core import (
     BlockFold,
-    ByRun,
     Event,
     Limits,
+    PerRun,
     ToolCall,
     Walk,
-    concerns_any_run,
     is_mapping,
     message_order,
 )
@@ -79,9 +78,8 @@ class AskedCalls:
     """The kinds of event that may change a call."""
 
     def __init__(self, is_ours: Callable[[str], bool], *, at_once: bool, choice: int, limits: Limits) -> None:
-        self._new_run = partial(CallsOfRun, is_ours, at_once=at_once, choice=choice, limits=limits)
-        self._early = self._new_run()  # before any run has begun; it becomes the first
-        self._runs: dict[str | None, CallsOfRun] = ByRun(limits)
+        begin = partial(CallsOfRun, is_ours=is_ours, at_once=at_once, choice=choice, limits=limits)
+        self._runs = PerRun(begin, limits, name=CallsOfRun.name)
 
     def step(self, event: Event) -> Sequence[Decision]:
         """Apply one of `EVENTS`, and return what it decides.
@@ -92,27 +90,16 @@ class AskedCalls:
         Raises:
             LimitExceededError: There are too many runs or blocks, an index is too large, or a block is too large.
         """
-        if concerns_any_run(event):
-            return [decision for run in self._known() for decision in run.step(event)]
-        run = self._runs.get(event.run_id)
-        if run is None:
-            run = self._new_run() if self._runs else self._early
-            run.name(event.run_id)
-            self._runs[event.run_id] = run
-        return run.step(event)
+        runs = self._runs.of(event)
+        return runs[0].step(event) if len(runs) == 1 else [one for run in runs for one in run.step(event)]
 
     def begins_another(self, start: MessageStart) -> bool:
         """Whether another message begins, in front of which the undecided calls of its run fail."""
-        run = self._runs.get(start.run_id)
-        return run is not None and run.begins_another(start)
+        return any(run.begins_another(start) for run in self._runs.of(start))
 
-    def give_up(self, why: str, run_id: str | None = None) -> Sequence[Decision]:
-        """Fail all undecided calls, or those of one run."""
-        runs = [run for run in self._known() if run_id in (None, run.run_id)]
-        return [decision for run in runs for decision in run.give_up(why)]
-
-    def _known(self) -> Sequence[CallsOfRun]:
-        return [*self._runs.values()] or [self._early]
+    def give_up(self, why: str) -> Sequence[Decision]:
+        """Fail all undecided calls."""
+        return [decision for run in self._runs.known() for decision in run.give_up(why)]
 
 
 class CallsOfRun:
@@ -123,12 +110,20 @@ class CallsOfRun:
         choice: The choice, if the run has several, whose calls may have the same ids.
     """
 
-    def __init__(self, is_ours: Callable[[str], bool], *, at_once: bool, choice: int, limits: Limits) -> None:
-        self.run_id: str | None = None
+    def __init__(
+        self,
+        run_id: str | None,
+        *,
+        is_ours: Callable[[str], bool],
+        at_once: bool,
+        choice: int,
+        limits: Limits,
+    ) -> None:
+        self.run_id = run_id
         self.choice: int | None = None
         self._is_ours = is_ours
         self._at_once = at_once
-        self._walk = Walk(choice, limits=limits)
+        self._walk = Walk(choice, run_id=run_id, limits=limits)
         self._calls: dict[tuple[BlockFold, str], AskedCall] = {}  # of the current message
         self._waiting: dict[AskedCall, ToolCall | None] = {}  # undecided calls; the whole call after its end
         self._grown: dict[BlockFold, None] = {}  # blocks that have grown since the newest block began

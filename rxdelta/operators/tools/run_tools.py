@@ -212,7 +212,7 @@ class _ToolRunner:
         if kind not in EVENT_TYPES:
             raise self._sink.refusal(event)
         if kind is StreamError:
-            self._apply(self._break_off, event.run_id)
+            self._apply(self._break_off)
         elif isinstance(event, MessageStart) and self._calls.begins_another(event):
             self._apply(self._step, event)  # the old message's updates come before the new message
             kind = None
@@ -271,11 +271,11 @@ class _ToolRunner:
         self._failure = self._failure or error
         self._break_off()
 
-    def _break_off(self, run_id: str | None = None) -> None:
+    def _break_off(self) -> None:
         why = "the stream broke off"
-        self._fail_all(why, run_id)
-        self._decide(self._calls.give_up(why, run_id))
-        self._fail_all(why, run_id)  # calls that became ready before a limit was exceeded
+        self._fail_all(why)
+        self._decide(self._calls.give_up(why))
+        self._fail_all(why)  # calls that became ready before a limit was exceeded
 
     def _fail_all(self, why: str, run_id: str | None = None) -> None:
         """Fail the calls whose tools run, or those of one run of the stream."""

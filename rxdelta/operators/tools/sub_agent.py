@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import (
     TERMINAL,
-    ByRun,
     Fold,
     Message,
+    PerRun,
     Snapshot,
     ToolError,
-    concerns_any_run,
     freeze,
     refusal,
 )
@@ -43,7 +42,7 @@ class SubAgent:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._messages: list[_Message] = []
-        self._newest: dict[str | None, _Message] = ByRun(limits)  # of events
+        self._runs = PerRun(_Run, limits)
 
     def step(self, value: Event | Snapshot | Message) -> bool:
         """Apply a value of the tool. Return whether it changes anything.
@@ -107,16 +106,26 @@ class SubAgent:
             return [
                 one for one in reversed(self._messages) if one.fold is not None and one.fold.has_call(event)
             ][:1]
-        runs = [*self._newest] if concerns_any_run(event) else [event.run_id]
-        return [self._message_for(event, run_id) for run_id in runs]
+        return [self._newest(run, event) for run in self._runs.of(event)]
 
-    def _message_for(self, event: Event, run_id: str | None) -> _Message:
-        message = self._newest.get(run_id)
-        if message is None or message.fold is None or message.fold.begins_another(event):
-            fold = Fold(choice=0, run_id=run_id, limits=self._limits)
-            message = self._newest[run_id] = _Message(fold.snapshot, fold)
-            self._messages.append(message)
-        return message
+    def _newest(self, run: _Run, event: Event) -> _Message:
+        """The newest message of a run, which may begin with this event."""
+        newest = run.newest
+        if newest is None or newest.fold is None or newest.fold.begins_another(event):
+            fold = Fold(choice=0, run_id=run.run_id, limits=self._limits)
+            newest = run.newest = _Message(fold.snapshot, fold)
+            self._messages.append(newest)
+        return newest
+
+
+class _Run:
+    """One run of the events, and its newest message."""
+
+    __slots__ = ("newest", "run_id")
+
+    def __init__(self, run_id: str | None) -> None:
+        self.run_id = run_id
+        self.newest: _Message | None = None
 
 
 class _Message:

@@ -129,19 +129,16 @@ class Reading:
             self.source.on_next(event)
 
 
+def failed(reading: Reading) -> list[Any]:
+    return sorted((run_id, text) for run_id, status, text in results(reading.out) if status == "failed")
+
+
 @pytest.mark.parametrize(
     ("event", "why"),
-    [
-        (ev.MessageInterrupted(), "the message was interrupted"),
-        (ev.AttemptReset(1), None),
-        (ev.StreamError("overloaded"), "the stream broke off"),
-    ],
-    ids=lambda value: getattr(value, "event", ""),
+    [(ev.MessageInterrupted(), "the message was interrupted"), (ev.AttemptReset(1), None)],
+    ids=["interrupted", "reset"],
 )
 def test_an_event_that_stops_calls_stops_those_of_its_run_or_all(event: rd.Event, why: str | None) -> None:
-    def failed(reading: Reading) -> list[Any]:
-        return [(run_id, text) for run_id, status, text in results(reading.out) if status == "failed"]
-
     one = Reading()
     one.send(attrs.evolve(event, run_id="b"))
     assert one.running == ["a"]
@@ -149,7 +146,15 @@ def test_an_event_that_stops_calls_stops_those_of_its_run_or_all(event: rd.Event
     every = Reading()
     every.send(event)
     assert every.running == []
-    assert sorted(failed(every)) == ([] if why is None else [("a", why)] * 2 + [("b", why)] * 2)
+    assert failed(every) == ([] if why is None else [("a", why)] * 2 + [("b", why)] * 2)
+
+
+@pytest.mark.parametrize("run_id", [None, "b"])
+def test_an_error_ends_the_calls_of_all_runs(run_id: str | None) -> None:
+    reading = Reading()
+    reading.send(ev.StreamError("overloaded", run_id=run_id))
+    assert reading.running == []
+    assert failed(reading) == [(name, "the stream broke off") for name in "aabb"]
 
 
 def test_an_interruption_before_any_run_concerns_the_first() -> None:
