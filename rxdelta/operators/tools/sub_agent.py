@@ -95,7 +95,7 @@ class SubAgent:
             self._messages.append(_Message(reply))
             return True
         changed = before.reply is not reply
-        before.reply, before.fold = reply, None
+        before.reply = reply
         return changed
 
     def _concerned(self, event: Event) -> Sequence[_Message]:
@@ -103,19 +103,16 @@ class SubAgent:
         if isinstance(event, ProviderEvent) or getattr(event, "choice", None) not in (None, 0):
             return ()
         if isinstance(event, ToolUpdate):
-            return [
-                one for one in reversed(self._messages) if one.fold is not None and one.fold.has_call(event)
-            ][:1]
+            return [one for one in reversed(self._messages) if one.has_call(event)][:1]
         return [self._newest(run, event) for run in self._runs.of(event)]
 
     def _newest(self, run: _Run, event: Event) -> _Message:
         """The newest message of a run, which may begin with this event."""
-        newest = run.newest
-        if newest is None or newest.fold is None or newest.fold.begins_another(event):
+        if run.newest is None or run.newest.begins_another(event):
             fold = Fold(choice=0, run_id=run.run_id, limits=self._limits)
-            newest = run.newest = _Message(fold.snapshot, fold)
-            self._messages.append(newest)
-        return newest
+            run.newest = _Message(fold.snapshot, fold)
+            self._messages.append(run.newest)
+        return run.newest
 
 
 class _Run:
@@ -140,6 +137,12 @@ class _Message:
     @property
     def lane(self) -> tuple[str | None, int]:
         return self.reply.run_id, self.reply.choice
+
+    def begins_another(self, event: Event) -> bool:
+        return self.fold is not None and self.fold.begins_another(event)
+
+    def has_call(self, update: ToolUpdate) -> bool:
+        return self.fold is not None and self.fold.has_call(update)
 
     def step(self, event: Event) -> bool:
         before = self.reply

@@ -160,6 +160,8 @@ def test_an_error_ends_the_calls_of_all_runs(run_id: str | None) -> None:
 def test_an_interruption_before_any_run_concerns_the_first() -> None:
     out = run([ev.MessageInterrupted(), *in_run("a", call(of="a")), *in_run("b", call(of="b"))])
     assert results(out) == [("b", "completed", {"of": "b"})]
+    out = run([ev.MessageInterrupted(), *in_run("a", message(*call(of="a")))])
+    assert results(out) == [("a", "completed", {"of": "a"})]
 
 
 def test_a_message_of_one_run_ends_no_call_of_another() -> None:

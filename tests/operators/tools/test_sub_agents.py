@@ -327,6 +327,12 @@ def test_a_result_that_comes_late_reaches_the_message_with_the_call() -> None:
     assert two.text == "High."
 
 
+def test_of_two_messages_with_a_call_of_one_id_the_later_gets_the_result() -> None:
+    asked = asking(answered=False)
+    one, two = messages_of(run(emits(*asked, *asked, ev.ToolUpdate("x", "completed")))[-1])
+    assert [message.tool_calls[0].execution_status() for message in (one, two)] == ["identified", "completed"]
+
+
 @pytest.mark.parametrize(
     ("values", "texts"),
     [
