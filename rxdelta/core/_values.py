@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
-from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 
 if TYPE_CHECKING:
@@ -168,12 +169,15 @@ class TokenUsage:
         input_tokens, output_tokens: The provider's counts; `None` is unknown, which is not 0.
         raw: The provider's whole usage object, with cached, reasoning and other details.
         cumulative: In `add`, a cumulative right side replaces the left side instead of being added to it.
+        more: Fields of a stored usage that this version doesn't know; `to_dict` writes them back, `add` drops them.
+            Not compared.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
     cumulative: bool = False
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -228,6 +232,7 @@ class TokenUsage:
                 "output_tokens": self.output_tokens,
                 "raw": thaw(self.raw),
                 "cumulative": self.cumulative or None,
+                **thaw(self.more),
             }
         )
 
@@ -243,9 +248,11 @@ class TokenUsage:
             whole_number(data.get("output_tokens")),
             data.get("raw"),
             data.get("cumulative") is True,
+            more=unknown_fields(data, _OF_USAGE),
         )
 
 
+_OF_USAGE = frozenset(["input_tokens", "output_tokens", "raw", "cumulative"])
 _NOTHING = TokenUsage()
 
 
@@ -265,6 +272,7 @@ class ToolResult:
         duration: The seconds that the tool ran, if known.
         metadata: Other facts for programs and people, which the model doesn't get. `run_tools` sets `messages`, the
             messages so far of a tool that is an agent, in the form of `Snapshot.to_dict`.
+        more: Fields of a stored result that this version doesn't know; `to_dict` writes them back. Not compared.
 
     Raises:
         InvalidValueError: The content is not JSON, or another field is invalid.
@@ -280,6 +288,7 @@ class ToolResult:
     is_error: bool = False
     duration: float | None = None
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata, kw_only=True, repr=False)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         seconds = self.duration
@@ -296,8 +305,8 @@ class ToolResult:
         """A JSON object. It has `content` even if that is empty."""
         content = {} if self.content is None else {"content": thaw(self.content)}
         call_id = {} if self.call_id is None else {"call_id": self.call_id}
-        more = without_empty({"duration": self.duration, "metadata": thaw(self.metadata)})
-        return call_id | content | {"is_error": self.is_error} | more
+        known = without_empty({"duration": self.duration, "metadata": thaw(self.metadata)})
+        return {**call_id, **content, "is_error": self.is_error, **known, **thaw(self.more)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
@@ -312,7 +321,11 @@ class ToolResult:
             data.get("is_error") is True,
             data.get("duration"),
             metadata=data.get("metadata"),
+            more=unknown_fields(data, _OF_RESULT),
         )
+
+
+_OF_RESULT = frozenset(["call_id", "content", "is_error", "duration", "metadata"])
 
 
 def whole_number(value: object) -> Any:
