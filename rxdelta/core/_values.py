@@ -288,7 +288,7 @@ class ToolResult:
     is_error: bool = False
     duration: float | None = None
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata, kw_only=True, repr=False)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, repr=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         seconds = self.duration

@@ -34,8 +34,8 @@ reader of a conversation puts the old message away and goes on.
 
 *Another run.* A walk takes the run of its first event, or of its choice's first event. An event of another run is
 refused, not ignored: a choice is passed over because it wasn't asked for, but a second run is a surprise, and whoever
-passes over it loses a reply. A run without a name is taken once it has a start, an id, a block or usage, and is given up
-by a reset, since a snapshot shows no more. Events that name no run and are of `FOR_ANY_RUN` belong to every run.
+passes over it loses a reply. A run without a name is taken once it has a start, an id, a block, usage or a finish, and
+is given up by a reset, since a snapshot shows no more. Events that name no run and are of `FOR_ANY_RUN` belong to every run.
 
 *What the law may ask.* Only what a snapshot holds: its id, status, blocks, and whether a start has come. So a stored
 fold goes on as if it had never been stored. And only about its own choice: `group_by_choice` in front of a reader
@@ -89,6 +89,7 @@ from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._refusal import wrong_value
 from rxdelta.core._runs import PerRun, another_run, concerns_any_run
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
+from rxdelta.core._values import usage_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -222,7 +223,7 @@ class Walk:
         self._calls = None
         self.id, self.over = snapshot.id, snapshot.status != "incomplete"
         self.run_id = snapshot.run_id
-        self._has_facts = bool(snapshot.usage or snapshot.model or snapshot.metadata)
+        self._has_facts = snapshot.status in ("complete", "length") or _has_facts(snapshot)
         self.started = snapshot._head.started
         folds = [BlockFold(block, limits=self.limits) for block in snapshot.blocks]
         self.count = len(folds)
@@ -303,7 +304,7 @@ class Walk:
             another = self.over or (self.started and self.count > 0 and not repeats)
             return another and (event.run_id == self.run_id or self._takes_any_run())
         if isinstance(event, AttemptReset) and event.choice is None and self.over:
-            return event.run_id in (None, self.run_id)
+            return event.run_id in (None, self.run_id) or self._takes_any_run()
         return False
 
     def has_ended(self, call: ToolCall) -> bool:
@@ -341,7 +342,7 @@ class Walk:
         if another:
             self._begin_another()
         self.started = self.started or not event.assumed
-        self._has_facts = self._has_facts or bool(event.usage or event.model or event.metadata)
+        self._has_facts = self._has_facts or _has_facts(event)
         self.id = event.id if self.id is None else self.id
         return _ANOTHER if another else _STARTED
 
@@ -352,15 +353,16 @@ class Walk:
             self._calls = self._calls.kept(_is_running)
         self._begin()
 
-    def _usage_update(self, _: UsageUpdate) -> Sequence[Change]:
+    def _usage_update(self, event: UsageUpdate) -> Sequence[Change]:
         if self.over:
             return _NOTHING
-        self._has_facts = True
+        self._has_facts = self._has_facts or usage_or_none(event.usage) is not None
         return USAGE
 
     def _message_finish(self, event: MessageFinish) -> Sequence[Change]:
         if self.over:
             return _NOTHING
+        self._has_facts = True
         self.id = event.id if self.id is None else self.id
         return self._end(CUT.get(event.reason or ""))
 
@@ -559,6 +561,11 @@ class _Choices(ByChoice[Walk]):
             self[choice] = walk = Walk(choice, run_id=self._run_id, limits=self._limits)
             walk.over = self.interrupted
         return (walk,)
+
+
+def _has_facts(head: Snapshot | MessageStart) -> bool:
+    """Whether it has what only an event of the message's own run can have said: not why it was interrupted."""
+    return bool(head.usage or head.model or head.metadata.keys() - {"interrupted"})
 
 
 def _is_running(fold: BlockFold) -> bool:

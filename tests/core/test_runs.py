@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 from core.strategies import events, every_event, word
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rxdelta as rd
@@ -162,6 +162,8 @@ def shown(fold: rd.Fold, event: rd.Event) -> object:
 with_runs = st.builds(in_run, events(), runs)
 
 
+@example([ev.MessageInterrupted(), ev.AttemptReset(1, run_id="a"), ev.MessageStart(run_id="a")])
+@example([ev.MessageInterrupted("why"), ev.MessageInterrupted(run_id="a"), ev.MessageStart(run_id="b")])
 @given(st.lists(with_runs, max_size=30))
 def test_a_fold_that_is_stored_at_every_step_has_the_same_run(told: list[rd.Event]) -> None:
     whole = rd.Fold()

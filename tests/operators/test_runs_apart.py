@@ -15,7 +15,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from support.shared import recordings
-from support.streams import streams
+from support.streams import TOOLS, streams
 
 import rxdelta as rd
 
@@ -177,7 +177,7 @@ def after(*operators: Callable[[], Any]) -> Callable[[Events], ByRun]:
         source = rx.from_iterable(events).pipe(*(make() for make in operators))
         source.subscribe(got.append, lambda error: pytest.fail(repr(error)), scheduler=time)
         time.start()
-        return by_message(got)
+        return by_run(got)
 
     return read
 
@@ -189,6 +189,8 @@ READERS: dict[str, Callable[[Events], ByRun]] = {
     "group_by_run, late": late(rd.group_by_run),
     "share_events": shared,
     "per_block": blocks,
+    "run_tools": after(lambda: rd.run_tools(TOOLS)),
+    "run_tools(message)": after(lambda: rd.run_tools(TOOLS, start="message")),
     "compact_deltas": after(lambda: rd.compact_deltas(5)),
     "smooth": after(lambda: rd.smooth("word", rate=0.5)),
     "tap_metrics": after(lambda: rd.tap_metrics(lambda _: None)),

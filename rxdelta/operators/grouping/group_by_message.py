@@ -72,7 +72,7 @@ def group_by_message(
     threads are as in `group_by_block`.
 
     Completes with the source. A message's stream completes when the next message of its run begins. It also completes
-    when a message of another run begins, if it has finished and all its calls have ended.
+    when a message of another run begins, if its choices have finished and all its calls have ended.
 
     Args:
         limits: The most that is held for late subscribers; by default the pipeline's, see `decode`.
