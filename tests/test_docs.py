@@ -56,7 +56,14 @@ def names() -> dict[str, Any]:
     async def get_forecast(**arguments: Any) -> str:
         return "sun"
 
+    async def astream(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        for piece in "abc":
+            for node in ("one:1", "other:2"):
+                chunk = {"type": "AIMessageChunk", "content": piece, "id": node}
+                yield (chunk, {"langgraph_checkpoint_ns": node})
+
     return {
+        "graph": SimpleNamespace(astream=astream),
         "events": chunks.pipe(rd.decode("anthropic-messages")),
         "tools": {"get_forecast": get_forecast},
         "draw_block": lambda block: None,

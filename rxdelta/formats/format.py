@@ -9,6 +9,7 @@ import attrs
 
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
+from rxdelta.formats.runs import Address
 
 __all__ = ["Format"]
 
@@ -24,6 +25,9 @@ class Format:
         name: The name that `rd.decode` and `rd.to_request` take.
         decoder: Makes a decoder for one stream; takes the format's own options as keywords.
         recognises: Whether a stream of this format can begin with this chunk, for `detect`.
+        address: Makes, for one stream, the function that says to which run a chunk belongs; `None` for a chunk
+            without a run. Each run then has a decoder of its own, whose events must be new objects: they get the
+            run's name. `None` for a format that has no runs.
         request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
         why_no_request: The reason, for the error of `to_request`.
     """
@@ -31,5 +35,6 @@ class Format:
     name: str
     decoder: Callable[..., Decoder]
     recognises: Callable[[Mapping[str, Any]], bool]
+    address: Callable[[], Callable[[Any], Address | None]] | None = None
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
     why_no_request: str = ""

@@ -4,11 +4,13 @@ from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format
+from rxdelta.formats.runs import Address
 from rxdelta.framing import NdjsonParser, SseParser
 from rxdelta.providers._decoders import decoder, decoder_factory, detect
 
 __all__ = [
     "FORMATS",
+    "Address",
     "Cumulative",
     "Decoder",
     "Format",

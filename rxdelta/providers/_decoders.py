@@ -10,6 +10,7 @@ from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder, as_mapping
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
+from rxdelta.formats.runs import Address, RunsDecoder
 
 __all__ = ["decoder", "decoder_factory", "detect"]
 
@@ -63,29 +64,32 @@ def decoder_factory(
     """
     check_cumulative(cumulative)
     tags = tag_names(reasoning_tags)
-    maker = _maker(wire_format)
+    maker, address = _maker(wire_format)
 
-    def make() -> Decoder:
+    def of_one_run() -> Decoder:
         made = maker(**options)
         if cumulative:
             made = CumulativeDecoder(made, guess=cumulative == "auto")
         return ReasoningTagsDecoder(made, tags) if tags else made
 
     if isinstance(wire_format, str):
-        make()  # an option that the format doesn't know
-    return make
+        of_one_run()  # an option that the format doesn't know
+    return of_one_run if address is None else lambda: RunsDecoder(of_one_run, address())
 
 
-def _maker(wire_format: str | Callable[..., Decoder]) -> Callable[..., Decoder]:
+def _maker(
+    wire_format: str | Callable[..., Decoder],
+) -> tuple[Callable[..., Decoder], Callable[[], Callable[[Any], Address | None]] | None]:
+    """The function that makes a decoder, and the one that makes the format's addresses."""
     if isinstance(wire_format, str):
         known = registry.find(wire_format)
         if known is None:
             raise UnknownWireFormatError(
                 f"no wire format is called {wire_format!r}; there are {', '.join(registry.names())}"
             )
-        return known.decoder
+        return known.decoder, known.address
     if callable(wire_format):
-        return wire_format
+        return wire_format, None
     raise InvalidValueError.of(
         [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
     )

@@ -215,3 +215,27 @@ assert "rxdelta_harbour" not in sys.modules
 """
     done = run(tmp_path, "-c", code)
     assert done.returncode == 0, done.stderr
+
+
+def test_one_whose_chunks_name_a_run_is_read_run_by_run(tmp_path: Path) -> None:
+    addressed = HARBOUR.replace("recognises=recognises,", "recognises=recognises, address=lambda: address,")
+    assert addressed != HARBOUR
+    addressed += """
+def address(chunk):
+    berth = chunk.get("berth")
+    return berth and rd.providers.Address(berth, "port", last=chunk["op"] == "done")
+"""
+    place(tmp_path, "harbour", "harbour = rxdelta_harbour:FORMAT", rxdelta_harbour=addressed)
+    code = """
+chunks = [{**chunk, "berth": berth} for chunk in CHUNKS for berth in "ab"]
+events = rx.from_iterable(chunks + CHUNKS).pipe(rd.decode("harbour"), rx.operators.to_list()).run()
+starts = [event for event in events if isinstance(event, rd.events.MessageStart)]
+texts = {}
+for event in events:
+    if isinstance(event, rd.events.TextDelta):
+        texts[event.run_id or ""] = texts.get(event.run_id or "", "") + event.text
+result = [[[start.run_id, start.parent_run_id] for start in starts], texts]
+"""
+    starts, texts = python(tmp_path, code)[0]
+    assert starts == [["a", "port"], ["b", "port"], [None, None]]
+    assert texts == dict.fromkeys(["a", "b", ""], "Let me look.")

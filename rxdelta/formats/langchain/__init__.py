@@ -1,14 +1,18 @@
 """LangChain's message chunks and event protocol.
 
-Reading: `decoder`; `forms` and `protocol` (a message or an event in any form), `messages` and `envelope` (a message),
-`content`, `parts` and `calls` (its pieces), `blocks` and `merging` (which block a piece continues), `fields` and `tables`.
+Reading: `decoder`; `addresses` (which run), `graph_items`, `forms` and `protocol` (a message or an event in any form),
+`messages` and `envelope` (a message), `content`, `parts` and `calls` (its pieces), `blocks` and `merging` (which block a
+piece continues), `tool_reports` (the ends of calls), `fields` and `tables`.
 Writing: `encoder` on `frames`, `block_frames` and `tool_runs`; `request`. Both sides share `marks` and `protocol_content`.
 """
 
 from rxdelta.formats.format import Format
+from rxdelta.formats.langchain.addresses import Addresses
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
 from rxdelta.formats.langchain.request import request
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format(name="langchain", decoder=LangChainDecoder, recognises=recognises, request=request)
+FORMAT = Format(
+    name="langchain", decoder=LangChainDecoder, recognises=recognises, address=Addresses, request=request
+)

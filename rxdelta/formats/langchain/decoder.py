@@ -47,7 +47,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import Event
-from rxdelta.formats.langchain.forms import class_name, fields_of, message_in
+from rxdelta.formats.langchain.forms import class_name, fields_of, is_object
+from rxdelta.formats.langchain.graph_items import graph_item
 from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol import ProtocolReader
 from rxdelta.formats.langchain.tables import EVENT_NAMES
@@ -73,7 +74,7 @@ class LangChainDecoder:
         self._closed = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
-        """The events of one chunk: a mapping, or LangChain's `AIMessageChunk`, `AIMessage` or generation.
+        """The events of one chunk: a mapping; LangChain's `AIMessageChunk`, `AIMessage` or generation; LangGraph's tuple.
 
         Raises:
             MalformedChunkError: The chunk is not what the format says; names the path and the value found there.
@@ -81,15 +82,13 @@ class LangChainDecoder:
         """
         if self._closed or self._protocol.failed:
             return ()
+        item = None if is_object(chunk) else graph_item(chunk)
+        if item is not None:
+            return self._protocol.read_item(item, chunk)
         found = fields_of(chunk)
-        more_text = self._messages.more_text(found)
-        if more_text is not None:
-            return (more_text,)
         if isinstance(found.get("event"), str):
             return self._protocol.read_event(found)
-        if found.get("type") == "event" and isinstance(found.get("method"), str):
-            return self._protocol.read_envelope(found)
-        return self._messages.read(*message_in(found))
+        return self._messages.read(found)
 
     def close(self) -> Sequence[Event]:
         """End of input: the message's finish, if the provider gave a reason. A message without one was cut off."""
@@ -112,14 +111,14 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     """
     name, kind = chunk.get("event"), chunk.get("type")
     if isinstance(name, str):
-        return name.replace("_", "-") in EVENT_NAMES or name.startswith("on_chat_model_")
+        return name.replace("_", "-") in EVENT_NAMES or name.startswith(("on_chat_model_", "on_chain_"))
+    if graph_item(chunk) is not None:
+        return True
     if kind in ("ChatGenerationChunk", "ChatGeneration"):
         return "message" in chunk
     if kind == "constructor":
         is_message = class_name(chunk) in ("AIMessage", "AIMessageChunk")
         return is_message and isinstance(chunk.get("kwargs"), Mapping)
-    if kind == "event":
-        return isinstance(chunk.get("method"), str) and isinstance(chunk.get("params"), Mapping)
     if kind in ("AIMessageChunk", "ai"):
         return "content" in chunk or isinstance(chunk.get("data"), Mapping)
     if kind is None and isinstance(chunk.get("message"), Mapping):

@@ -14,6 +14,7 @@ __all__ = [
     "Json",
     "extras_of",
     "fragment_index",
+    "is_json_object",
     "is_list",
     "other_fields",
     "part_index",
@@ -24,6 +25,11 @@ Json: TypeAlias = Mapping[str, Any]
 Index: TypeAlias = int | str
 
 READ = Fields("langchain")
+
+
+def is_json_object(value: object) -> TypeGuard[Json]:
+    """`is_mapping`, and faster for a dict."""
+    return type(value) is dict or is_mapping(value)
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:

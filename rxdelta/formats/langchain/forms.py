@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from rxdelta.core import is_mapping
 from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.langchain.fields import READ, Json, is_list
+from rxdelta.formats.langchain.fields import READ, Json, is_json_object, is_list
 from rxdelta.formats.langchain.tables import MESSAGE_CLASSES
 
-__all__ = ["class_name", "fields_of", "message_in"]
+__all__ = ["class_name", "fields_of", "is_message", "is_object", "message_in", "message_of"]
 
 
 def fields_of(chunk: object) -> Json:
     """A mapping as it is; of LangChain's objects all fields, also those that were never set."""
-    if type(chunk) is dict or is_mapping(chunk):
+    if type(chunk) is dict:
         return chunk  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(getattr(chunk, "type", None), str) and "content" in getattr(chunk, "__dict__", ()):
+    if is_object(chunk):
         extra = getattr(chunk, "model_extra", None)
         return {**extra, **vars(chunk)} if extra else vars(chunk)
-    message = getattr(chunk, "message", None)
+    message = None if is_mapping(chunk) else getattr(chunk, "message", None)
     if message is not None:
         return {"message": message, "generation_info": getattr(chunk, "generation_info", None)}
     return as_mapping(chunk, "langchain")
@@ -40,6 +40,21 @@ def message_in(found: Json, path: str = "") -> tuple[Json, str]:
     if is_mapping(data) and "content" not in found:
         return {"type": found.get("type"), **data}, f"{path}data."
     return found, path
+
+
+def is_message(value: object) -> bool:
+    """Whether this can be a message: LangChain's object, or a mapping."""
+    return is_object(value) or is_json_object(value)
+
+
+def is_object(value: object) -> bool:
+    """Whether this is a message as LangChain's object."""
+    return "content" in getattr(value, "__dict__", ()) and isinstance(getattr(value, "type", None), str)
+
+
+def message_of(value: object) -> Json:
+    """The fields of a message in any form."""
+    return message_in(fields_of(value))[0]
 
 
 def class_name(stored: Json) -> object:

@@ -10,12 +10,15 @@ from rxdelta.formats.langchain.blocks import Blocks
 from rxdelta.formats.langchain.content import ContentReader
 from rxdelta.formats.langchain.envelope import Envelope, id_rank
 from rxdelta.formats.langchain.fields import READ, Json
+from rxdelta.formats.langchain.forms import message_in
 from rxdelta.formats.langchain.tables import (
     CONTENT_FIELDS,
+    MESSAGE_FIELDS,
     MESSAGE_TYPES,
     TEXT_CHUNK_FIELDS,
     WHOLE_MESSAGE_TYPES,
 )
+from rxdelta.formats.langchain.tool_reports import update_of_message
 
 __all__ = ["MessageReader"]
 
@@ -29,7 +32,17 @@ class MessageReader:
         self._content = ContentReader(self._envelope, self._blocks)
         self._finished = False
 
-    def more_text(self, chunk: Json) -> Event | None:
+    @property
+    def started(self) -> bool:
+        """Whether the message has begun."""
+        return self._envelope.started
+
+    def read(self, found: Json, path: str = "") -> Sequence[Event]:
+        """The events of a chunk or a whole message, in any form. One that belongs to no reply of the model is passed on."""
+        more_text = self._more_text(found)
+        return self._read(*message_in(found, path)) if more_text is None else (more_text,)
+
+    def _more_text(self, chunk: Json) -> Event | None:
         """The event of a chunk that is nothing but more of the current text, as nearly all are; else `None`."""
         text, prose = chunk.get("content"), self._blocks.prose
         if type(text) is not str or not text or prose is None or prose.space not in ("text", "item"):
@@ -44,10 +57,14 @@ class MessageReader:
             return None
         return text_delta(prose.key, text)
 
-    def read(self, message: Json, path: str) -> Sequence[Event]:
-        """The events of a chunk or a whole message. One that belongs to no reply of the model is passed on."""
+    def _read(self, message: Json, path: str) -> Sequence[Event]:
         kind = word(message.get("type"))
+        update = update_of_message(message)
+        if update is not None:
+            return (update,)
         if (kind is not None and kind not in MESSAGE_TYPES) or self._finished:
+            return _pass_on(message)
+        if kind is None and MESSAGE_FIELDS.isdisjoint(message):  # a graph's state
             return _pass_on(message)
         whole = kind in WHOLE_MESSAGE_TYPES and "tool_call_chunks" not in message
         if whole and self._envelope.started:  # the end of a run repeats the message

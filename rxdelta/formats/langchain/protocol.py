@@ -1,37 +1,28 @@
-"""LangChain's event protocol: events of ours by its names, the agent protocol's envelope, and runs that hold chunks.
+"""LangChain's event protocol: events of ours by its names, alone or in what LangGraph puts around them, and runs.
 
-    envelope = type: `event` method params
-    params   = data: (event | tool | custom)    by the method: `messages`, `tools`, `custom`; any other is passed on
-    tool     = event: `tool-started` | `tool-output-delta` | `tool-finished` | `tool-error`
-    run      = event: `on_chat_model_stream` data: chunk          of `astream_events`; other runs are passed on
+    payload = event | message | tool | custom   by the mode: `messages`, `tools`, `custom`; any other is passed on
+    run     = event: `on_chat_model_stream` data: chunk      of `astream_events` v1, v2; others are passed on
+            | event: `on_chat_model_end` data: output        read where the model didn't stream
+            | event: `on_tool_end` | `on_tool_error`
 
-What `to_langchain_events` adds is in `marks.py`.
+The shapes around a payload are in `graph_items.py`, what `to_langchain_events` adds in `marks.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rxdelta.core import (
-    DEFAULT_LIMITS,
-    Event,
-    InvalidValueError,
-    LimitExceededError,
-    ToolResult,
-    events,
-    is_mapping,
-)
+from rxdelta.core import Event, InvalidValueError, events, is_mapping
 from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.langchain.envelope import reason_word
 from rxdelta.formats.langchain.fields import READ, Index, Json
-from rxdelta.formats.langchain.forms import fields_of, message_in
+from rxdelta.formats.langchain.forms import fields_of, is_message
+from rxdelta.formats.langchain.graph_items import GraphItem, message_pair
 from rxdelta.formats.langchain.marks import (
     ATTEMPT_RESET,
     CUSTOM_NAME,
-    DISPLAY_TEXT,
     FOLDED,
     INTERRUPTED,
-    RESULT,
     SOURCE_INDEX,
     SYNTHETIC,
 )
@@ -39,11 +30,11 @@ from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol_content import read_content, without_assumed
 from rxdelta.formats.langchain.tables import (
     DELTA_TYPES,
-    EVENT_FIELDS,
     EVENT_NAMES,
     FINISH_REASONS,
     TOOL_EVENTS,
 )
+from rxdelta.formats.langchain.tool_reports import ToolReader, update_of_run
 from rxdelta.formats.notes import SYNTHETIC_ID
 
 __all__ = ["ProtocolReader"]
@@ -52,7 +43,7 @@ _ADDED = frozenset([SOURCE_INDEX, SYNTHETIC_ID, FOLDED])
 
 
 class ProtocolReader:
-    """Reads events, alone or in an envelope.
+    """Reads events, alone or in what LangGraph puts around them.
 
     Attributes:
         failed: Whether an error has ended the stream.
@@ -62,41 +53,43 @@ class ProtocolReader:
         self.failed = False
         self._messages = messages
         self._source_indexes: dict[int, Index] = {}  # by the index in the frames, where it is another
-        self._outputs: dict[str, str] = {}  # of the tools that run, so far
+        self._tools = ToolReader()
 
     def read_event(self, found: Json, path: str = "") -> Sequence[Event]:
         if found["event"].startswith("on_"):
             return self._read_run(found)
         event = _event(found, path)
-        more = {name: value for name, value in found.items() if name not in EVENT_FIELDS}
-        passed_on: Sequence[Event] = ()
-        if more and not isinstance(event, events.ProviderEvent):
-            passed_on = (events.ProviderEvent("langchain", event.event, kept(more)),)
-        if isinstance(event, events.StreamError):
-            self.failed = True
-            return (*passed_on, event)
-        return (event, *passed_on)
+        self.failed = isinstance(event, events.StreamError)
+        return (event,)
 
     def _read_run(self, found: Json) -> Sequence[Event]:
-        data = READ.mapping(found.get("data"), "data")
-        chunk = data.get("chunk")
-        if found["event"] == "on_chat_model_stream" and chunk is not None:
-            return self._messages.read(*message_in(fields_of(chunk), "data.chunk."))
-        return (events.ProviderEvent("langchain", found["event"], kept(found)),)
+        name, data = found["event"], READ.mapping(found.get("data"), "data")
+        if name == "on_chat_model_stream" and data.get("chunk") is not None:
+            return self._messages.read(fields_of(data["chunk"]), "data.chunk.")
+        if name == "on_chat_model_end" and is_message(data.get("output")) and not self._messages.started:
+            return self._messages.read(fields_of(data["output"]), "data.output.")  # it didn't stream
+        update = update_of_run(name, data)
+        return (update or events.ProviderEvent("langchain", name, kept(found)),)
 
-    def read_envelope(self, found: Json) -> Sequence[Event]:
-        method, data = found["method"], READ.mapping(found.get("params"), "params").get("data")
-        if is_mapping(data):
-            if method == "messages" and isinstance(data.get("event"), str):
-                return self._read_message_event(data, "params.data.")
-            if method == "tools" and word(data.get("event")) in TOOL_EVENTS:
-                return self._read_tool_event(data)
+    def read_item(self, item: GraphItem, found: object) -> Sequence[Event]:
+        """The events of what LangGraph emits, `found` with its shape."""
+        data, path = item.payload, item.path
+        if item.mode == "messages":
+            pair = message_pair(data)
+            if pair is not None:
+                data, path = fields_of(pair[0]), f"{path}[0]"
+            if is_mapping(data) and isinstance(data.get("event"), str):
+                return self._read_message_event(data, f"{path}.")
+            if pair is not None:
+                return self._messages.read(data, f"{path}.")
+        elif item.mode == "tools" and is_mapping(data) and word(data.get("event")) in TOOL_EVENTS:
+            return self._tools.read(data, f"{path}.")
+        elif item.mode == "custom" and is_mapping(data) and data.get("name") == CUSTOM_NAME:
             payload = data.get("payload")
-            if method == "custom" and data.get("name") == CUSTOM_NAME and is_mapping(payload):
-                event = {"event": "", **payload}
-                if isinstance(event["event"], str):
-                    return (_event(event, "params.data.payload."),)
-        return (events.ProviderEvent("langchain", method, kept(found)),)
+            if is_mapping(payload) and isinstance(payload.get("event", ""), str):
+                return (_event({"event": "", **payload}, f"{path}.payload."),)
+        shown = found if is_mapping(found) else {"type": item.mode, "ns": item.namespace, "data": data}
+        return (events.ProviderEvent("langchain", item.mode or "state", kept(shown)),)
 
     def _read_message_event(self, data: Json, path: str) -> Sequence[Event]:
         """An event without the marks, and as they say."""
@@ -127,40 +120,6 @@ class ProtocolReader:
             wire.pop("content", None)
         return self.read_event(wire, path)
 
-    def _read_tool_event(self, data: Json) -> Sequence[Event]:
-        """An event of a call that runs. The tool's input is not read: the call has it."""
-        if data.get(SYNTHETIC) is True:
-            return ()
-        name, call_id = data["event"], data.get("tool_call_id")
-        if not isinstance(call_id, str):
-            raise READ.fail("params.data.tool_call_id", "a string", call_id)
-        try:
-            result = self._tool_result(data, name, call_id)
-            update = events.ToolUpdate(call_id, TOOL_EVENTS[name], data.get(DISPLAY_TEXT), result)
-        except InvalidValueError as error:
-            raise READ.fail(f"params.data.{error.field}", f"what a {name} has there", error.value) from None
-        if update.execution_status != "executing":
-            self._outputs.pop(call_id, None)
-        return (update,)
-
-    def _tool_result(self, data: Json, name: str, call_id: str) -> ToolResult | None:
-        if name == "tool-output-delta":
-            output = self._outputs.get(call_id, "") + READ.text(data.get("delta"), "params.data.delta")
-            if len(output) > DEFAULT_LIMITS.block_chars:
-                limit = DEFAULT_LIMITS.block_chars
-                raise LimitExceededError.of("block_chars", limit, "the output of one tool")
-            self._outputs[call_id] = output
-            return ToolResult(call_id, output)
-        if RESULT in data:
-            found = data[RESULT]
-            path = f"params.data.{RESULT}"
-            return None if found is None else ToolResult.from_dict(READ.mapping(found, path))
-        if name == "tool-finished":
-            return ToolResult(call_id, data.get("output"))
-        if name == "tool-error":
-            return ToolResult(call_id, data.get("message"), is_error=True)
-        return None
-
 
 def _event(found: Json, path: str) -> Event:
     """The event of a wire form, in today's spelling or an older one, in our names or the protocol's."""
@@ -175,7 +134,7 @@ def _event(found: Json, path: str) -> Event:
             wire["delta"] = {**delta, "fields": read_content(delta["fields"])}
     if is_mapping(wire.get("content")):
         wire["content"] = read_content(wire["content"])
-    more = wire.get("additional_kwargs", wire.get("additionalKwargs"))
+    more = wire.pop("additional_kwargs", wire.pop("additionalKwargs", None))
     if name == "message-finish" and is_mapping(more) and more:
         metadata = wire.get("metadata")
         wire["metadata"] = {**(metadata if is_mapping(metadata) else {}), "additional_kwargs": more}

@@ -13,7 +13,6 @@ __all__ = [
     "CITATION_FIELDS",
     "CONTENT_FIELDS",
     "DELTA_TYPES",
-    "EVENT_FIELDS",
     "EVENT_NAMES",
     "FINISH_REASONS",
     "FRAGMENT_FIELDS",
@@ -36,7 +35,7 @@ __all__ = [
 
 WHOLE_MESSAGE_TYPES = ("ai", "assistant")
 MESSAGE_TYPES = ("AIMessageChunk", *WHOLE_MESSAGE_TYPES)
-MESSAGE_CLASSES = {"AIMessage": "ai", "AIMessageChunk": "AIMessageChunk"}
+MESSAGE_CLASSES = {"AIMessage": "ai", "AIMessageChunk": "AIMessageChunk", "ToolMessage": "tool"}
 """The type of a stored message, by the name of its class."""
 
 CONTENT_FIELDS = (
@@ -112,13 +111,6 @@ EVENT_NAMES = frozenset([
     "message-finish", "error", "provider", "tool-update", "message-interrupted", "attempt-reset",
 ])  # fmt: skip
 DELTA_TYPES = frozenset(["text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"])
-EVENT_FIELDS = frozenset([
-    "event", "id", "role", "index", "choice", "content", "content_block", "delta", "usage", "metadata",
-    "responseMetadata", "reason", "message", "type", "code", "provider", "name", "payload", "call_id",
-    "execution_status", "display_text", "result", "attempt", "error", "additional_kwargs",
-    "additionalKwargs",
-])  # fmt: skip
-"""The fields of an event that are read; any other is passed on as the provider's own."""
 
 TOOL_EVENTS = {
     "tool-started": "executing",

@@ -1,16 +1,21 @@
 """OpenAI's Responses API.
 
-Reading: `decoder` (an event), `output` (the items by their places), `items` (what all items share), and for each kind of
+Reading: `decoder` (an event), `addresses` (its run), `output` (the items by their places), `items` (what all items share), and for each kind of
 item `message`, `reasoning`, `tools`, `media`; `arguments` has those of a call, `reading` the fields of a chunk. Writing:
 `request`, with `results` of tools. Both sides share `calls` (the types of calls) and `notes`.
 """
 
 from rxdelta.formats.format import Format
+from rxdelta.formats.openai_responses.addresses import address
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, recognises
 from rxdelta.formats.openai_responses.request import request
 
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="openai-responses", decoder=OpenAIResponsesDecoder, recognises=recognises, request=request
+    name="openai-responses",
+    decoder=OpenAIResponsesDecoder,
+    recognises=recognises,
+    address=lambda: address,
+    request=request,
 )

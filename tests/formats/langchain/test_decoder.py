@@ -96,6 +96,9 @@ json_values = st.recursive(
                     "reason",
                     "metadata",
                     "params",
+                    "ns",
+                    "run_id",
+                    "langgraph_checkpoint_ns",
                     "method",
                 ]
             ),

@@ -31,7 +31,7 @@ FORMS = {
     },
     "with its type beside it": lambda message: {"type": message["type"], "data": message},
     "in a generation": lambda message: {"text": "", "message": message, "generation_info": None},
-    "in a run": lambda message: {"event": "on_chat_model_stream", "data": {"chunk": message}, "run_id": "r"},
+    "in a run": lambda message: {"event": "on_chat_model_stream", "data": {"chunk": message}},
 }
 
 
