@@ -34,12 +34,13 @@ from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
-from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
 from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
+from rxdelta.core._runs import concerns_any_run, in_run
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
@@ -57,6 +58,7 @@ __all__ = [
     "BlockFold",
     "BufferOverflowError",
     "ByChoice",
+    "ByRun",
     "CallIndex",
     "Change",
     "Citation",
@@ -102,11 +104,13 @@ __all__ = [
     "call_id_of",
     "check_place",
     "clean_text",
+    "concerns_any_run",
     "described",
     "events",
     "extend",
     "freeze",
     "grows_by",
+    "in_run",
     "is_mapping",
     "is_over",
     "is_readable",

@@ -29,8 +29,8 @@ def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
 
     Raises:
         ProviderError: The event is a `StreamError`; the error's `.snapshot` is `snapshot`.
-        ProtocolError: Another message begins: a start comes after the end, or once a block has begun, unless
-            it repeats the message's own id.
+        ProtocolError: The event is of another run. Or another message begins: a start comes after the end, or once a
+            block has begun, unless it repeats the message's own id.
         LimitExceededError: An index that is too large, too many blocks, or one too large.
         InvalidValueError: `event` is not an event.
 
@@ -59,6 +59,7 @@ def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
 
     Raises:
         MergeError: The role of `primary` is not `assistant`.
+        ProtocolError: The delta is of another run. A snapshot without a run belongs to any.
 
     Example:
         >>> import rxdelta as rd

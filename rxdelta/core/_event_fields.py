@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 from rxdelta.core._block_wire import block_to_wire
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart
-from rxdelta.core._frozen import FrozenDict, freeze_mapping
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall
-from rxdelta.core._values import Problem, TokenUsage, index_of
+from rxdelta.core._values import Problem, TokenUsage, clean, index_of
 
 Index: TypeAlias = int | str
 """What names a block within its message."""
@@ -26,6 +27,17 @@ def to_index(value: Index) -> Index:
 
 def to_text(value: str) -> str:
     return clean_text(value) if isinstance(value, str) else value
+
+
+def to_run_id(value: str | None) -> str | None:
+    """A run's name, if it is one."""
+    if value is None or isinstance(value, str):
+        return clean(value)
+    raise InvalidValueError.of([("run_id", value, "must be a string")])
+
+
+def to_more(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return EMPTY if value is EMPTY else freeze_mapping(value, "more", lenient=True)
 
 
 def to_metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._event_fields import to_more, to_run_id
 from rxdelta.core._events import (
     AttemptReset,
     BlockDelta,
@@ -24,7 +25,9 @@ from rxdelta.core._events import (
     ToolUpdate,
     UsageUpdate,
 )
+from rxdelta.core._fast_constructor import set_field
 from rxdelta.core._frozen import is_mapping
+from rxdelta.core._stored_form import check_format, unknown_fields
 from rxdelta.core._usage_wire import usage_from_wire
 from rxdelta.core._values import ToolResult
 
@@ -34,12 +37,12 @@ __all__ = ["from_dict"]
 def from_dict(data: Mapping[str, Any]) -> Event:
     """Read an event from its wire form, in today's spelling or an older one.
 
-    Older spellings: `content_block` for `content` in any block event; a delta written as a block (`content` or
+    A field that this version doesn't know is kept in `.more`, and `to_dict` writes it back. Older spellings: `content_block` for `content` in any block event; a delta written as a block (`content` or
     `content_block`) instead of as `delta`; `responseMetadata` for `metadata`; `metadata.finish_reason` for
     `reason`. An event or delta of unknown type becomes a `ProviderEvent` with the whole object as its payload.
 
     Raises:
-        InvalidValueError: Not an object, or an invalid field.
+        InvalidValueError: Not an object, or an invalid field; or the `format` is newer than this version's.
         LimitExceededError: An index beyond `Limits.index`.
 
     Example:
@@ -49,9 +52,16 @@ def from_dict(data: Mapping[str, Any]) -> Event:
     """
     if not is_mapping(data):
         raise InvalidValueError.of([("event", data, "must be a mapping")])
+    check_format(data)
     name = data.get("event")
     read = _READERS.get(name) if isinstance(name, str) else None
-    return _unknown(data) if read is None else read(data)
+    event = _unknown(data) if read is None else read(data)
+    if (run_id := data.get("run_id")) is not None:
+        set_field(event, "run_id", to_run_id(run_id))
+    is_kept_whole = type(event) is ProviderEvent and name != ProviderEvent.event
+    if not is_kept_whole and (more := unknown_fields(data, _FIELDS[type(event)])):
+        set_field(event, "more", to_more(more))
+    return event
 
 
 def _unknown(data: Mapping[str, Any]) -> ProviderEvent:
@@ -74,7 +84,10 @@ def _read_metadata(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_message_start(data: Mapping[str, Any]) -> Event:
     usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
-    return MessageStart(data.get("id"), None, usage, metadata, choice=data.get("choice", 0))
+    parent = data.get("parent_run_id")
+    return MessageStart(
+        data.get("id"), None, usage, metadata, choice=data.get("choice", 0), parent_run_id=parent
+    )
 
 
 def _read_block_start(data: Mapping[str, Any]) -> Event:
@@ -184,3 +197,23 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
         choice=data.get("choice"),
     ),
 }
+
+_COMMON = ("event", "format", "choice", "run_id")
+_METADATA = ("metadata", "responseMetadata")
+_CONTENT = ("index", "content", "content_block")
+_OF_DELTA = frozenset([*_COMMON, *_CONTENT, "delta"])
+
+_FIELDS: Mapping[type, frozenset[str]] = {
+    MessageStart: frozenset([*_COMMON, *_METADATA, "id", "role", "usage", "parent_run_id"]),
+    BlockStart: frozenset([*_COMMON, *_CONTENT]),
+    **{kind: _OF_DELTA for kind, _ in _DELTAS.values()},
+    BlockFinish: frozenset([*_COMMON, *_CONTENT]),
+    UsageUpdate: frozenset([*_COMMON, "usage"]),
+    MessageFinish: frozenset([*_COMMON, *_METADATA, "reason", "usage"]),
+    StreamError: frozenset([*_COMMON, "message", "type", "code"]),
+    ProviderEvent: frozenset([*_COMMON, "provider", "name", "payload"]),
+    ToolUpdate: frozenset([*_COMMON, "call_id", "execution_status", "display_text", "result"]),
+    MessageInterrupted: frozenset([*_COMMON, "reason"]),
+    AttemptReset: frozenset([*_COMMON, "attempt", "error", "usage"]),
+}
+"""The fields of each event's wire form, in every spelling."""

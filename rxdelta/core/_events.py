@@ -1,6 +1,6 @@
 """The classes of the events."""
 
-from typing import Any, ClassVar, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast, get_args
 
 import attrs
 
@@ -11,14 +11,16 @@ from rxdelta.core._event_fields import (
     to_finish_content,
     to_index,
     to_metadata,
+    to_more,
     to_payload,
+    to_run_id,
     to_text,
     wrong_index,
     wrong_text,
     wrong_usage,
 )
 from rxdelta.core._fast_constructor import fast_constructor
-from rxdelta.core._frozen import FrozenDict, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, thaw
 from rxdelta.core._usage_wire import usage_to_wire
 from rxdelta.core._values import (
     TokenUsage,
@@ -42,15 +44,36 @@ class _WireForm:
     event: ClassVar[str]
     """The event's name on the wire."""
 
+    if TYPE_CHECKING:
+
+        @property
+        def run_id(self) -> str | None: ...
+        @property
+        def more(self) -> FrozenDict[Any]: ...
+
     def to_dict(self) -> Wire:
         """The event in the protocol's wire form, a JSON object that `from_dict` reads."""
         raise NotImplementedError
 
     def _wire(self, **fields: Any) -> Wire:
         """The wire form with these fields. Omits fields that are `None` or `{}`, and a `choice` of 0."""
+        fields.setdefault("choice", getattr(self, "choice", None) or None)
+        fields["run_id"] = self.run_id
         known = {name: value for name, value in fields.items() if value is not None and value != {}}
-        choice = getattr(self, "choice", 0)
-        return {"event": self.event, **known} | ({"choice": choice} if choice else {})
+        return {"event": self.event, **known, **(thaw(self.more) if self.more else {})}
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{field.name}={value!r}"
+            for field in attrs.fields(cast("Any", type(self)))
+            if (value := getattr(self, field.name)) is not None or field.name not in _SHOWN_IF_SET
+            if field.name not in _HIDDEN
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+_HIDDEN = ("assumed", "more")
+_SHOWN_IF_SET = ("run_id", "parent_run_id")
 
 
 def _take_out(event: Any, name: str, field: str) -> None:
@@ -63,7 +86,7 @@ def _take_out(event: Any, name: str, field: str) -> None:
             object.__setattr__(event, field, value)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class MessageStart(_WireForm):
     """A message begins.
 
@@ -73,6 +96,11 @@ class MessageStart(_WireForm):
         usage: The usage so far, if the start reports it.
         metadata: The provider's other facts about the whole message.
         choice: The alternative reply that the event belongs to, as in every event that has it.
+        run_id: The run that the event belongs to, as in every event. A run is a lane: within it one message ends before
+            the next begins. `None` is the lane without a name; on `ToolUpdate`, `MessageInterrupted`, `AttemptReset`,
+            `ProviderEvent` and `StreamError` it is every run.
+        parent_run_id: The run on whose behalf this one works, such as that of the agent that called a sub-agent.
+        more: Fields of a stored event that this version doesn't know; `to_dict` writes them back. So in every event.
         assumed: Whether `to_events` wrote this start for a message whose blocks came without one. A real start may
             follow, and is then not a second start. Not compared, and not on the wire.
     """
@@ -83,7 +111,10 @@ class MessageStart(_WireForm):
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
-    assumed: bool = attrs.field(default=False, kw_only=True, eq=False, repr=False)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    parent_run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+    assumed: bool = attrs.field(default=False, kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
         _take_out(self, "model", "model")
@@ -101,10 +132,16 @@ class MessageStart(_WireForm):
     def to_dict(self) -> Wire:
         model = {} if self.model is None else {"model": self.model}
         metadata = model | thaw(self.metadata)
-        return self._wire(id=self.id, role="ai", metadata=metadata, usage=usage_to_wire(self.usage))
+        return self._wire(
+            id=self.id,
+            role="ai",
+            metadata=metadata,
+            usage=usage_to_wire(self.usage),
+            parent_run_id=self.parent_run_id,
+        )
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class BlockStart(_WireForm):
     """A block begins. `content` is in the wire's vocabulary: `{"type": "text", "text": ""}`."""
 
@@ -112,6 +149,8 @@ class BlockStart(_WireForm):
     index: Index = attrs.field(converter=to_index)
     content: FrozenDict[Any] = attrs.field(default=None, converter=to_content)
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), index_of("choice", self.choice)])
@@ -120,7 +159,7 @@ class BlockStart(_WireForm):
         return self._wire(index=self.index) | {"content": thaw(self.content)}
 
 
-@attrs.frozen(weakref_slot=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class TextDelta(_WireForm):
     """A piece of a text or a refusal."""
 
@@ -128,6 +167,8 @@ class TextDelta(_WireForm):
     index: Index = attrs.field(converter=to_index)
     text: str
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), wrong_text("text", self.text), index_of("choice", self.choice)])
@@ -136,7 +177,7 @@ class TextDelta(_WireForm):
         return self._wire(index=self.index, delta={"type": "text-delta", "text": self.text})
 
 
-@attrs.frozen(weakref_slot=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class ReasoningDelta(_WireForm):
     """A piece of a reasoning."""
 
@@ -144,6 +185,8 @@ class ReasoningDelta(_WireForm):
     index: Index = attrs.field(converter=to_index)
     reasoning: str
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -158,7 +201,7 @@ class ReasoningDelta(_WireForm):
         return self._wire(index=self.index, delta={"type": "reasoning-delta", "reasoning": self.reasoning})
 
 
-@attrs.frozen(weakref_slot=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class DataDelta(_WireForm):
     """A piece of an image, an audio, … in base64. Pieces of any length are joined as text."""
 
@@ -166,6 +209,8 @@ class DataDelta(_WireForm):
     index: Index = attrs.field(converter=to_index)
     data: str
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), wrong_text("data", self.data), index_of("choice", self.choice)])
@@ -175,7 +220,7 @@ class DataDelta(_WireForm):
         return self._wire(index=self.index, delta=delta)
 
 
-@attrs.frozen(weakref_slot=False)
+@attrs.frozen(weakref_slot=False, repr=False)
 class ToolCallDelta(_WireForm):
     """A piece of a call's argument text."""
 
@@ -183,6 +228,8 @@ class ToolCallDelta(_WireForm):
     index: Index = attrs.field(converter=to_index)
     args: str
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), wrong_text("args", self.args), index_of("choice", self.choice)])
@@ -191,7 +238,7 @@ class ToolCallDelta(_WireForm):
         return self._wire(index=self.index, delta={"type": "tool-call-delta", "args": self.args})
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class BlockDelta(_WireForm):
     """New or replaced fields of a block; a null changes nothing. The `args` of a call are its whole text so far."""
 
@@ -199,6 +246,8 @@ class BlockDelta(_WireForm):
     index: Index = attrs.field(converter=to_index)
     fields: FrozenDict[Any] = attrs.field(default=None, converter=to_fields)
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), index_of("choice", self.choice)])
@@ -207,7 +256,7 @@ class BlockDelta(_WireForm):
         return self._wire(index=self.index, delta={"type": "block-delta", "fields": thaw(self.fields)})
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class BlockFinish(_WireForm):
     """A block has ended. `content` replaces the folded content; `None` leaves it."""
 
@@ -215,6 +264,8 @@ class BlockFinish(_WireForm):
     index: Index = attrs.field(converter=to_index)
     content: FrozenDict[Any] | None = attrs.field(default=None, converter=to_finish_content)
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_index(self.index), index_of("choice", self.choice)])
@@ -224,13 +275,15 @@ class BlockFinish(_WireForm):
         return self._wire(index=self.index) | content
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class UsageUpdate(_WireForm):
     """The usage of the message so far: a running total, not an increment."""
 
     event: ClassVar[str] = "usage"
     usage: TokenUsage
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         missing = ("usage", None, "can't be blank") if self.usage is None else None
@@ -240,7 +293,7 @@ class UsageUpdate(_WireForm):
         return self._wire() | {"usage": usage_to_wire(self.usage)}
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class MessageFinish(_WireForm):
     """The message has ended.
 
@@ -257,6 +310,8 @@ class MessageFinish(_WireForm):
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     @property
     def id(self) -> str | None:
@@ -289,7 +344,7 @@ class MessageFinish(_WireForm):
         return self._wire(reason=self.reason, usage=usage_to_wire(self.usage), metadata=metadata)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class StreamError(_WireForm):
     """The provider reported an error, which ends the stream."""
 
@@ -298,6 +353,8 @@ class StreamError(_WireForm):
     type: str | None = attrs.field(default=None, converter=clean)
     code: str | None = attrs.field(default=None, converter=clean)
     choice: int = attrs.field(default=0, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -313,7 +370,7 @@ class StreamError(_WireForm):
         return self._wire(message=self.message, type=self.type, code=self.code)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ProviderEvent(_WireForm):
     """An event of the provider that has no standard form. It passes through and changes no message."""
 
@@ -321,15 +378,22 @@ class ProviderEvent(_WireForm):
     provider: str = attrs.field(converter=to_text)
     name: str = attrs.field(converter=to_text)
     payload: FrozenDict[Any] = attrs.field(default=None, converter=to_payload)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([wrong_text("provider", self.provider), wrong_text("name", self.name)])
 
     def to_dict(self) -> Wire:
+        if (
+            not self.provider and self.payload.get("event") == self.name
+        ):  # an event of a later version, as it came
+            payload: Wire = thaw(self.payload)
+            return payload if self.run_id is None else payload | {"run_id": self.run_id}
         return self._wire(provider=self.provider, name=self.name) | {"payload": thaw(self.payload)}
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class ToolUpdate(_WireForm):
     """News of a call's execution. Legal from the start of the call's block to the end of the stream.
 
@@ -347,6 +411,8 @@ class ToolUpdate(_WireForm):
     display_text: str | None = attrs.field(default=None, converter=clean)
     result: ToolResult | None = None
     choice: int | None = attrs.field(default=None, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         wrong = self.result is not None and not isinstance(self.result, ToolResult)
@@ -370,7 +436,7 @@ class ToolUpdate(_WireForm):
         )
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class MessageInterrupted(_WireForm):
     """The consumer stopped the message; the part received so far is kept.
 
@@ -382,6 +448,8 @@ class MessageInterrupted(_WireForm):
     event: ClassVar[str] = "message-interrupted"
     reason: str | None = attrs.field(default=None, converter=clean)
     choice: int | None = attrs.field(default=None, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check([text_or_none("reason", self.reason), index_or_none("choice", self.choice)])
@@ -390,7 +458,7 @@ class MessageInterrupted(_WireForm):
         return self._wire(reason=self.reason, choice=self.choice)
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class AttemptReset(_WireForm):
     """An attempt failed and another begins. The snapshot starts afresh, but keeps the usage of failed attempts.
 
@@ -407,6 +475,8 @@ class AttemptReset(_WireForm):
     error: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     choice: int | None = attrs.field(default=None, kw_only=True)
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -452,18 +522,24 @@ for _event_type in EVENT_TYPES:
 
 
 @fast_constructor(TextDelta)
-def text_delta(index: Index, text: str, choice: int = 0) -> TextDelta:
+def text_delta(
+    index: Index, text: str, choice: int = 0, *, run_id: str | None = None, more: FrozenDict[Any] = EMPTY
+) -> TextDelta:
     """A `TextDelta` of fields that the caller has checked."""
     raise NotImplementedError
 
 
 @fast_constructor(ReasoningDelta)
-def reasoning_delta(index: Index, reasoning: str, choice: int = 0) -> ReasoningDelta:
+def reasoning_delta(
+    index: Index, reasoning: str, choice: int = 0, *, run_id: str | None = None, more: FrozenDict[Any] = EMPTY
+) -> ReasoningDelta:
     """A `ReasoningDelta` of fields that the caller has checked."""
     raise NotImplementedError
 
 
 @fast_constructor(ToolCallDelta)
-def tool_call_delta(index: Index, args: str, choice: int = 0) -> ToolCallDelta:
+def tool_call_delta(
+    index: Index, args: str, choice: int = 0, *, run_id: str | None = None, more: FrozenDict[Any] = EMPTY
+) -> ToolCallDelta:
     """A `ToolCallDelta` of fields that the caller has checked."""
     raise NotImplementedError

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
 
 from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
-from rxdelta.core._limits import ByChoice, Limits
+from rxdelta.core._limits import ByChoice, ByRun, Limits
+from rxdelta.core._runs import concerns_any_run
 from rxdelta.core._snapshot import Snapshot, is_over
 from rxdelta.core._to_events import to_events
 
@@ -19,13 +21,13 @@ __all__ = ["EventsSoFar"]
 
 
 class EventsSoFar:
-    """Keeps a conversation as folds, and gives the shortest list of events that leads to the present state.
+    """Keeps a stream as folds, and gives the shortest list of events that leads to the present state.
 
-    Each choice has its own messages, by the law of `Walk`.
+    Each run, and each choice in it, has its own messages, by the law of `Walk`. The runs follow one another in the list.
 
     Args:
         limits: Bounds on what is kept.
-        whole: Whether to keep the earlier messages of the conversation too, not only the newest.
+        whole: Whether to keep the earlier messages of each run too, not only the newest.
         choice: The choice that an interruption before any other event belongs to.
 
     Raises:
@@ -33,6 +35,49 @@ class EventsSoFar:
     """
 
     def __init__(self, limits: Limits, *, whole: bool = False, choice: int = 0) -> None:
+        self._new_run = partial(_Run, limits, whole, choice)
+        self._runs: dict[str | None, _Run] = ByRun(limits)
+        self._early = self._new_run()  # what comes before any run has begun, and then goes to the first
+
+    def take(self, value: Event) -> None:
+        if concerns_any_run(value):
+            for run in self._known():
+                run.take(value)
+            return
+        if value.run_id not in self._runs:
+            begun = self._runs[value.run_id] = self._new_run() if self._runs else self._early
+            begun.run_id = value.run_id
+        self._runs[value.run_id].take(value)
+
+    def begins_another(self, event: Event) -> bool:
+        """Whether the event belongs to the next message, by the law of its lane."""
+        return any(run.begins_another(event) for run in self._known())
+
+    def has_call(self, update: ToolUpdate) -> bool:
+        """Whether a message that is kept has the call of this update."""
+        return any(run.has_call(update) for run in self._known())
+
+    def so_far(self) -> Sequence[Event]:
+        """The events that a late subscriber gets first.
+
+        The run without a name is the first: its events about any run must not concern others that are replayed.
+        """
+        first = [self._runs[None]] if None in self._runs else []
+        return [event for run in dict.fromkeys([*first, *self._known()]) for event in run.so_far()]
+
+    def snapshot(self) -> Snapshot | None:
+        """The first choice of the newest message of the run that began last."""
+        return next((found for run in reversed(self._known()) if (found := run.snapshot()) is not None), None)
+
+    def _known(self) -> list[_Run]:
+        return [*self._runs.values()] or [self._early]
+
+
+class _Run:
+    """The messages of one run."""
+
+    def __init__(self, limits: Limits, whole: bool, choice: int) -> None:
+        self.run_id: str | None = None
         self._limits = limits
         self._whole = whole
         self._first = choice
@@ -68,6 +113,10 @@ class EventsSoFar:
         known.fold.step(event)
         known.began = not isinstance(event, AttemptReset)
 
+    def has_call(self, update: ToolUpdate) -> bool:
+        messages = (self._now.values(), *self._before)
+        return any(choice.fold.has_call(update) for message in messages for choice in message)
+
     def _tool_update(self, event: ToolUpdate) -> None:
         """Apply the update to the newest message that has the call."""
         for message in (self._now.values(), *reversed(self._before)):
@@ -88,10 +137,11 @@ class EventsSoFar:
             choice.began = False
 
     def _begin(self, number: int) -> _Choice:
-        fold = Fold(choice=number, limits=self._limits)
+        begin = partial(Fold, choice=number, run_id=self.run_id, limits=self._limits)
+        fold = begin()
         for event in self._for_all:
             if fold.begins_another(event):
-                fold = Fold(choice=number, limits=self._limits)
+                fold = begin()
             fold.step(event)
         self._now[number] = choice = _Choice(fold)
         if not self._whole:
@@ -107,21 +157,20 @@ class EventsSoFar:
         self._for_all.clear()
 
     def begins_another(self, event: Event) -> bool:
-        """Whether the event belongs to the next message, by the law of its choice."""
         number = getattr(event, "choice", None)
         known = self._now.values() if number is None else [self._now[number]] if number in self._now else []
         return any(choice.fold.begins_another(event) for choice in known)
 
     def so_far(self) -> Sequence[Event]:
-        """The events that a late subscriber gets first."""
         messages = [*self._before, [*self._now.values()]]
         events = [
             event for place, message in enumerate(messages) for event in _events_of(message, first=not place)
         ]
-        return events if self._now else [*events, *self._for_all]
+        if self._now:
+            return events
+        return [*events, *(attrs.evolve(event, run_id=self.run_id) for event in self._for_all)]
 
     def snapshot(self) -> Snapshot | None:
-        """The first choice of the newest message."""
         messages = (self._now.values(), *reversed(self._before))
         return next((choice.fold.snapshot for message in messages for choice in message), None)
 
@@ -147,7 +196,7 @@ class _Choice:
         number = self.fold.snapshot.choice
         for event in events:
             if isinstance(event, AttemptReset) and not first:
-                yield MessageStart(choice=number)
+                yield MessageStart(choice=number, run_id=self.fold.snapshot.run_id)
             if isinstance(event, (AttemptReset, MessageInterrupted, ToolUpdate)):
                 yield attrs.evolve(event, choice=number)
             else:

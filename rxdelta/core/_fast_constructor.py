@@ -58,7 +58,9 @@ def fast_constructor(cls: type[T], *, like: str = "") -> Callable[[Callable[P, T
 
     def write(declared: Callable[P, T]) -> Callable[P, T]:
         given = inspect.signature(declared).parameters
-        lines = [f"def written({', '.join(given)}):", "made = Blank()"]
+        named = [name for name, parameter in given.items() if parameter.kind is parameter.KEYWORD_ONLY]
+        names = [name for name in given if name not in named]
+        lines = [f"def written({', '.join([*names, '*', *named] if named else names)}):", "made = Blank()"]
         for field in attrs.fields(cls):
             source = field.alias if field.alias in given else f"{like}.{field.name}"
             lines.append(f"made.{field.name} = {source}")
@@ -66,9 +68,9 @@ def fast_constructor(cls: type[T], *, like: str = "") -> Callable[[Callable[P, T
         space: dict[str, Any] = {"Blank": blank(cls), "Class": cls}
         exec("\n    ".join(lines), space)  # noqa: S102 - of names in our own source
         written = space["written"]
-        written.__defaults__ = tuple(
-            parameter.default for parameter in given.values() if parameter.default is not parameter.empty
-        )
+        defaults = {name: one.default for name, one in given.items() if one.default is not one.empty}
+        written.__defaults__ = tuple(defaults[name] for name in names if name in defaults)
+        written.__kwdefaults__ = {name: defaults[name] for name in named if name in defaults}
         constructor: Callable[P, T] = functools.update_wrapper(written, declared)
         return constructor
 

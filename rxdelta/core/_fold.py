@@ -54,6 +54,8 @@ class Fold:
         snapshot: The snapshot to begin with; `None` is an empty assistant message.
         choice: The alternative reply to fold; events of others are ignored. `None` is the choice of `snapshot`, or of
             the first event.
+        run_id: The run to fold; an event of another one is refused. `None` is the run of `snapshot`, or of the first
+            event.
         limits: Bounds on the size of the message.
 
     Example:
@@ -70,14 +72,18 @@ class Fold:
         snapshot: Snapshot | None = None,
         *,
         choice: int | None = None,
+        run_id: str | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._walk = Walk(
-            choice if snapshot is None or choice is not None else snapshot.choice, limits=limits
+            choice if snapshot is None or choice is not None else snapshot.choice,
+            run_id=run_id,
+            limits=limits,
         )
         self._open = self._walk.blocks
         if snapshot is None:
-            self._begin(make_snapshot(Head(role="assistant", choice=choice or 0, started=False), ()))
+            head = Head(role="assistant", choice=choice or 0, run_id=run_id, started=False)
+            self._begin(make_snapshot(head, ()))
         else:
             self._load(snapshot)
 
@@ -94,6 +100,7 @@ class Fold:
         self._blocks = list(snapshot.blocks)  # in the order of their arrival
         self._order: _Order | None = None  # if that differs from the order in the message
         self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order
+        self._run_id = self._walk.run_id
         self._highest = None
 
     def step(self, event: Event | Snapshot) -> Snapshot:
@@ -103,7 +110,7 @@ class Fold:
 
         Raises:
             ProviderError: The event is a `StreamError`.
-            ProtocolError: Another message begins; see `begins_another`.
+            ProtocolError: The event is of another run, or another message begins; see `begins_another`.
             LimitExceededError: An index that is too large, too many blocks, or one too large.
             InvalidValueError: `event` is not an event.
         """
@@ -119,7 +126,7 @@ class Fold:
             piece = given.data
         else:
             return self._step_with_care(event)
-        if given.choice != self._quick:
+        if given.choice != self._quick or given.run_id != self._run_id:
             return self._step_with_care(event)
         fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
         if fold is None or fold.grows is not kind or not piece:
@@ -147,12 +154,12 @@ class Fold:
                 raise self._another(event)
             if kind not in EVENT_TYPES:
                 raise wrong_value("Fold.step", event, "events or snapshots")
-            if walk.choice is None:
-                self._adopt_choice(event)
             changes = walk.step(event)
         except RxDeltaError as error:
             error.snapshot = self.snapshot
             raise
+        if walk.choice != self._quick or walk.run_id != self._run_id:
+            self._take_lane()
         if not changes:
             return self.snapshot
         head, blocks = self._head, self._blocks
@@ -177,7 +184,9 @@ class Fold:
 
     def has_call(self, update: ToolUpdate) -> bool:
         """Whether the message has the call of this update."""
-        return update.choice in (None, self._walk.choice) and self._walk.has_call(update.call_id)
+        walk = self._walk
+        concerned = update.choice in (None, walk.choice) and update.run_id in (None, walk.run_id)
+        return concerned and walk.has_call(update.call_id)
 
     def _another(self, event: Event) -> ProtocolError:
         what = "another attempt" if isinstance(event, AttemptReset) else "a second message"
@@ -187,17 +196,21 @@ class Fold:
             violation="duplicate_message_start",
         )
 
-    def _adopt_choice(self, event: Event) -> None:
-        choice = getattr(event, "choice", None)
-        if choice is not None:
-            self._walk.choice = choice
-            self._head = attrs.evolve(self._head, choice=choice)
-            self._quick = choice
+    def _take_lane(self) -> None:
+        """Show the choice and the run that the walk has taken from an event."""
+        walk, head = self._walk, self._head
+        self._run_id = walk.run_id
+        if self._order is None:
+            self._quick = walk.choice
+        choice = head.choice if walk.choice is None else walk.choice
+        if (choice, walk.run_id) != (head.choice, head.run_id):
+            self._head = attrs.evolve(head, choice=choice, run_id=walk.run_id)
+            self.snapshot = make_snapshot(self._head, self.snapshot.blocks)
 
     def _merge(self, delta: Snapshot) -> Snapshot:
         if self._walk.choice is None:
             self._walk.choice = delta.choice
-            self.snapshot = make_snapshot(attrs.evolve(self._head, choice=delta.choice), self.snapshot.blocks)
+            self._take_lane()
         if delta.choice == self._walk.choice:
             self._load(merge_snapshots(self.snapshot, delta))
         return self.snapshot
@@ -226,6 +239,7 @@ class Fold:
             model=event.model if head.model is None else head.model,
             usage=event.usage if head.usage is None else head.usage,
             metadata=FrozenDict({**event.metadata, **head.metadata}),
+            parent_run_id=event.parent_run_id if head.parent_run_id is None else head.parent_run_id,
         )
 
     def _usage(self, event: Any) -> None:
@@ -262,7 +276,13 @@ class Fold:
         head = self._head
         failed = add_attempt(head.failed_usage, event.usage or head.usage)
         fresh = Head(
-            role="assistant", choice=head.choice, attempt=event.attempt, failed_usage=failed, started=False
+            role="assistant",
+            choice=head.choice,
+            attempt=event.attempt,
+            failed_usage=failed,
+            run_id=head.run_id,
+            parent_run_id=head.parent_run_id,
+            started=False,
         )
         self._begin(make_snapshot(fresh, ()))
 

@@ -41,11 +41,17 @@ class Joined:
 
     def takes(self, delta: Any) -> bool:
         first = self.first
-        return type(first) is type(delta) and first.index == delta.index and first.choice == delta.choice
+        return (
+            type(first) is type(delta)
+            and first.index == delta.index
+            and first.choice == delta.choice
+            and first.run_id == delta.run_id
+        )
 
     def event(self) -> Event:
-        first: Event = self.first
+        first = self.first
         if len(self.pieces) == 1:
-            return first
+            whole: Event = first
+            return whole
         _, make = JOINABLE[type(first)]
-        return make(self.first.index, "".join(self.pieces), choice=self.first.choice)
+        return make(first.index, "".join(self.pieces), choice=first.choice, run_id=first.run_id)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import attrs
 
 from rxdelta.core._errors import LimitExceededError
 
-__all__ = ["DEFAULT_LIMITS", "ByChoice", "Limits", "check_place"]
+__all__ = ["DEFAULT_LIMITS", "ByChoice", "ByRun", "Limits", "check_place"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -28,7 +29,9 @@ class Limits:
     blocks: int = 65_536
     """Blocks in one message."""
     choices: int = 1_024
-    """Alternative replies in one stream."""
+    """Alternative replies in one stream, or in one run of it."""
+    runs: int = 10_000
+    """Runs in one stream: a graph may make one for each reply."""
     block_chars: int = 64 * 2**20
     """Characters in one block: text, reasoning, arguments, media."""
     json_depth: int = 200
@@ -40,23 +43,43 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-class ByChoice(dict[int, T]):
+class _Bounded(dict[K, T]):
+    """A mapping that takes no more items than a limit."""
+
+    __slots__ = ("_most",)
+
+    limit: ClassVar[str]
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__()
+        self._most: int = getattr(limits, self.limit)
+
+    def __setitem__(self, key: K, value: T) -> None:
+        if len(self) >= self._most and key not in self:
+            raise LimitExceededError.of(self.limit, self._most, f"the number of {self.limit}")
+        super().__setitem__(key, value)
+
+
+class ByChoice(_Bounded[int, T]):
     """A mapping from the choices of a stream, which takes no more choices than `Limits.choices`.
 
     Raises:
         LimitExceededError: An item for one more choice is set.
     """
 
-    __slots__ = ("_most",)
+    __slots__ = ()
+    limit = "choices"
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        super().__init__()
-        self._most = limits.choices
 
-    def __setitem__(self, choice: int, value: T) -> None:
-        if len(self) >= self._most and choice not in self:
-            raise LimitExceededError.of("choices", self._most, "the number of choices")
-        super().__setitem__(choice, value)
+class ByRun(_Bounded["str | None", T]):
+    """A mapping from the runs of a stream, which takes no more runs than `Limits.runs`.
+
+    Raises:
+        LimitExceededError: An item for one more run is set.
+    """
+
+    __slots__ = ()
+    limit = "runs"
 
 
 def check_place(index: object, known: int, limits: Limits) -> None:

@@ -9,7 +9,7 @@ import attrs
 from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._execution_status import TERMINAL
-from rxdelta.core._frozen import FrozenDict, freeze_mapping
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import (
@@ -115,6 +115,7 @@ class Reply:
 
 def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
     shown = [reply.status] + ([f"choice {reply.choice}"] if reply.choice else [])
+    shown += [] if reply.run_id is None else [f"run {reply.run_id!r}"]
     for block in reply.blocks:
         mark = " …" if block.open else ""
         if isinstance(block, ContentPart):
@@ -137,6 +138,10 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "metadata")
 
 
+def _more(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "more")
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class Message(Reply):
     """A finished, validated message.
@@ -147,6 +152,9 @@ class Message(Reply):
         blocks: Content parts and tool calls in their order, with plain strings.
         choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
         attempt: The number of attempts that failed before this one; `failed_usage` is their usage.
+        run_id, parent_run_id: The run that the message belongs to, and the run on whose behalf that one works; see
+            `events.MessageStart`.
+        more: Fields of a stored message that this version doesn't know; `to_dict` writes them back.
 
     Raises:
         InvalidValueError: Names each invalid field.
@@ -169,6 +177,9 @@ class Message(Reply):
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
+    run_id: str | None = attrs.field(default=None, converter=clean)
+    parent_run_id: str | None = attrs.field(default=None, converter=clean)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -182,7 +193,14 @@ class Message(Reply):
                 index_of("attempt", self.attempt),
                 *(
                     text_or_none(name, getattr(self, name))
-                    for name in ("id", "model", "finish_reason", "provider_finish_reason")
+                    for name in (
+                        "id",
+                        "model",
+                        "finish_reason",
+                        "provider_finish_reason",
+                        "run_id",
+                        "parent_run_id",
+                    )
                 ),
             ]
         )
@@ -197,15 +215,15 @@ class Message(Reply):
         return show("Message", self)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON object with the known fields, which `from_dict` reads."""
+        """A JSON object that `from_dict` reads."""
         return reply_to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
-        """Read `to_dict`'s form, as untrusted input.
+        """Read `to_dict`'s form, as untrusted input. A field that this version doesn't know is kept in `.more`.
 
         Raises:
-            InvalidValueError: Names each invalid field.
+            InvalidValueError: Names each invalid field; or the `format` is newer than this version's.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rxdelta.core._events import (
     AttemptReset,
@@ -25,11 +25,15 @@ from rxdelta.core._walk import Walk, Walks
 if TYPE_CHECKING:
     from rxdelta.core._block_fold import BlockFold
 
+_Lane: TypeAlias = tuple[str | None, int | None]
+
 __all__ = ["ProtocolChecker"]
 
 
 class ProtocolChecker:
     """Checks the events of one message against the rules of the protocol. `Walk` says what such events change.
+
+    Each run and each choice is checked by itself.
 
     | violation | what happened |
     | --- | --- |
@@ -56,7 +60,7 @@ class ProtocolChecker:
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._walks = Walks(limits)
-        self._begun: dict[int | None, Walk] = {}  # also without a start, so that a missing one is named once
+        self._begun: dict[_Lane, Walk] = {}  # also without a start, so that a missing one is named once
 
     def check(self, event: Event) -> str | None:
         """The first rule that this event breaks, if any. The event counts even if it breaks a rule.
@@ -66,7 +70,7 @@ class ProtocolChecker:
         """
         given: Any = event
         kind: type = type(event)
-        if kind in PIECE_FIELDS and (known := self._begun.get(given.choice)) is not None:
+        if kind in PIECE_FIELDS and (known := self._begun.get((given.run_id, given.choice))) is not None:
             fold = known.blocks.get(given.index)  # the hot path; a fold that has ended doesn't grow
             if fold is not None and fold.grows is kind:
                 return None
@@ -80,10 +84,10 @@ class ProtocolChecker:
         broken = None
         for walk in self._walks.of(event):
             if kind is AttemptReset:
-                self._begun.pop(walk.choice, None)
+                self._begun.pop(_lane(walk), None)
             elif kind is not MessageInterrupted:
                 broken = self._broken(walk, event, kind)
-                self._begun[walk.choice] = walk
+                self._begun[_lane(walk)] = walk
             if kind not in PIECE_FIELDS:  # pieces change nothing that a rule names
                 walk.step(event)
         return broken
@@ -100,7 +104,7 @@ class ProtocolChecker:
         if walk.over:
             finish = kind is MessageFinish
             return "duplicate_message_finish" if finish else "event_after_message_finish"
-        if walk.choice not in self._begun:
+        if _lane(walk) not in self._begun:
             return "missing_message_start"
         if kind is MessageFinish:
             is_open = any(fold.block.open for fold in walk.blocks.values())
@@ -108,6 +112,10 @@ class ProtocolChecker:
         if kind is UsageUpdate:
             return None
         return _broken_by_block(walk.blocks.get(event.index), kind)
+
+
+def _lane(walk: Walk) -> _Lane:
+    return walk.run_id, walk.choice
 
 
 def _broken_by_block(fold: BlockFold | None, kind: type) -> str | None:

@@ -8,6 +8,7 @@ from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import PART_TYPES, ContentPart, part_type
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
+from rxdelta.core._stored_form import check_format, unknown_fields
 from rxdelta.core._tool_call import CALL_TYPES, ToolCall
 from rxdelta.core._values import TokenUsage, whole_number, without_empty
 
@@ -31,7 +32,7 @@ __all__ = [
 def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
     """The JSON object of the fields that snapshots and messages share."""
     failed = reply.failed_usage
-    return without_empty(
+    known = without_empty(
         {
             "role": reply.role,
             "status": reply.status,
@@ -45,16 +46,21 @@ def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
             "metadata": thaw(reply.metadata),
             "attempt": reply.attempt or None,
             "failed_usage": failed.to_dict() if failed else None,
+            "run_id": reply.run_id,
+            "parent_run_id": reply.parent_run_id,
         }
     )
+    more: dict[str, Any] = thaw(reply.more)
+    return known | more
 
 
 def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
     """The fields that the object has, as keywords for the constructor. `what` names the object in errors."""
     if not is_mapping(data):
         raise InvalidValueError.of([(what, data, "must be a mapping")])
-    names = ("role", "status", "id", "model", "finish_reason", "provider_finish_reason", "metadata")
-    fields: dict[str, Any] = {name: data[name] for name in names if name in data}
+    check_format(data)
+    fields: dict[str, Any] = {name: data[name] for name in _PLAIN if name in data}
+    fields["more"] = unknown_fields(data, _FIELDS)
     for name in ("usage", "failed_usage"):
         usage: Any = data.get(name)
         fields[name] = TokenUsage.from_dict(usage) if is_mapping(usage) else usage
@@ -62,6 +68,15 @@ def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
         fields[name] = whole_number(data.get(name, 0))
     fields["blocks"] = tuple(_block(block) for block in listed(data.get("blocks")))
     return fields
+
+
+_PLAIN = (
+    "role", "status", "id", "model", "finish_reason", "provider_finish_reason", "metadata", "run_id", "parent_run_id",
+)  # fmt: skip
+_OF_SNAPSHOTS = ("content", "merged_content", "tool_calls", "index", "started")
+_FIELDS = frozenset(
+    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks"]
+)
 
 
 def _block(data: Any) -> Block:

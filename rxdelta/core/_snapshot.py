@@ -25,6 +25,7 @@ from rxdelta.core._reply_json import (
     reply_fields,
     reply_to_dict,
 )
+from rxdelta.core._runs import another_run
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall, change, invalid, with_news
 from rxdelta.core._values import (
@@ -81,6 +82,9 @@ class Head:
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
+    run_id: str | None = attrs.field(default=None, converter=clean)
+    parent_run_id: str | None = attrs.field(default=None, converter=clean)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
 
@@ -101,6 +105,8 @@ class Snapshot(Reply):
         usage: The usage so far.
         choice: The number of the alternative reply that this is.
         id, model, finish_reason, provider_finish_reason: As the provider sent them.
+        run_id, parent_run_id: The run that the reply belongs to, and the run on whose behalf that one works; see
+            `events.MessageStart`.
 
     Raises:
         InvalidValueError: Names each invalid field.
@@ -134,6 +140,8 @@ class Snapshot(Reply):
         model: str | None = None,
         finish_reason: str | None = None,
         provider_finish_reason: str | None = None,
+        run_id: str | None = None,
+        parent_run_id: str | None = None,
     ) -> None:
         parts = items_of(
             "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
@@ -155,6 +163,8 @@ class Snapshot(Reply):
                         ("model", model),
                         ("finish_reason", finish_reason),
                         ("provider_finish_reason", provider_finish_reason),
+                        ("run_id", run_id),
+                        ("parent_run_id", parent_run_id),
                     )
                 ),
             ]
@@ -171,6 +181,8 @@ class Snapshot(Reply):
             model=model,
             finish_reason=finish_reason,
             provider_finish_reason=provider_finish_reason,
+            run_id=run_id,
+            parent_run_id=parent_run_id,
         )
         blocks = [
             change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None
@@ -241,6 +253,21 @@ class Snapshot(Reply):
         return self._head.attempt
 
     @property
+    def run_id(self) -> str | None:
+        """The run that the reply belongs to; `None` is the lane without a name."""
+        return self._head.run_id
+
+    @property
+    def parent_run_id(self) -> str | None:
+        """The run on whose behalf this one works."""
+        return self._head.parent_run_id
+
+    @property
+    def more(self) -> FrozenDict[Any]:
+        """Fields of a stored snapshot that this version doesn't know; `to_dict` writes them back."""
+        return self._head.more
+
+    @property
     def merged_content(self) -> tuple[ContentPart, ...]:
         """The blocks that are parts."""
         return tuple(block for block in self.blocks if isinstance(block, ContentPart))
@@ -289,6 +316,9 @@ class Snapshot(Reply):
             metadata=head.metadata,
             attempt=head.attempt,
             failed_usage=head.failed_usage,
+            run_id=head.run_id,
+            parent_run_id=head.parent_run_id,
+            more=head.more,
         )
 
     def _finished(self, block: Block) -> Block:
@@ -393,10 +423,11 @@ class Snapshot(Reply):
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
         """Read `to_dict`'s form, or the constructor's keywords as JSON, as untrusted input.
 
-        An `index` or `choice` of digits is cast; a complete call is parsed.
+        An `index` or `choice` of digits is cast; a complete call is parsed. A field that this version doesn't know is
+        kept in `.more`.
 
         Raises:
-            InvalidValueError: Names each invalid field.
+            InvalidValueError: Names each invalid field; or the `format` is newer than this version's.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
@@ -404,6 +435,7 @@ class Snapshot(Reply):
         merged = listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
+        more = freeze_mapping(fields.pop("more"), "more")
         delta = cls(
             content=content_from_json(data.get("content")),
             merged_content=[
@@ -422,6 +454,7 @@ class Snapshot(Reply):
             with_blocks(delta, (*restored, *delta.blocks)),
             attempt=attempt,
             failed_usage=failed,
+            more=more,
             started=started,
         )
 
@@ -463,9 +496,13 @@ def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
 
     Raises:
         MergeError: The role of `primary` is not `assistant`.
+        ProtocolError: The snapshots are of different runs. A small delta without a run belongs to any.
     """
     if delta.choice != primary.choice:
         return primary
+    own = primary.run_id
+    if delta.run_id not in (None, own) and (own is not None or primary.blocks):
+        raise another_run(delta.run_id, own)
     if primary.role != "assistant":
         raise MergeError(
             f"cannot merge into a delta whose role is {primary.role!r}; begin with merge_delta(None, …)"
@@ -486,6 +523,8 @@ def _merge_head(mine: Head, theirs: Head) -> Head:
         usage=add_usage(mine.usage, theirs.usage),
         id=mine.id or theirs.id,
         model=mine.model or theirs.model,
+        run_id=theirs.run_id if mine.run_id is None else mine.run_id,
+        parent_run_id=theirs.parent_run_id if mine.parent_run_id is None else mine.parent_run_id,
         finish_reason=theirs.finish_reason or mine.finish_reason,
         provider_finish_reason=theirs.provider_finish_reason or mine.provider_finish_reason,
         attempt=max(mine.attempt, theirs.attempt),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from rxdelta.core._block_fold import grows_by
 from rxdelta.core._block_wire import block_to_wire, has_text_field
 from rxdelta.core._blocks import Block
@@ -19,6 +21,7 @@ from rxdelta.core._events import (
     MessageStart,
     ToolUpdate,
 )
+from rxdelta.core._fast_constructor import set_field
 from rxdelta.core._snapshot import absorb_content
 from rxdelta.core._tool_call import ToolCall
 
@@ -51,9 +54,9 @@ def to_events(snapshot: Snapshot) -> list[Event]:
     if snapshot.attempt or snapshot.failed_usage:
         found.append(AttemptReset(snapshot.attempt, usage=snapshot.failed_usage))
     assumed = not snapshot._head.started
-    found.append(
-        MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice, assumed=assumed)
-    )
+    parent = snapshot.parent_run_id
+    start = MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice)
+    found.append(attrs.evolve(start, parent_run_id=parent, assumed=assumed))
     for index, block in _indexed(snapshot.blocks):
         found += _block_events(index, block, choice, ended)
     if interrupted:
@@ -61,6 +64,9 @@ def to_events(snapshot: Snapshot) -> list[Event]:
     elif ended:
         reason = snapshot.finish_reason or ("length" if snapshot.status == "length" else None)
         found.append(MessageFinish(reason, snapshot.provider_finish_reason, choice=choice))
+    if snapshot.run_id is not None:
+        for event in found:
+            set_field(event, "run_id", snapshot.run_id)
     return found
 
 

@@ -1,6 +1,7 @@
 """The life of a message and of its blocks: from an event to the changes that it makes. Every reader stands on this.
 
-A conversation is read choice by choice; one choice's messages follow one another. A message is *empty* until its first
+A stream is read lane by lane: each run (`_runs.py`) and each choice in it. In a lane one message follows another. A
+message is *empty* until its first
 block begins, then *open*, then *over*. A block is *unknown*, then *open*, then *ended*. The tables say what an event
 changes in each state. `-` means that it changes nothing.
 
@@ -13,7 +14,7 @@ changes in each state. `-` means that it changes nothing.
     AttemptReset            reset                     reset                          another, reset; or reset: below
     ToolUpdate              noted, for every call with its id, also after the call's end and the message's
     ProviderEvent           -                         -                              -
-    StreamError             ProviderError is raised, in every state and for every choice
+    StreamError             ProviderError is raised, in every state, for every choice and run
 
     event of a block        unknown                   open                           ended
     BlockStart              opened                    restarted                      restarted
@@ -30,6 +31,11 @@ lacks: the message has had no start yet, because it came late or was lost; or no
 names no choice and comes after the end is the next message's: its first attempt has failed. A reset that names a choice
 takes that choice back, in any state. What *another* means is the reader's: a fold reads one message and refuses it; a
 reader of a conversation puts the old message away and goes on.
+
+*Another run.* A walk takes the run of its first event, or of its choice's first event. An event of another run is
+refused, not ignored: a choice is passed over because it wasn't asked for, but a second run is a surprise, and whoever
+passes over it loses a reply. A run without a name is taken once it has a start, an id, a block or usage, and is given up
+by a reset, since a snapshot shows no more. Events that name no run and are of `FOR_ANY_RUN` belong to every run.
 
 *What the law may ask.* Only what a snapshot holds: its id, status, blocks, and whether a start has come. So a stored
 fold goes on as if it had never been stored. And only about its own choice: `group_by_choice` in front of a reader
@@ -78,8 +84,9 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._joined import PIECE_FIELDS
-from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
 from rxdelta.core._refusal import wrong_value
+from rxdelta.core._runs import another_run, concerns_any_run
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
 
 if TYPE_CHECKING:
@@ -139,10 +146,11 @@ _ANOTHER_ATTEMPT = (Change("another"), Change("reset"))
 
 
 class Walk:
-    """Follows one choice of a conversation, message by message.
+    """Follows one lane of a conversation, a choice of a run, message by message.
 
     Args:
         choice: The choice; events of others change nothing. `None` is the choice of the first event.
+        run_id: The run. `None` is the run of the first event.
         limits: Bounds on the size of a message.
         keep_calls: Whether a call without an outcome is still found when the next message has begun, also if no
             tool is known to run for it.
@@ -151,6 +159,7 @@ class Walk:
         blocks: The message's blocks by index, in the order in which they began, but for those that were let go. It is
             always the same mapping.
         count: How many blocks have begun.
+        run_id: The run, as far as it is known; `None` is the run without a name.
         id: The message's id, as far as it is known.
         started: Whether the message's start has come.
         over: Whether the message has finished or was interrupted.
@@ -168,6 +177,7 @@ class Walk:
         "_doubled",
         "_gone",
         "_gone_below",
+        "_has_facts",
         "_keep_calls",
         "blocks",
         "choice",
@@ -175,13 +185,20 @@ class Walk:
         "id",
         "limits",
         "over",
+        "run_id",
         "started",
     )  # fmt: skip
 
     def __init__(
-        self, choice: int | None = None, *, limits: Limits = DEFAULT_LIMITS, keep_calls: bool = False
+        self,
+        choice: int | None = None,
+        *,
+        run_id: str | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        keep_calls: bool = False,
     ) -> None:
         self.choice = choice
+        self.run_id = run_id
         self.limits = limits
         self._keep_calls = keep_calls
         self.blocks: dict[Key, BlockFold] = {}
@@ -190,7 +207,7 @@ class Walk:
 
     def _begin(self) -> None:
         self.id: str | None = None
-        self.started = self.over = False
+        self.started = self.over = self._has_facts = False
         self.count = 0
         self.blocks.clear()
         self._doubled: Sequence[BlockFold] = ()  # of a snapshot: blocks whose key a later block has too
@@ -203,6 +220,8 @@ class Walk:
         self._begin()
         self._calls = None
         self.id, self.over = snapshot.id, snapshot.status != "incomplete"
+        self.run_id = snapshot.run_id
+        self._has_facts = bool(snapshot.usage or snapshot.model or snapshot.metadata)
         self.started = snapshot._head.started
         folds = [BlockFold(block, limits=self.limits) for block in snapshot.blocks]
         self.count = len(folds)
@@ -222,12 +241,15 @@ class Walk:
 
         Raises:
             ProviderError: The event is a `StreamError`.
+            ProtocolError: The event is of another run.
             LimitExceededError: An index that is too large, too many blocks, or one too large.
             InvalidValueError: `event` is not an event.
         """
         step = self._STEPS.get(type(event))
         if step is None:
             raise wrong_value("Walk.step", event)
+        if event.run_id != self.run_id:
+            self._take_run(event)
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self.choice:
             if self.choice is None:
@@ -242,13 +264,29 @@ class Walk:
                     self._calls.note(change.fold, before, call_id_of(change.fold.block))
         return changes
 
+    def _take_run(self, event: Event) -> None:
+        """Take the run of the first event, or refuse that of a later one."""
+        if concerns_any_run(event) or isinstance(event, StreamError):
+            return
+        if not self._takes_any_run():
+            raise another_run(event.run_id, self.run_id)
+        if getattr(event, "choice", None) in (None, self.choice) or self.choice is None:
+            self.run_id = event.run_id
+
+    def _takes_any_run(self) -> bool:
+        has_any = self.started or self.count or self._has_facts or self.id is not None
+        return self.run_id is None and not has_any
+
     def grow(self, event: Any) -> BlockFold | None:
         """Apply a delta that only adds a piece; return the block if it has grown.
 
         Raises:
+            ProtocolError: The event is of another run.
             LimitExceededError: The block has become too large.
         """
         fold = self.blocks.get(event.index)
+        if event.run_id != self.run_id:
+            self._take_run(event)
         if fold is None or fold.grows is not type(event) or event.choice != self.choice:
             return None
         piece = getattr(event, PIECE_FIELDS[type(event)])
@@ -258,11 +296,14 @@ class Walk:
         return fold
 
     def begins_another(self, event: Event) -> bool:
-        """Whether the event begins another message of this choice."""
+        """Whether the event begins another message of this choice and run."""
         if isinstance(event, MessageStart) and self.choice in (None, event.choice):
             repeats = event.id is not None and event.id == self.id
-            return self.over or (self.started and self.count > 0 and not repeats)
-        return isinstance(event, AttemptReset) and event.choice is None and self.over
+            another = self.over or (self.started and self.count > 0 and not repeats)
+            return another and (event.run_id == self.run_id or self._takes_any_run())
+        if isinstance(event, AttemptReset) and event.choice is None and self.over:
+            return event.run_id in (None, self.run_id)
+        return False
 
     def has_ended(self, call: ToolCall) -> bool:
         """Whether a call of this block has ended under this call's id, so that an end would be `repeated`."""
@@ -299,6 +340,7 @@ class Walk:
         if another:
             self._begin_another()
         self.started = self.started or not event.assumed
+        self._has_facts = self._has_facts or bool(event.usage or event.model or event.metadata)
         self.id = event.id if self.id is None else self.id
         return _ANOTHER if another else _STARTED
 
@@ -310,7 +352,10 @@ class Walk:
         self._begin()
 
     def _usage_update(self, _: UsageUpdate) -> Sequence[Change]:
-        return _NOTHING if self.over else USAGE
+        if self.over:
+            return _NOTHING
+        self._has_facts = True
+        return USAGE
 
     def _message_finish(self, event: MessageFinish) -> Sequence[Change]:
         if self.over:
@@ -455,43 +500,72 @@ class Walk:
 
 
 class Walks:
-    """A walk for each choice of a conversation.
+    """A walk for each lane of a stream: each choice of each run.
 
-    An interruption or a reset that names no choice concerns every choice, and an interruption also the choices that
-    begin after it.
+    An event that names no run, if it is of `FOR_ANY_RUN`, concerns the runs that have begun, or the first if none has.
+    One that names no choice concerns every choice of its run; an interruption also those that begin later, until a
+    reset.
 
     Args:
-        limits: Bounds on the number of choices and on the size of each message.
+        limits: Bounds on the number of lanes and on the size of each message.
 
-    Attributes:
-        interrupted: Whether all choices have been interrupted, also those that begin later.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._walks: dict[int, Walk] = ByChoice(limits)
-        self.interrupted = False
-
-    def find(self, choice: int) -> Walk | None:
-        """The walk of a choice, if the choice has begun."""
-        return self._walks.get(choice)
+        self._runs: dict[str | None, _Choices] = ByRun(limits)
+        self._early = _Choices(limits, None)  # before any run has begun; it becomes the first
 
     def of(self, event: Event) -> Iterable[Walk]:
-        """The walks of the choices that the event concerns.
+        """The walks of the lanes that the event concerns.
 
         Raises:
-            LimitExceededError: There are too many choices.
+            LimitExceededError: There are too many runs, or too many choices in one.
         """
+        if concerns_any_run(event):
+            runs = [*self._runs.values()] or [self._early]
+            return [walk for run in runs for walk in run.of(event)]
+        run = self._runs.get(event.run_id)
+        if run is None:
+            run = _Choices(self._limits, event.run_id) if self._runs else self._early
+            run.name(event.run_id)
+            self._runs[event.run_id] = run
+        return run.of(event)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the stream was interrupted before a run began."""
+        return not self._runs and self._early.interrupted
+
+
+class _Choices(ByChoice[Walk]):
+    """A walk for each choice of a run."""
+
+    __slots__ = ("_limits", "_run_id", "interrupted")
+
+    def __init__(self, limits: Limits, run_id: str | None) -> None:
+        super().__init__(limits)
+        self._limits = limits
+        self._run_id = run_id
+        self.interrupted = False  # also the choices that begin later
+
+    def name(self, run_id: str | None) -> None:
+        self._run_id = run_id
+        for walk in self.values():
+            walk.run_id = run_id
+
+    def of(self, event: Event) -> Sequence[Walk]:
+        """The walks of the choices that the event concerns."""
         choice = getattr(event, "choice", None)
-        if choice is not None:
-            walk = self._walks.get(choice)
-            if walk is None:
-                self._walks[choice] = walk = Walk(choice, limits=self._limits)
-                walk.over = self.interrupted
-            return (walk,)
-        if isinstance(event, (MessageInterrupted, AttemptReset)):
-            self.interrupted = isinstance(event, MessageInterrupted)
-        return tuple(self._walks.values())
+        if choice is None:
+            if isinstance(event, (MessageInterrupted, AttemptReset)):
+                self.interrupted = isinstance(event, MessageInterrupted)
+            return tuple(self.values())
+        walk = self.get(choice)
+        if walk is None:
+            self[choice] = walk = Walk(choice, run_id=self._run_id, limits=self._limits)
+            walk.over = self.interrupted
+        return (walk,)
 
 
 def _is_running(fold: BlockFold) -> bool:

@@ -101,7 +101,7 @@ def test_growing_that_is_written_out_is_with_text(part: rd.ContentPart, pieces: 
 
 
 def test_it_shows_the_signature_and_documentation_that_were_written() -> None:
-    assert list(inspect.signature(text_delta).parameters) == ["index", "text", "choice"]
+    assert list(inspect.signature(text_delta).parameters) == ["index", "text", "choice", "run_id", "more"]
     assert text_delta.__name__ == "text_delta"
     assert text_delta.__doc__
 

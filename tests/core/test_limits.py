@@ -19,6 +19,7 @@ def test_the_defaults() -> None:
         "index": 2**31,
         "blocks": 65_536,
         "choices": 1_024,
+        "runs": 10_000,
         "block_chars": 64 * 2**20,
         "json_depth": 200,
         "line_bytes": 2**20,
