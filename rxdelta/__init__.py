@@ -53,6 +53,7 @@ from rxdelta.operators import (
     Mapper,
     MessageStream,
     PartialValue,
+    RunStream,
     Serial,
     Sink,
     StableMarkdown,
@@ -69,6 +70,7 @@ from rxdelta.operators import (
     group_by_block,
     group_by_choice,
     group_by_message,
+    group_by_run,
     is_transient,
     json_items,
     lift,
@@ -102,6 +104,7 @@ from rxdelta.operators import (
     until_stopped,
     usage_updates,
     validate,
+    with_run,
 )
 from rxdelta.requests import from_ag_ui, from_ai_sdk, to_request
 
@@ -175,6 +178,9 @@ __all__ = [
     "ChoiceStream",
     "group_by_message",
     "MessageStream",
+    "group_by_run",
+    "RunStream",
+    "with_run",
     # … events → snapshots → a message
     "scan_deltas",
     "throttle_latest",

@@ -6,6 +6,8 @@ from collections import deque
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+import attrs
+
 from rxdelta.core import JOINABLE, TERMINAL, Joined
 from rxdelta.core.events import (
     BlockDelta,
@@ -66,11 +68,11 @@ class Backlog(Generic[T]):
         event: Any = given
         kind: Any = type(given)
         if kind in JOINABLE or kind in (BlockStart, BlockDelta, BlockFinish):
-            return event.choice, event.index
+            return event.run_id, event.choice, event.index
         if kind is ToolUpdate:
-            return ToolUpdate, event.choice, event.call_id
+            return ToolUpdate, event.run_id, event.choice, event.call_id
         if kind is UsageUpdate:
-            return event.choice
+            return event.run_id, event.choice
         if kind is not ProviderEvent:
             self._newest.clear()
         return None
@@ -101,12 +103,12 @@ class _Entry:
                 return False
             shown = event.display_text or held.display_text  # an empty text doesn't clear the last one
             result = held.result if event.result is None else event.result
-            self.held = ToolUpdate(held.call_id, held.execution_status, shown, result, choice=held.choice)
+            self.held = attrs.evolve(held, display_text=shown, result=result)
         elif type(held) is BlockDelta and type(event) is BlockDelta:
             if "execution_status" in held.fields:  # a status never goes back, so it must not be overwritten
                 return False
             more = {name: value for name, value in event.fields.items() if value is not None}
-            self.held = BlockDelta(held.index, {**held.fields, **more}, choice=held.choice)
+            self.held = attrs.evolve(held, fields={**held.fields, **more})
         else:
             return False
         return True

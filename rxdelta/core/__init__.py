@@ -40,9 +40,9 @@ from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
-from rxdelta.core._runs import concerns_any_run, in_run
+from rxdelta.core._runs import PerRun, concerns_any_run, in_run
 from rxdelta.core._scripts import SPACELESS
-from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over
+from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over, is_settled
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
@@ -84,6 +84,7 @@ __all__ = [
     "Message",
     "MessageDelta",
     "PartialJsonParser",
+    "PerRun",
     "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
@@ -115,6 +116,7 @@ __all__ = [
     "in_run",
     "is_mapping",
     "is_over",
+    "is_settled",
     "is_readable",
     "join_when_read",
     "merge_delta",

@@ -30,7 +30,6 @@ def to_text(value: str) -> str:
 
 
 def to_run_id(value: str | None) -> str | None:
-    """A run's name, if it is one."""
     if value is None or isinstance(value, str):
         return clean(value)
     raise InvalidValueError.of([("run_id", value, "must be a string")])

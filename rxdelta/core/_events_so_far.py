@@ -9,9 +9,9 @@ import attrs
 
 from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
-from rxdelta.core._limits import ByChoice, ByRun, Limits
-from rxdelta.core._runs import concerns_any_run
-from rxdelta.core._snapshot import Snapshot, is_over
+from rxdelta.core._limits import ByChoice, Limits
+from rxdelta.core._runs import PerRun
+from rxdelta.core._snapshot import Snapshot, is_over, is_settled
 from rxdelta.core._to_events import to_events
 
 if TYPE_CHECKING:
@@ -35,49 +35,44 @@ class EventsSoFar:
     """
 
     def __init__(self, limits: Limits, *, whole: bool = False, choice: int = 0) -> None:
-        self._new_run = partial(_Run, limits, whole, choice)
-        self._runs: dict[str | None, _Run] = ByRun(limits)
-        self._early = self._new_run()  # what comes before any run has begun, and then goes to the first
+        self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
 
     def take(self, value: Event) -> None:
-        if concerns_any_run(value):
-            for run in self._known():
-                run.take(value)
-            return
-        if value.run_id not in self._runs:
-            begun = self._runs[value.run_id] = self._new_run() if self._runs else self._early
-            begun.run_id = value.run_id
-        self._runs[value.run_id].take(value)
+        for run in self._runs.of(value):
+            run.take(value)
 
     def begins_another(self, event: Event) -> bool:
         """Whether the event belongs to the next message, by the law of its lane."""
-        return any(run.begins_another(event) for run in self._known())
+        return any(run.begins_another(event) for run in self._runs.known())
 
     def has_call(self, update: ToolUpdate) -> bool:
         """Whether a message that is kept has the call of this update."""
-        return any(run.has_call(update) for run in self._known())
+        return any(run.has_call(update) for run in self._runs.known())
+
+    def is_settled(self) -> bool:
+        """Whether the newest messages are over, and each call has an outcome."""
+        return all(run.is_settled() for run in self._runs.known())
 
     def so_far(self) -> Sequence[Event]:
         """The events that a late subscriber gets first.
 
         The run without a name is the first: its events about any run must not concern others that are replayed.
         """
-        first = [self._runs[None]] if None in self._runs else []
-        return [event for run in dict.fromkeys([*first, *self._known()]) for event in run.so_far()]
+        runs = sorted(self._runs.known(), key=lambda run: run.run_id is not None)
+        return [event for run in runs for event in run.so_far()]
 
     def snapshot(self) -> Snapshot | None:
         """The first choice of the newest message of the run that began last."""
-        return next((found for run in reversed(self._known()) if (found := run.snapshot()) is not None), None)
-
-    def _known(self) -> list[_Run]:
-        return [*self._runs.values()] or [self._early]
+        return next(
+            (found for run in reversed(self._runs.known()) if (found := run.snapshot()) is not None), None
+        )
 
 
 class _Run:
     """The messages of one run."""
 
-    def __init__(self, limits: Limits, whole: bool, choice: int) -> None:
-        self.run_id: str | None = None
+    def __init__(self, limits: Limits, whole: bool, choice: int, run_id: str | None) -> None:
+        self.run_id = run_id
         self._limits = limits
         self._whole = whole
         self._first = choice
@@ -86,6 +81,9 @@ class _Run:
         self._for_all: list[
             Event
         ] = []  # the message's resets and interruptions, for choices that begin later
+
+    def name(self, run_id: str | None) -> None:
+        self.run_id = run_id
 
     def take(self, value: Event) -> None:
         event, number = value, getattr(value, "choice", None)
@@ -116,6 +114,9 @@ class _Run:
     def has_call(self, update: ToolUpdate) -> bool:
         messages = (self._now.values(), *self._before)
         return any(choice.fold.has_call(update) for message in messages for choice in message)
+
+    def is_settled(self) -> bool:
+        return bool(self._now) and all(is_settled(choice.fold.snapshot) for choice in self._now.values())
 
     def _tool_update(self, event: ToolUpdate) -> None:
         """Apply the update to the newest message that has the call."""

@@ -7,8 +7,8 @@ name are a lane too, but for those of `FOR_ANY_RUN`, which without a name concer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -24,8 +24,11 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._joined import PIECE_FIELDS
+from rxdelta.core._limits import DEFAULT_LIMITS, ByRun, Limits
 
-__all__ = ["FOR_ANY_RUN", "another_run", "concerns_any_run", "in_run"]
+__all__ = ["FOR_ANY_RUN", "PerRun", "another_run", "concerns_any_run", "in_run"]
+
+T = TypeVar("T")
 
 FOR_ANY_RUN = frozenset([ToolUpdate, MessageInterrupted, AttemptReset, ProviderEvent, StreamError])
 """The events that concern every run if they name none."""
@@ -72,3 +75,56 @@ def in_run(event: Event, run_id: str, parent: str | None = None) -> Event:
         old = event.parent_run_id
         names["parent_run_id"] = parent if old is None else f"{run_id}/{old}"
     return attrs.evolve(event, **names)
+
+
+class PerRun(Generic[T]):
+    """Something for each run of a stream, such as a fold: finds what an event concerns.
+
+    An event that concerns any run goes to those that have begun. If none has, it goes to the first, before the first is
+    known by name.
+
+    Args:
+        begin: Makes the thing for a run.
+        limits: Bounds on the number of runs.
+        name: Tells the first thing the name of its run, if the thing was made before.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[str | None], T],
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        name: Callable[[T, str | None], None] | None = None,
+    ) -> None:
+        self._begin = begin
+        self._name = name
+        self._runs: dict[str | None, T] = ByRun(limits)
+        self._early: list[T] = []  # the first thing, as long as no run is known
+
+    def of(self, event: Event) -> Sequence[T]:
+        """The things that the event concerns: one, unless it concerns any run.
+
+        Raises:
+            LimitExceededError: There are too many runs.
+        """
+        if concerns_any_run(event):
+            if not self._runs and not self._early:
+                self._early.append(self._begin(None))
+            return self.known()
+        return (self._of(event.run_id),)
+
+    def _of(self, run_id: str | None) -> T:
+        if run_id in self._runs:
+            return self._runs[run_id]
+        if self._early:
+            found = self._early.pop()
+            if self._name is not None:
+                self._name(found, run_id)
+        else:
+            found = self._begin(run_id)
+        self._runs[run_id] = found
+        return found
+
+    def known(self) -> list[T]:
+        """The things, in the order in which their runs began."""
+        return [*self._runs.values(), *self._early]

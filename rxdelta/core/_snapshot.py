@@ -11,7 +11,7 @@ from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart, change_part
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
-from rxdelta.core._execution_status import merge_call_metadata
+from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
@@ -54,6 +54,7 @@ __all__ = [
     "Snapshot",
     "absorb_content",
     "is_over",
+    "is_settled",
     "make_snapshot",
     "merge_snapshots",
 ]
@@ -480,6 +481,11 @@ def with_blocks(snapshot: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
 def is_over(snapshot: Snapshot) -> bool:
     """Whether the message has finished or was interrupted."""
     return snapshot.status != "incomplete"
+
+
+def is_settled(snapshot: Snapshot) -> bool:
+    """Whether the message is over, and each of its calls has an outcome."""
+    return is_over(snapshot) and all(call.execution_status() in TERMINAL for call in snapshot.tool_calls)
 
 
 def absorb_content(snapshot: Snapshot) -> Snapshot:

@@ -57,6 +57,7 @@ whenever it grows.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from rxdelta.core._block_fold import BlockFold
@@ -84,9 +85,9 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._joined import PIECE_FIELDS
-from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
+from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._refusal import wrong_value
-from rxdelta.core._runs import another_run, concerns_any_run
+from rxdelta.core._runs import PerRun, another_run, concerns_any_run
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
 
 if TYPE_CHECKING:
@@ -512,9 +513,7 @@ class Walks:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = limits
-        self._runs: dict[str | None, _Choices] = ByRun(limits)
-        self._early = _Choices(limits, None)  # before any run has begun; it becomes the first
+        self._runs = PerRun(partial(_Choices, limits), limits, name=_Choices.name)
 
     def of(self, event: Event) -> Iterable[Walk]:
         """The walks of the lanes that the event concerns.
@@ -522,20 +521,13 @@ class Walks:
         Raises:
             LimitExceededError: There are too many runs, or too many choices in one.
         """
-        if concerns_any_run(event):
-            runs = [*self._runs.values()] or [self._early]
-            return [walk for run in runs for walk in run.of(event)]
-        run = self._runs.get(event.run_id)
-        if run is None:
-            run = _Choices(self._limits, event.run_id) if self._runs else self._early
-            run.name(event.run_id)
-            self._runs[event.run_id] = run
-        return run.of(event)
+        return [walk for choices in self._runs.of(event) for walk in choices.of(event)]
 
     @property
     def interrupted(self) -> bool:
-        """Whether the stream was interrupted before a run began."""
-        return not self._runs and self._early.interrupted
+        """Whether all runs have been interrupted, also the choices that begin later."""
+        known = self._runs.known()
+        return bool(known) and all(choices.interrupted for choices in known)
 
 
 class _Choices(ByChoice[Walk]):

@@ -13,7 +13,9 @@ from rxdelta.operators.folding.validate import validate
 from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_block
 from rxdelta.operators.grouping.group_by_choice import ChoiceStream, group_by_choice
 from rxdelta.operators.grouping.group_by_message import MessageStream, group_by_message
+from rxdelta.operators.grouping.group_by_run import RunStream, group_by_run
 from rxdelta.operators.grouping.per_block import per_block
+from rxdelta.operators.grouping.with_run import with_run
 from rxdelta.operators.pacing.compact_deltas import compact_deltas
 from rxdelta.operators.pacing.conflate import conflate
 from rxdelta.operators.pacing.debounce_latest import debounce_latest
@@ -80,6 +82,9 @@ __all__ = [
     "ChoiceStream",
     "group_by_message",
     "MessageStream",
+    "group_by_run",
+    "RunStream",
+    "with_run",
     # events → snapshots → a message
     "scan_deltas",
     "throttle_latest",

@@ -1,1 +1,1 @@
-"""Grouping: one stream of events → a stream for each block, choice or message."""
+"""Grouping: one stream of events → a stream for each block, choice, message or run."""

@@ -58,12 +58,14 @@ class BlockStream(Branch[Block]):
     Attributes:
         index: Names the block within its message.
         choice: Which of several alternative replies the block belongs to.
+        run_id: The run that the block belongs to; `None` is the run without a name.
     """
 
-    def __init__(self, split: Split[BlockStream], index: int | str, choice: int, block: Block) -> None:
+    def __init__(self, split: Split[BlockStream], start: BlockStart | BlockFinish, block: Block) -> None:
         super().__init__(split)
-        self.index = index
-        self.choice = choice
+        self.index = start.index
+        self.choice = start.choice
+        self.run_id = start.run_id
         self._block = block
         self._emitted = False
         self._given_up = False
@@ -87,6 +89,7 @@ class BlockStream(Branch[Block]):
     def _label(self) -> str:
         named = "" if self.name is None else f" {self.name!r}"
         of = f" of choice {self.choice}" if self.choice else ""
+        of += "" if self.run_id is None else f" of run {self.run_id!r}"
         return f"block {self.index!r}{of} ({self.kind}{named})"
 
     def __repr__(self) -> str:
@@ -103,7 +106,7 @@ def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Even
     A stream is emitted at its block's start, before the block's first snapshot, so that a subscriber that subscribes
     at once misses nothing. (A block that comes whole, by its finish alone, starts with that.) A second start of an
     open block resets the block within its stream. A block that starts again after its end gets a new stream. Deltas
-    of blocks that have not started, or have ended, are ignored, and blocks of different choices are separate.
+    of blocks that have not started, or have ended, are ignored. Blocks of different choices and runs are separate.
     `ToolUpdate`s go to the call that they name, also after its message. The message's finish, or its interruption,
     finishes its open blocks, as in `scan_deltas`; the blocks of a later message get new streams. If another message
     begins before that, open blocks end with `StreamInterrupted`. A stream that has ended is forgotten.
@@ -138,12 +141,12 @@ def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Even
 
 
 class Grouping(Split[BlockStream]):
-    """One subscription's state. A delta finds its block by choice and index, then the block's stream."""
+    """One subscription's state. A delta finds its block by its lane and index, then the block's stream."""
 
     def __init__(self, sink: Sink[BlockStream]) -> None:
         super().__init__(sink)
         self._streams: dict[BlockFold, BlockStream] = {}  # those that are open
-        self._begun: dict[int, Walk] = {}  # the walks of the choices whose blocks have streams
+        self._begun: dict[tuple[str | None, int], Walk] = {}  # by run and choice, of blocks with streams
 
     @cached_property
     def _walks(self) -> Walks:
@@ -156,7 +159,7 @@ class Grouping(Split[BlockStream]):
         if field is None:
             self._step(event)
             return
-        walk = self._begun.get(delta.choice)
+        walk = self._begun.get((delta.run_id, delta.choice))
         fold = None if walk is None else walk.blocks.get(delta.index)
         if fold is None or fold.grows is not kind:  # as in `Walk.grow`
             return
@@ -185,9 +188,8 @@ class Grouping(Split[BlockStream]):
                 if start is not None and (change.kind == "opened" or _is_replaced(change)):
                     if change.before is not None:
                         replaced.append(fold.place)
-                    stream = BlockStream(self, start.index, start.choice, fold.block)
-                    fold.place = self._streams[fold] = stream
-                    self._begun[start.choice] = walk
+                    fold.place = self._streams[fold] = BlockStream(self, start, fold.block)
+                    self._begun[start.run_id, start.choice] = walk
                 if fold is not None:
                     touched[fold] = walk
         for stream in replaced:

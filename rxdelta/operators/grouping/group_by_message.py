@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rxdelta.core.events import AttemptReset, MessageStart
+from rxdelta.core import ByRun, concerns_any_run
+from rxdelta.core.events import AttemptReset, MessageStart, ToolUpdate
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from reactivex import Observable
 
@@ -28,11 +30,15 @@ class MessageStream(EventBranch):
 
     Attributes:
         id: The provider's id of the message; `None` until it has arrived.
+        run_id: The run that the message belongs to; `None` is the run without a name.
+        parent_run_id: The run on whose behalf that one works; `None` until it has arrived.
     """
 
-    def __init__(self, split: Split[MessageStream]) -> None:
+    def __init__(self, split: Split[MessageStream], run_id: str | None) -> None:
         super().__init__(split)
         self.id: str | None = None
+        self.run_id = run_id
+        self.parent_run_id: str | None = None
 
     @property
     def _label(self) -> str:
@@ -41,26 +47,38 @@ class MessageStream(EventBranch):
     def __repr__(self) -> str:
         return f"<MessageStream {self.id}>"
 
+    def _note(self, event: Event) -> None:
+        if isinstance(event, MessageStart):
+            self.id = event.id if self.id is None else self.id
+            self.parent_run_id = event.parent_run_id if self.parent_run_id is None else self.parent_run_id
+
+    def _deliver(self, event: Event) -> None:
+        self._note(event)
+        super()._deliver(event)
+
 
 @operator_maker
 def group_by_message(
     *, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[MessageStream]]:
-    """Emit a stream for each message of a conversation, which is `rx.concat` of messages' events.
+    """Emit a stream for each message of a conversation, or of several: `rx.concat` or `rx.merge` of messages' events.
 
-    A stream is emitted at the message's first event, before that event. The next message begins with a `MessageStart`
-    of a choice that has finished. After a block of an unfinished choice, a `MessageStart` begins the next message too,
-    unless it repeats the id. So does an `AttemptReset` that names no choice after a choice has finished, because it
-    belongs to the next request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Every event is
-    emitted at once and unchanged. Subscriptions and threads are as in `group_by_block`.
+    A stream is emitted at the message's first event, before that event. Each run has its own messages, so streams of
+    several runs may be open at once. In a run, the next message begins with a `MessageStart` of a choice that has
+    finished. After a block of an unfinished choice, a `MessageStart` begins the next message too, unless it repeats the
+    id. So does an `AttemptReset` that names no choice after a choice has finished, because it belongs to the next
+    request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Events that name
+    no run go to the open messages that they concern. Every event is emitted at once and unchanged. Subscriptions and
+    threads are as in `group_by_block`.
 
-    Completes with the source; a message's stream completes when the next message begins.
+    Completes with the source. A message's stream completes when the next message of its run begins. It also completes
+    when a message of another run begins, if it has finished and all its calls have ended.
 
     Args:
         limits: The most that is held for late subscribers; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
-    value that is no event. The open message gets the error first.
+    value that is no event. The open messages get the error first.
 
     Example:
         >>> import reactivex as rx
@@ -82,26 +100,78 @@ class _ByMessage(EventSplit[MessageStream]):
 
     def __init__(self, sink: Sink[MessageStream]) -> None:
         super().__init__(sink)
-        self._current: MessageStream | None = None
+        self._early: MessageStream | None = (
+            None  # begun by events of no run, before any; the first run continues it
+        )
+
+        self._streams: dict[str | None, MessageStream] = {}  # those that are open, by run
+
+    @cached_property
+    def _begun(self) -> dict[str | None, None]:
+        """The runs that have begun."""
+        return ByRun(self.sink.limits)  # which are known at the first event
 
     def _route(self, event: Event) -> None:
-        stream = self._current
-        may_begin = isinstance(event, (MessageStart, AttemptReset))
-        if stream is not None and may_begin and stream._replay.begins_another(event):
-            self._current = None
-            stream._end(None)
+        if concerns_any_run(event):
+            for concerned in self._concerned(event):
+                concerned._deliver(event)
+            return
+        stream, begins = self._streams.get(event.run_id), isinstance(event, (MessageStart, AttemptReset))
+        if stream is not None and begins and stream._replay.begins_another(event):
+            self._end(stream)
             stream = None
-        is_new = stream is None
         if stream is None:
-            if self._outer_left:
-                return
-            self._current = stream = MessageStream(self)
-        if isinstance(event, MessageStart) and stream.id is None:
-            stream.id = event.id
-        if is_new:
+            if event.run_id in self._begun and not begins and self._early is None:
+                return  # its message has completed, and the event would change nothing
+            stream = self._begin(event)
+        if stream is not None:
+            stream._deliver(event)
+
+    def _concerned(self, event: Event) -> Sequence[MessageStream]:
+        """The messages that an event of no run concerns."""
+        streams = self._open()
+        if isinstance(event, ToolUpdate):
+            streams = [stream for stream in streams if stream._replay.has_call(event)] or streams
+        elif isinstance(event, AttemptReset):
+            streams = [stream for stream in streams if not stream._replay.begins_another(event)]
+            if not streams:
+                for stream in self._open():
+                    self._end(stream)
+        if streams or self._outer_left:
+            return streams
+        self._early = MessageStream(self, None)
+        self._announce(self._early)
+        return (self._early,)
+
+    def _begin(self, event: Event) -> MessageStream | None:
+        for other in self._open():
+            if other._replay.is_settled():
+                self._end(other)
+        early, self._early = self._early, None
+        if early is None and self._outer_left:
+            return None
+        stream = MessageStream(self, event.run_id) if early is None else early
+        stream.run_id = event.run_id
+        self._begun[event.run_id] = None
+        self._streams[event.run_id] = stream
+        if early is None:
+            stream._note(event)  # before its subscribers look at it
             self._announce(stream)
-        stream._deliver(event)
+        return stream
+
+    def _open(self) -> list[MessageStream]:
+        early = () if self._early is None else (self._early,)
+        return [*self._streams.values(), *early]
+
+    def _end(self, stream: MessageStream) -> None:
+        if stream is self._early:
+            self._early = None
+        else:
+            del self._streams[stream.run_id]
+        stream._end(None)
 
     def _forget(self) -> Iterable[MessageStream]:
-        stream, self._current = self._current, None
-        return () if stream is None else (stream,)
+        streams = self._open()
+        self._streams.clear()
+        self._early = None
+        return streams

@@ -103,22 +103,28 @@ def smooth(
 
 
 class _TextRun:
-    """Adjacent text of one kind, block and choice."""
+    """Adjacent text of one kind and block."""
 
-    __slots__ = ("choice", "index", "kind", "text")
+    __slots__ = ("choice", "index", "kind", "run_id", "text")
 
     def __init__(self, delta: TextDelta | ReasoningDelta, text: Cutter) -> None:
         self.kind = type(delta)
         self.index = delta.index
         self.choice = delta.choice
+        self.run_id = delta.run_id
         self.text = text
 
     def continues(self, delta: TextDelta | ReasoningDelta) -> bool:
-        return self.kind is type(delta) and self.index == delta.index and self.choice == delta.choice
+        return (
+            self.kind is type(delta)
+            and self.index == delta.index
+            and self.choice == delta.choice
+            and self.run_id == delta.run_id
+        )
 
     def delta(self, text: str) -> Event:
         make = text_delta if self.kind is TextDelta else reasoning_delta
-        return make(self.index, text, self.choice)
+        return make(self.index, text, self.choice, run_id=self.run_id)
 
 
 class _Turn(NamedTuple):

@@ -67,6 +67,8 @@ class Projection(Generic[T]):
         kind: type = type(event)
         if kind is self._delta:
             fold = self._blocks.get(given.index)  # as in `Walk.grow`, which would cost more
+            if given.run_id != self.walk.run_id:
+                self.walk.grow(given)  # which refuses another run
             if fold is None or fold.grows is not kind or given.choice != self._choice:
                 return ()
             piece = getattr(given, self._field)

@@ -36,7 +36,7 @@ class StreamMetrics:
         chunks: The number of chunks.
         streaming_seconds: From the first chunk to the last.
         longest_gap: The longest time between two chunks, including the time in which a reader blocks the source.
-        usage: The provider's token usage, failed attempts included.
+        usage: The provider's token usage, failed attempts included; of several runs the sum.
         mean_lag, longest_lag: The time that values spend in the operator given as `through`.
 
     Example:

@@ -164,8 +164,7 @@ class _Tap(Generic[T]):
         self._reports.run(self._report, self._metrics(outcome))
 
     def _metrics(self, outcome: StreamOutcome | None) -> StreamMetrics:
-        reply = self._reply.snapshot
-        return self._meter.metrics(outcome, None if reply is None else reply.total_usage)
+        return self._meter.metrics(outcome, self._reply.usage)
 
     def _report_failure(self, error: Exception) -> None:
         report(error, f"what {self._sink.name} tells of the stream could not be told")
