@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import ByChoice, ByRun, Event, Fold, Limits, Snapshot, concerns_any_run, is_over
+from rxdelta.core import ByChoice, Event, Fold, Limits, PerRun, Snapshot, is_over
 from rxdelta.core.events import AttemptReset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Replies"]
 
@@ -22,11 +22,7 @@ class Replies:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._fold = partial(Fold, limits=limits)
-        self._limits = limits
-        self._runs: dict[str | None, dict[int, Fold]] = ByRun(limits)
-        self._early: dict[int, Fold] = ByChoice(limits)  # before any run has begun; the first run's then
-        self._early[0] = self._fold(choice=0)
+        self._runs = PerRun(partial(_Run, limits), limits, name=_Run.take_name)
         self._begun: dict[Fold, None] = {}  # the folds with an event since the last reset
 
     def step(self, event: Event) -> None:
@@ -36,29 +32,19 @@ class Replies:
             LimitExceededError, ProtocolError: As from a fold.
         """
         choice = getattr(event, "choice", None)
-        for run in self._concerned(event):
-            if choice is not None and choice not in run:
-                run[choice] = self._fold(choice=choice, run_id=event.run_id)
-            folds = [*run.values()] if choice is None else [run[choice]]
-            for fold in folds:
+        for run in self._runs.of(event):
+            for fold in run.values() if choice is None else (run.fold(choice),):
                 fold.step(event)
                 if isinstance(event, AttemptReset):
                     self._begun.pop(fold, None)
                 elif choice is not None:
                     self._begun[fold] = None
 
-    def _concerned(self, event: Event) -> Iterable[dict[int, Fold]]:
-        if concerns_any_run(event):
-            return [*self._runs.values()] or [self._early]
-        if event.run_id not in self._runs:
-            self._runs[event.run_id] = ByChoice(self._limits) if self._runs else self._early
-        return [self._runs[event.run_id]]
-
-    def _folds(self) -> list[Fold]:
-        return [fold for run in [*self._runs.values()] or [self._early] for fold in run.values()]
-
     def _has_begun(self, fold: Fold) -> bool:
         return fold in self._begun or is_over(fold.snapshot)
+
+    def _folds(self) -> list[Fold]:
+        return [fold for run in self._runs.known() for fold in run.values()]
 
     def begun(self) -> Sequence[Snapshot]:
         """The replies that have begun since the last reset, and those that are over."""
@@ -66,7 +52,8 @@ class Replies:
 
     def first(self) -> Snapshot:
         """The first of them; an empty reply if there is none."""
-        return next(iter(self.begun()), self._folds()[0].snapshot)
+        replies = [*self.begun(), *(fold.snapshot for fold in self._folds())]
+        return replies[0] if replies else Fold(choice=0).snapshot
 
     def only(self) -> Snapshot | None:
         """The reply, if only one has begun."""
@@ -87,15 +74,37 @@ class Replies:
         without a name concerns all runs, so it is the first. It tells the usage if there is no other run; otherwise each
         fold knows its own.
         """
-        runs = self._runs or {None: self._early}
+        runs = self._runs.known()
+        if not runs:
+            return [AttemptReset(attempt, error)]
         usages = [fold.snapshot.usage for fold in self._folds() if fold.snapshot.usage is not None]
         usage = usages[0] if usages and len(runs) == 1 else None
         over = any(is_over(fold.snapshot) for fold in self._folds())
         found: list[AttemptReset] = []
-        for run_id in sorted(runs, key=lambda run_id: run_id is not None):
-            named = [choice for choice, fold in runs[run_id].items() if self._has_begun(fold)]
+        for run in sorted(runs, key=lambda run: run.run_id is not None):
+            named = [choice for choice, fold in run.items() if self._has_begun(fold)]
             found += [
-                AttemptReset(attempt, error, usage, choice=choice, run_id=run_id)
+                AttemptReset(attempt, error, usage, choice=choice, run_id=run.run_id)
                 for choice in (named if over else [None])
             ]
         return found
+
+
+class _Run(ByChoice[Fold]):
+    """The folds of the choices of a run."""
+
+    __slots__ = ("_limits", "run_id")
+
+    def __init__(self, limits: Limits, run_id: str | None) -> None:
+        super().__init__(limits)
+        self._limits = limits
+        self.run_id = run_id
+        self.fold(0)
+
+    def take_name(self, run_id: str | None) -> None:
+        self.run_id = run_id
+
+    def fold(self, choice: int) -> Fold:
+        if choice not in self:
+            self[choice] = Fold(choice=choice, run_id=self.run_id, limits=self._limits)
+        return self[choice]
