@@ -139,6 +139,7 @@ class BlockFold:
         part.citations = block.citations
         part.key = block.key
         part.open = True
+        part.more = block.more
         part.__class__ = ContentPart
         self.block = part
         return self.block

@@ -76,7 +76,7 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
     options, text, citations = dict(part.options), raw_text(part), part.citations
     if part.type == "unsupported":
         options |= {name: value for name, value in fields.items() if value is not None}
-        return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open)
+        return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open, part.more)
     own = _TEXT_FIELDS.get(part.type, "data")
     aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
     for name, value in fields.items():
@@ -89,7 +89,7 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
             citations = tuple(Citation.from_dict(_mapping(item)) for item in items)
         else:
             options[name] = value
-    return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open)
+    return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open, part.more)
 
 
 def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
@@ -139,7 +139,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
         text = raw_text(block)
         if text is not None and has_half(text):
             text = finish_text(text)
-        return make_part(block.type, text, block.options, block.citations, block.key, False)
+        return make_part(block.type, text, block.options, block.citations, block.key, False, block.more)
     if block.type == "invalid_tool_call":
         return invalid(block, block.error or "marked invalid by its source")
     ours = (

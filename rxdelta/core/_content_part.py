@@ -10,7 +10,8 @@ import attrs
 from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dict, wrong_key
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._fast_constructor import fast_constructor, set_field
-from rxdelta.core._frozen import FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._text import extend, join_when_read
 from rxdelta.core._values import (
     Citation,
@@ -82,6 +83,7 @@ class ContentPart:
         citations: The sources that the part cites.
         key: The part's name in its snapshot; `None` outside a snapshot. Not compared.
         open: Whether the part may still grow. Not compared.
+        more: Fields of a stored part that this version doesn't know; `to_dict` writes them back. Not compared.
 
     Raises:
         InvalidValueError: The type does not exist, the text is not a string, or the options are not JSON.
@@ -98,6 +100,7 @@ class ContentPart:
     citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
     key: Key = attrs.field(default=None, kw_only=True, eq=False)
     open: bool = attrs.field(default=False, kw_only=True, eq=False)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         blank_type = ("type", None, "can't be blank") if self.type is None else None
@@ -127,6 +130,7 @@ class ContentPart:
             self.citations + part.citations,
             self.key,
             self.open,
+            self.more,
         )
 
     def __copy__(self) -> ContentPart:
@@ -150,6 +154,7 @@ class ContentPart:
                 "text": self.text,
                 "options": thaw(self.options),
                 "citations": [citation.to_dict() for citation in self.citations],
+                **thaw(self.more),
             }
         )
 
@@ -167,7 +172,11 @@ class ContentPart:
             data.get("citations"),
             key=key_from_json(data.get("key")),
             open=data.get("open") is True,
+            more=unknown_fields(data, _FIELDS),
         )
+
+
+_FIELDS = frozenset(["type", "text", "options", "citations", "key", "open"])
 
 
 raw_text: Callable[[ContentPart], GrowingText | None] = join_when_read(ContentPart, "text")
@@ -181,6 +190,7 @@ def make_part(
     citations: tuple[Citation, ...],
     key: Key,
     open: bool,
+    more: FrozenDict[Any] = EMPTY,
 ) -> ContentPart:
     """A part of fields that the caller has checked."""
     raise NotImplementedError

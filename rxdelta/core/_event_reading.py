@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._event_fields import to_more, to_run_id
+from rxdelta.core._event_fields import to_run_id
 from rxdelta.core._events import (
     AttemptReset,
     BlockDelta,
@@ -27,7 +27,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import set_field
 from rxdelta.core._frozen import is_mapping
-from rxdelta.core._stored_form import check_format, unknown_fields
+from rxdelta.core._stored_form import check_format, to_more, unknown_fields
 from rxdelta.core._usage_wire import usage_from_wire
 from rxdelta.core._values import ToolResult
 

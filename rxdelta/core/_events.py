@@ -11,7 +11,6 @@ from rxdelta.core._event_fields import (
     to_finish_content,
     to_index,
     to_metadata,
-    to_more,
     to_payload,
     to_run_id,
     to_text,
@@ -21,6 +20,7 @@ from rxdelta.core._event_fields import (
 )
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, thaw
+from rxdelta.core._stored_form import to_more
 from rxdelta.core._usage_wire import usage_to_wire
 from rxdelta.core._values import (
     TokenUsage,

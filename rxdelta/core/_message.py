@@ -11,6 +11,7 @@ from rxdelta.core._content_part import ContentPart
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
+from rxdelta.core._stored_form import to_more
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import (
     TokenUsage,
@@ -138,10 +139,6 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "metadata")
 
 
-def _more(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
-    return freeze_mapping(value, "more")
-
-
 @attrs.frozen(kw_only=True, repr=False)
 class Message(Reply):
     """A finished, validated message.
@@ -179,7 +176,7 @@ class Message(Reply):
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=_more)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(

@@ -107,15 +107,15 @@ class PerRun(Generic[T]):
         Raises:
             LimitExceededError: There are too many runs.
         """
-        if concerns_any_run(event):
+        run_id = event.run_id
+        if run_id is None and type(event) in FOR_ANY_RUN:
             if not self._runs and not self._early:
                 self._early.append(self._begin(None))
             return self.known()
-        return (self._of(event.run_id),)
+        found = self._runs.get(run_id)
+        return (self._begun(run_id) if found is None else found,)
 
-    def _of(self, run_id: str | None) -> T:
-        if run_id in self._runs:
-            return self._runs[run_id]
+    def _begun(self, run_id: str | None) -> T:
         if self._early:
             found = self._early.pop()
             if self._name is not None:

@@ -26,6 +26,7 @@ from rxdelta.core._reply_json import (
     reply_to_dict,
 )
 from rxdelta.core._runs import another_run
+from rxdelta.core._stored_form import to_more
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall, change, invalid, with_news
 from rxdelta.core._values import (
@@ -436,7 +437,7 @@ class Snapshot(Reply):
         merged = listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
-        more = freeze_mapping(fields.pop("more"), "more")
+        more = to_more(fields.pop("more"))
         delta = cls(
             content=content_from_json(data.get("content")),
             merged_content=[

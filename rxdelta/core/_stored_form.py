@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_format", "unknown_fields"]
+__all__ = ["check_format", "to_more", "unknown_fields"]
 
 _FORMAT = 1
 
@@ -37,3 +38,8 @@ def check_format(data: Mapping[str, Any]) -> None:
 def unknown_fields(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     """The fields that this version doesn't know."""
     return {name: value for name, value in data.items() if name not in known}
+
+
+def to_more(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    """Unknown fields as the field `more` of a value."""
+    return EMPTY if not value else freeze_mapping(value, "more", lenient=True)

@@ -13,6 +13,7 @@ from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
 from rxdelta.core._partial_json_parser import PartialJsonParser
+from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import InvalidJson, parse_object
 from rxdelta.core._text import extend, finish_text, join_when_read, last_characters, text_length
 from rxdelta.core._values import (
@@ -93,7 +94,7 @@ class ToolCall:
         type: `tool_call`; `invalid_tool_call`, which must not be run; or `server_tool_call`, which the
             provider ran.
         error: Why an invalid call is invalid.
-        key, open: As in `ContentPart`. Not compared.
+        key, open, more: As in `ContentPart`. Not compared.
 
     Raises:
         InvalidValueError: The status or type does not exist, the id or name is not a string, or the arguments are
@@ -120,6 +121,7 @@ class ToolCall:
     error: str | None = attrs.field(default=None, converter=clean)
     key: Key = attrs.field(default=None, eq=False)
     open: bool = attrs.field(default=False, eq=False)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         no_result = self.result is not None and not isinstance(self.result, ToolResult)
@@ -269,6 +271,7 @@ class ToolCall:
                     "result": None if self.result is None else self.result.to_dict(),
                     "metadata": thaw(self.metadata),
                     "error": self.error,
+                    **thaw(self.more),
                 }
             )
         )
@@ -301,12 +304,20 @@ class ToolCall:
             error=data.get("error"),
             key=key_from_json(data.get("key")),
             open=data.get("open") is True,
+            more=unknown_fields(data, _FIELDS),
         )
         check([one_of("status", data.get("status", "incomplete"), ("incomplete", "complete"))])
         if data.get("status") != "complete" or kind == "invalid_tool_call":
             return call
         return call.complete()
 
+
+_FIELDS = frozenset(
+    [
+        "type", "call_id", "name", "arguments", "arguments_text", "status", "index", "display_text", "result",
+        "metadata", "error", "key", "open",
+    ]
+)  # fmt: skip
 
 raw_arguments: Callable[[ToolCall], GrowingText | FrozenDict[Any] | None] = join_when_read(
     ToolCall, "arguments"

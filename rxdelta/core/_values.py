@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
-from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 
 if TYPE_CHECKING:
@@ -164,12 +165,15 @@ class TokenUsage:
         input_tokens, output_tokens: The provider's counts; `None` is unknown, which is not 0.
         raw: The provider's whole usage object, with cached, reasoning and other details.
         cumulative: In `add`, a cumulative right side replaces the left side instead of being added to it.
+        more: Fields of a stored usage that this version doesn't know; `to_dict` writes them back, `add` drops them.
+            Not compared.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
     cumulative: bool = False
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -224,6 +228,7 @@ class TokenUsage:
                 "output_tokens": self.output_tokens,
                 "raw": thaw(self.raw),
                 "cumulative": self.cumulative or None,
+                **thaw(self.more),
             }
         )
 
@@ -239,9 +244,11 @@ class TokenUsage:
             whole_number(data.get("output_tokens")),
             data.get("raw"),
             data.get("cumulative") is True,
+            more=unknown_fields(data, _OF_USAGE),
         )
 
 
+_OF_USAGE = frozenset(["input_tokens", "output_tokens", "raw", "cumulative"])
 _NOTHING = TokenUsage()
 
 
@@ -259,6 +266,7 @@ class ToolResult:
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
         duration: The seconds that the tool ran, if known.
+        more: Fields of a stored result that this version doesn't know; `to_dict` writes them back. Not compared.
 
     Raises:
         InvalidValueError: The content is not JSON, or another field is invalid.
@@ -273,6 +281,7 @@ class ToolResult:
     content: Any = attrs.field(default=None, converter=_content)  # pyright: ignore[reportUnknownVariableType]
     is_error: bool = False
     duration: float | None = None
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
         seconds = self.duration
@@ -290,7 +299,7 @@ class ToolResult:
         content = {} if self.content is None else {"content": thaw(self.content)}
         call_id = {} if self.call_id is None else {"call_id": self.call_id}
         duration = {} if self.duration is None else {"duration": self.duration}
-        return call_id | content | {"is_error": self.is_error} | duration
+        return {**call_id, **content, "is_error": self.is_error, **duration, **thaw(self.more)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
@@ -300,8 +309,15 @@ class ToolResult:
             InvalidValueError: As in the constructor.
         """
         return cls(
-            data.get("call_id"), data.get("content"), data.get("is_error") is True, data.get("duration")
+            data.get("call_id"),
+            data.get("content"),
+            data.get("is_error") is True,
+            data.get("duration"),
+            more=unknown_fields(data, _OF_RESULT),
         )
+
+
+_OF_RESULT = frozenset(["call_id", "content", "is_error", "duration"])
 
 
 def whole_number(value: object) -> Any:

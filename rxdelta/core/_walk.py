@@ -521,7 +521,8 @@ class Walks:
         Raises:
             LimitExceededError: There are too many runs, or too many choices in one.
         """
-        return [walk for choices in self._runs.of(event) for walk in choices.of(event)]
+        runs = self._runs.of(event)
+        return runs[0].of(event) if len(runs) == 1 else [walk for run in runs for walk in run.of(event)]
 
     @property
     def interrupted(self) -> bool:

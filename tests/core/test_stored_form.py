@@ -114,3 +114,42 @@ def test_a_snapshot_keeps_the_fields_while_it_grows() -> None:
         fold.step(event)
     assert fold.snapshot.to_dict()["novel"] == 1
     assert fold.snapshot.to_message().to_dict()["novel"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [
+        (rd.ContentPart, {"type": "text", "text": "Hi"}),
+        (
+            rd.ToolCall,
+            {"type": "tool_call", "call_id": "c", "name": "f", "arguments": {}, "status": "complete"},
+        ),
+        (rd.ToolResult, {"call_id": "c", "content": 1, "is_error": False}),
+        (rd.TokenUsage, {"input_tokens": 1}),
+    ],
+)
+def test_the_values_of_a_reply_keep_fields_of_a_later_version_too(kind: Any, stored: dict[str, Any]) -> None:
+    later = {**stored, "novel": [1]}
+    assert kind.from_dict(later).to_dict() == later
+    assert kind.from_dict(later) == kind.from_dict(stored)
+
+
+def test_a_block_keeps_the_fields_while_it_grows() -> None:
+    block = {"key": 0, "open": True, "type": "text", "text": "H", "novel": 1}
+    fold = rd.Fold(rd.Snapshot.from_dict({"role": "assistant", "blocks": [block]}))
+    fold.step(ev.TextDelta(0, "i"))
+    (kept,) = fold.step(ev.BlockFinish(0)).to_dict()["blocks"]
+    assert (kept["text"], kept["novel"]) == ("Hi", 1)
+    call = {
+        "key": 0,
+        "open": True,
+        "type": "tool_call",
+        "call_id": "c",
+        "name": "f",
+        "arguments_text": "{",
+        "novel": 1,
+    }
+    fold = rd.Fold(rd.Snapshot.from_dict({"role": "assistant", "blocks": [call]}))
+    fold.step(ev.ToolCallDelta(0, "}"))
+    (kept,) = fold.step(ev.BlockFinish(0)).to_dict()["blocks"]
+    assert (kept["arguments"], kept["novel"]) == ({}, 1)

@@ -19,6 +19,18 @@ def streams(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.group_by_block(limits=rd.Limits(blocks=8))), Observable[rd.BlockStream])
     assert_type(events.pipe(rd.group_by_choice()), Observable[rd.ChoiceStream])
     assert_type(events.pipe(rd.group_by_message()), Observable[rd.MessageStream])
+    assert_type(events.pipe(rd.group_by_run()), Observable[rd.RunStream])
+    assert_type(events.pipe(rd.group_by_run(limits=rd.Limits(runs=8))), Observable[rd.RunStream])
+    assert_type(events.pipe(rd.with_run("a")), Observable[rd.Event])
+    assert_type(events.pipe(rd.with_run("a", parent="b"), rd.scan_deltas()), Observable[rd.Snapshot])
+
+
+def one_run(run: rd.RunStream, message: rd.MessageStream) -> None:
+    assert_type(run.run_id, str | None)
+    assert_type(run.parent_run_id, str | None)
+    assert_type(message.run_id, str | None)
+    assert_type(message.parent_run_id, str | None)
+    assert_type(run.pipe(rd.group_by_message()), Observable[rd.MessageStream])
 
 
 def one_block(block: rd.BlockStream) -> None:

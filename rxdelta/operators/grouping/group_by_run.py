@@ -38,6 +38,11 @@ class RunStream(EventBranch):
         self.run_id = run_id
         self.parent_run_id: str | None = None
 
+    def _deliver(self, event: Event) -> None:
+        if isinstance(event, MessageStart) and self.parent_run_id is None:
+            self.parent_run_id = event.parent_run_id
+        super()._deliver(event)
+
     @property
     def _label(self) -> str:
         return "the run without a name" if self.run_id is None else f"run {self.run_id!r}"
@@ -93,32 +98,30 @@ class _ByRun(EventSplit[RunStream]):
 
     def _route(self, event: Event) -> None:
         if not concerns_any_run(event):
-            self._route_to(event.run_id, event)
+            stream = self._runs.get(event.run_id) or self._begin(event.run_id, event)
+            if stream is not None:
+                stream._deliver(event)
         elif self._runs:
             for stream in [*self._runs.values()]:
                 stream._deliver(event)
         else:
             self._waiting.append(event)
 
-    def _route_to(self, run_id: str | None, event: Event) -> None:
-        stream = self._runs.get(run_id)
-        is_new = stream is None
-        if stream is None:
-            if self._outer_left:
-                return
-            stream = self._runs[run_id] = RunStream(self, run_id)
-        if isinstance(event, MessageStart) and stream.parent_run_id is None:
-            stream.parent_run_id = event.parent_run_id
-        if is_new:
-            self._announce(stream)
-            waiting, self._waiting = self._waiting, []
-            for one in waiting:
-                stream._deliver(one)
-        stream._deliver(event)
+    def _begin(self, run_id: str | None, first: Event | None) -> RunStream | None:
+        if self._outer_left:
+            return None
+        stream = self._runs[run_id] = RunStream(self, run_id)
+        if isinstance(first, MessageStart):
+            stream.parent_run_id = first.parent_run_id  # before its subscribers look at it
+        self._announce(stream)
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            stream._deliver(event)
+        return stream
 
     def on_completed(self) -> None:
         if self._waiting:  # of a stream without any run
-            self._route_to(None, self._waiting.pop(0))
+            self._begin(None, None)
         super().on_completed()
 
     def _forget(self) -> Iterable[RunStream]:

@@ -58,7 +58,9 @@ class ReplySoFar:
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
                 for run in self._runs.of(value):
-                    self.snapshot = run.step(value)
+                    before = run.snapshot
+                    if run.step(value) is not before or self.snapshot is None:
+                        self.snapshot = run.snapshot
             except ProviderError:
                 pass
             except Exception as error:

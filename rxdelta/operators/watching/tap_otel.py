@@ -162,7 +162,7 @@ class _Telemetry(Listener):
         self._common = common
         self._more = more  # the caller's own attributes
         self._model: str | None = None  # of the reply
-        self._recorded_calls: set[str] = set()
+        self._recorded_calls: set[tuple[str | None, int | None, str]] = set()
         self._span = tracer.start_span(
             name, kind=trace.SpanKind.CLIENT, attributes={**common, "gen_ai.request.stream": True}
         )
@@ -184,8 +184,9 @@ class _Telemetry(Listener):
             self._model = reply.model
         if type(value) is ToolUpdate and value.result is not None:
             done = value.execution_status in TERMINAL
-            if done and value.call_id not in self._recorded_calls and value.result.duration is not None:
-                self._recorded_calls.add(value.call_id)
+            call = (value.run_id, value.choice, value.call_id)
+            if done and call not in self._recorded_calls and value.result.duration is not None:
+                self._recorded_calls.add(call)
                 self._tool(value.call_id, value.result.duration, value.result.is_error, reply)
 
     def settled(self, metrics: StreamMetrics, reply: Snapshot | None) -> None:
@@ -200,7 +201,9 @@ class _Telemetry(Listener):
         for name, count in () if metrics.usage is None else _counts(metrics.usage):
             self._span.set_attribute(f"gen_ai.usage.{name}_tokens", count)
             self._record(_TOKENS, count, {"gen_ai.token.type": name})
-        self._span.set_attributes({**_described(reply), **more, "rxdelta.outcome": outcome.kind})
+        self._span.set_attributes(
+            {**_described(reply, metrics.usage), **more, "rxdelta.outcome": outcome.kind}
+        )
         self._record(_DURATION, metrics.seconds, more)
         self._span.end()
 
@@ -264,8 +267,8 @@ def _counts(usage: TokenUsage) -> Iterator[tuple[str, int]]:
             yield name, count
 
 
-def _described(reply: Snapshot | None) -> dict[str, Any]:
-    """The span's attributes of the reply."""
+def _described(reply: Snapshot | None, usage: TokenUsage | None) -> dict[str, Any]:
+    """The span's attributes of the reply: of several, the last one's, but the usage of all."""
     if reply is None:
         return {}
     reasons = None if reply.finish_reason is None else [reply.finish_reason]
@@ -274,7 +277,6 @@ def _described(reply: Snapshot | None) -> dict[str, Any]:
         "gen_ai.response.model": reply.model,
         "gen_ai.response.finish_reasons": reasons,
     }
-    usage = reply.total_usage
     if usage is not None:
         message |= {name: _find(usage.raw, words) for name, words in _DETAILS.items()}
     return {name: value for name, value in message.items() if value is not None}

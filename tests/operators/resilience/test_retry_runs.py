@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import Observable
+from reactivex import operators as ops
 from reactivex.subject import Subject
 
 import rxdelta as rd
@@ -85,6 +86,23 @@ def test_starting_over_takes_every_run_back(one: Any, other: Any, expected: Any)
         snapshot = reply(got, run_id)
         assert (snapshot.text, snapshot.attempt, snapshot.status) == (text, 1, "complete")
         assert snapshot.total_usage == rd.TokenUsage(6, 3)
+
+
+def test_a_reader_of_each_run_sees_its_attempts() -> None:
+    first = woven(told("a", "Hel"), told("b", "Bon", end=False))
+    each = iter(
+        [
+            rx.concat(rx.from_iterable(first), rx.throw(OVERLOADED)),
+            rx.from_iterable(woven(told("a", "Hello"), told("b", "Bonjour"))),
+        ]
+    )
+    got: dict[str | None, list[str]] = {}
+    events = rd.retry_stream(lambda: next(each), backoff=lambda *_: 0)
+    for run in events.pipe(rd.group_by_run(), ops.to_list()).run():
+        run.pipe(rd.scan_deltas()).subscribe(
+            lambda reply, run=run: got.setdefault(run.run_id, []).append(reply.text)
+        )
+    assert {run_id: texts[-1] for run_id, texts in got.items()} == {"a": "Hello", "b": "Bonjour"}
 
 
 def test_several_choices_of_several_runs_are_taken_back_one_by_one() -> None:
