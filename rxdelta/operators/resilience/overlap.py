@@ -42,7 +42,7 @@ class Overlap:
 
     def feed(self, piece: str) -> str:
         """Take a piece of the new text; return what is certainly behind the overlap."""
-        if self._settled or not piece:
+        if self._settled:
             return piece
         room = len(self._broken) - len(self._new)
         for letter in piece[:room]:

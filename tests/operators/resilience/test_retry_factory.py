@@ -209,6 +209,7 @@ def test_a_provider_that_always_breaks_off_there_is_given_up(
         pytest.param(["The", " \n"], True, 2, id="blanks"),
         pytest.param(["", " "], True, 2, id="only blanks"),
         pytest.param(["a", "ab", "abc", "ab"], False, 4, id="longer each time"),
+        pytest.param(["a", "a ", "a  "], False, 2, id="longer by blanks"),
         pytest.param(["abc", "xy", "abcd"], False, 2, id="other words, no longer"),
     ],
 )
