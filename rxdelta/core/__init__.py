@@ -40,7 +40,7 @@ from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
-from rxdelta.core._runs import PerRun, concerns_any_run, in_run
+from rxdelta.core._runs import PerRun, another_run, concerns_any_run, in_run
 from rxdelta.core._scripts import SPACELESS
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over, is_settled
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
@@ -101,6 +101,7 @@ __all__ = [
     "Walk",
     "Walks",
     "apply_event",
+    "another_run",
     "as_exception",
     "block_from_wire",
     "block_to_wire",

@@ -97,6 +97,10 @@ def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "raw")
 
 
+def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
+    return freeze_mapping(value, "metadata")
+
+
 def _content(value: object) -> object:
     return freeze(value, "content")
 
@@ -266,6 +270,8 @@ class ToolResult:
         content: Any JSON value; most often a string.
         is_error: Whether the tool failed.
         duration: The seconds that the tool ran, if known.
+        metadata: Other facts for programs and people, which the model doesn't get. `run_tools` sets `messages`, the
+            messages so far of a tool that is an agent, in the form of `Snapshot.to_dict`.
         more: Fields of a stored result that this version doesn't know; `to_dict` writes them back. Not compared.
 
     Raises:
@@ -281,6 +287,7 @@ class ToolResult:
     content: Any = attrs.field(default=None, converter=_content)  # pyright: ignore[reportUnknownVariableType]
     is_error: bool = False
     duration: float | None = None
+    metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata, kw_only=True, repr=False)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
@@ -298,8 +305,8 @@ class ToolResult:
         """A JSON object. It has `content` even if that is empty."""
         content = {} if self.content is None else {"content": thaw(self.content)}
         call_id = {} if self.call_id is None else {"call_id": self.call_id}
-        duration = {} if self.duration is None else {"duration": self.duration}
-        return {**call_id, **content, "is_error": self.is_error, **duration, **thaw(self.more)}
+        known = without_empty({"duration": self.duration, "metadata": thaw(self.metadata)})
+        return {**call_id, **content, "is_error": self.is_error, **known, **thaw(self.more)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolResult:
@@ -313,11 +320,12 @@ class ToolResult:
             data.get("content"),
             data.get("is_error") is True,
             data.get("duration"),
+            metadata=data.get("metadata"),
             more=unknown_fields(data, _OF_RESULT),
         )
 
 
-_OF_RESULT = frozenset(["call_id", "content", "is_error", "duration"])
+_OF_RESULT = frozenset(["call_id", "content", "is_error", "duration", "metadata"])
 
 
 def whole_number(value: object) -> Any:

@@ -43,7 +43,12 @@ usages = st.builds(
     rd.TokenUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), json_objects, st.booleans()
 )
 results = st.builds(
-    rd.ToolResult, maybe, json_values, st.booleans(), st.none() | st.floats(0, 9) | st.integers(0, 9)
+    rd.ToolResult,
+    maybe,
+    json_values,
+    st.booleans(),
+    st.none() | st.floats(0, 9) | st.integers(0, 9),
+    metadata=json_objects,
 )
 
 ARGUMENTS = ["", "{}", '{"a": 1}', '{"a": "😀"}', '{"a":', "[1]", "x", '{"a": 1} tail']

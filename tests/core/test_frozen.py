@@ -56,7 +56,8 @@ def test_bad_input_63_no_container_inside_a_value_can_be_changed(change: Callabl
         delta.metadata,
         message.metadata,
     ]
-    roots += [delta.usage.raw, rd.ToolResult(content=NESTED).content, rd.events.BlockStart(0, NESTED).content]
+    result = rd.ToolResult(content=NESTED, metadata=NESTED)
+    roots += [delta.usage.raw, result.content, result.metadata, rd.events.BlockStart(0, NESTED).content]
     roots += [rd.events.ProviderEvent("p", "n", NESTED).payload, rd.events.BlockDelta(0, NESTED).fields]
     found = [container for root in roots for container in containers(root)]
     assert len(found) == 6 * len(roots)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import attrs
 
-from rxdelta.core import BlockFold, Event, Limits, ToolCall, Walk, is_mapping, message_order
+from rxdelta.core import (
+    BlockFold,
+    Event,
+    Limits,
+    PerRun,
+    ToolCall,
+    Walk,
+    is_mapping,
+    message_order,
+)
 from rxdelta.core.events import (
     AttemptReset,
     BlockDelta,
@@ -32,15 +42,17 @@ class AskedCall:
     """One call of a message: a block and an id.
 
     Attributes:
+        run: The calls of its run.
         call_id: The call's current id. A block that begins again under another id is another call.
         identified: Whether it is for us; other calls are not reported.
         asked: The whole call, as soon as it is to be run.
         open: Whether the call has neither ended nor failed. A call that has is never decided again.
     """
 
-    __slots__ = ("asked", "call_id", "identified", "open")
+    __slots__ = ("asked", "call_id", "identified", "open", "run")
 
-    def __init__(self, call_id: str) -> None:
+    def __init__(self, run: CallsOfRun, call_id: str) -> None:
+        self.run = run
         self.call_id = call_id
         self.identified = False
         self.asked: ToolCall | None = None
@@ -48,7 +60,7 @@ class AskedCall:
 
 
 class AskedCalls:
-    """The calls of one choice, message by message. Each call is decided once, at its first end.
+    """The calls of one choice of each run. Each call is decided once, at its first end.
 
     Args:
         is_ours: Whether a call by this name is for us; other calls are not reported.
@@ -66,13 +78,8 @@ class AskedCalls:
     """The kinds of event that may change a call."""
 
     def __init__(self, is_ours: Callable[[str], bool], *, at_once: bool, choice: int, limits: Limits) -> None:
-        self._is_ours = is_ours
-        self._at_once = at_once
-        self._walk = Walk(choice, limits=limits)
-        self._calls: dict[tuple[BlockFold, str], AskedCall] = {}  # of the current message
-        self._waiting: dict[AskedCall, ToolCall | None] = {}  # undecided calls; the whole call after its end
-        self._grown: dict[BlockFold, None] = {}  # blocks that have grown since the newest block began
-        self._decisions: list[Decision] = []
+        begin = partial(CallsOfRun, is_ours=is_ours, at_once=at_once, choice=choice, limits=limits)
+        self._runs = PerRun(begin, limits, name=CallsOfRun.name)
 
     def step(self, event: Event) -> Sequence[Decision]:
         """Apply one of `EVENTS`, and return what it decides.
@@ -81,12 +88,58 @@ class AskedCalls:
         `gone`: stop it, without an outcome.
 
         Raises:
-            LimitExceededError: An index is too large, there are too many blocks, or a block is too large.
+            LimitExceededError: There are too many runs or blocks, an index is too large, or a block is too large.
         """
+        runs = self._runs.of(event)
+        return runs[0].step(event) if len(runs) == 1 else [one for run in runs for one in run.step(event)]
+
+    def begins_another(self, start: MessageStart) -> bool:
+        """Whether another message begins, in front of which the undecided calls of its run fail."""
+        return any(run.begins_another(start) for run in self._runs.of(start))
+
+    def give_up(self, why: str) -> Sequence[Decision]:
+        """Fail all undecided calls."""
+        return [decision for run in self._runs.known() for decision in run.give_up(why)]
+
+
+class CallsOfRun:
+    """The calls of one run, message by message.
+
+    Attributes:
+        run_id: The run.
+        choice: The choice, if the run has several, whose calls may have the same ids.
+    """
+
+    def __init__(
+        self,
+        run_id: str | None,
+        *,
+        is_ours: Callable[[str], bool],
+        at_once: bool,
+        choice: int,
+        limits: Limits,
+    ) -> None:
+        self.run_id = run_id
+        self.choice: int | None = None
+        self._is_ours = is_ours
+        self._at_once = at_once
+        self._walk = Walk(choice, run_id=run_id, limits=limits)
+        self._calls: dict[tuple[BlockFold, str], AskedCall] = {}  # of the current message
+        self._waiting: dict[AskedCall, ToolCall | None] = {}  # undecided calls; the whole call after its end
+        self._grown: dict[BlockFold, None] = {}  # blocks that have grown since the newest block began
+        self._decisions: list[Decision] = []
+
+    def name(self, run_id: str | None) -> None:
+        self.run_id = self._walk.run_id = run_id
+
+    def step(self, event: Event) -> Sequence[Decision]:
         if type(event) is ToolCallDelta:
             fold = self._walk.grow(event)
             if fold is not None:
                 self._grown[fold] = None
+            return ()
+        if getattr(event, "choice", None) not in (None, self._walk.choice):
+            self.choice = self._walk.choice
             return ()
         changes = self._walk.step(event)
         if changes and type(event) is MessageInterrupted:
@@ -96,11 +149,9 @@ class AskedCalls:
         return self._decided()
 
     def begins_another(self, start: MessageStart) -> bool:
-        """Whether another message begins, in front of which the undecided calls fail."""
         return self._walk.begins_another(start)
 
     def give_up(self, why: str) -> Sequence[Decision]:
-        """Fail all undecided calls."""
         for call in [*self._waiting]:
             self._fail(call, why)
         return self._decided()
@@ -170,7 +221,7 @@ class AskedCalls:
             return None
         call = self._find(fold, block)
         if call is None:
-            call = self._calls[fold, block.call_id] = AskedCall(block.call_id)
+            call = self._calls[fold, block.call_id] = AskedCall(self, block.call_id)
             self._waiting[call] = None
         theirs = block.type == "server_tool_call"  # as it seems: a later event may change that
         if call.open and not call.identified and not theirs and self._is_ours(block.name or ""):

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 import attrs
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable
+from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
-from rxdelta.core import Event, InvalidValueError, Limits, ToolCall, ToolError, ToolResult
+from rxdelta.core import Event, InvalidValueError, Limits, Message, Snapshot, ToolCall, ToolError, ToolResult
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
+from rxdelta.operators.tools.sub_agent import SubAgent, is_of_agent
 from rxdelta.operators.tools.tool_execution import (
     Tool,
     ToolOutcome,
@@ -40,6 +41,7 @@ _LOG = logging.getLogger("rxdelta")
 _FAILED = "The tool failed."
 _CANCELLED = "the tool was cancelled"
 _NOT_JSON = "The tool's result cannot be written as JSON."
+_PAUSE = 0.1  # seconds between two pictures of an agent, each of which repeats all of its messages
 
 
 @operator_maker
@@ -67,11 +69,19 @@ def run_tools(
     `ToolProgress` updates the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
     `ToolResult`.
 
+    A tool may be an agent: a value is then a `Message`, a `Snapshot` or an event. The result is the text of the last
+    message, and its `metadata["messages"]` has all messages as JSON. While the agent streams, both are updated at most
+    ten times a second. The call fails if the last message has no end, was interrupted, or asks for tools that were not
+    run.
+
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
     `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`.
 
     Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
     soon as one ends. The time limit counts from a tool's own start.
+
+    Each run of the stream has its own calls, and an update names the run of its call, and the choice if the run has
+    several. An interruption or a new attempt that names a run concerns that run's calls only.
 
     Completes when the source and all tools have ended. A call whose block the stream cut off fails. A new attempt
     cancels the tools of the last one.
@@ -156,14 +166,18 @@ class _Rules:
 class _ToolRun:
     """A call from the decision to run it until its outcome."""
 
-    __slots__ = ("asked", "began", "call", "cancel", "name")
+    __slots__ = ("agent", "asked", "began", "call", "cancel", "has_news", "name", "pause", "pauses")
 
     def __init__(self, call: AskedCall, asked: ToolCall) -> None:
         self.call = call
         self.asked = asked
         self.name = asked.name or ""
         self.began: datetime | None = None
-        self.cancel = CompositeDisposable()
+        self.agent: SubAgent | None = None  # if the tool is an agent
+        self.has_news = False  # whether the agent has changed since its last update
+        self.pauses = False  # after that update
+        self.pause = SerialDisposable()
+        self.cancel = CompositeDisposable(self.pause)
 
 
 class _ToolRunner:
@@ -234,13 +248,13 @@ class _ToolRunner:
 
     def _step(self, event: Event) -> None:
         if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
-            self._fail_all("the message was interrupted")
+            self._fail_all("the message was interrupted", event.run_id)
         self._decide(self._calls.step(event))
 
     def _decide(self, decisions: Sequence[Decision]) -> None:
         for call, how, why in decisions:
             if how == "identified":
-                self._updates.append(ToolUpdate(call.call_id, "identified"))
+                self._updates.append(_update(call, "identified"))
             elif how == "failed":
                 self._fail(call, why)
             elif how == "gone":
@@ -263,9 +277,11 @@ class _ToolRunner:
         self._decide(self._calls.give_up(why))
         self._fail_all(why)  # calls that became ready before a limit was exceeded
 
-    def _fail_all(self, why: str) -> None:
+    def _fail_all(self, why: str, run_id: str | None = None) -> None:
+        """Fail the calls whose tools run, or those of one run of the stream."""
         for call in [*self._runs]:
-            self._fail(call, why)
+            if run_id in (None, call.run.run_id):
+                self._fail(call, why)
 
     def _fail(self, call: AskedCall, why: str) -> None:
         self._settle(
@@ -274,8 +290,9 @@ class _ToolRunner:
 
     def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
         """Emit the call's outcome; only the first counts."""
+        run = self._runs.get(call)
         if call.asked is None or self._remove_run(call):
-            self._updates.append(ToolUpdate(call.call_id, status, None, result))
+            self._updates.append(_update(call, status, None, _with_agent(run, result)))
 
     def _remove_run(self, call: AskedCall) -> bool:
         """Stop a call's tool. Return whether the call had no outcome yet."""
@@ -313,7 +330,7 @@ class _ToolRunner:
             return
         self._running += 1
         run.began = self._time.now
-        self._updates.append(ToolUpdate(run.call.call_id, "executing"))
+        self._updates.append(_update(run.call, "executing"))
         self._sink.effect(self._run, run)
 
     def _run(self, run: _ToolRun) -> None:
@@ -350,15 +367,63 @@ class _ToolRunner:
             return
         text = value.display_text if isinstance(value, ToolProgress) else None
         value = value.result if isinstance(value, ToolProgress) else value
+        if is_of_agent(value):
+            run.agent = run.agent or SubAgent(self._sink.limits)
+            self._take_turn(self._follow_agent, run, text, value)
+            return
         result = None if value is None else self._to_result(run, value)
         if value is not None and result is None:
             self._take_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
-            self._take_turn(self._add_update, run.call, ToolUpdate(run.call.call_id, None, text, result))
+            self._take_turn(self._add_update, run, text, result)
 
-    def _add_update(self, call: AskedCall, update: ToolUpdate) -> None:
-        if call in self._runs:
-            self._updates.append(update)
+    def _add_update(self, run: _ToolRun, text: str | None, result: ToolResult | None) -> None:
+        if run.call in self._runs:
+            result = result and _with_agent(run, result)
+            self._updates.append(_update(run.call, None, text, result))
+
+    def _follow_agent(self, run: _ToolRun, text: str | None, value: Any) -> None:
+        if run.call not in self._runs or run.agent is None:
+            return
+        try:
+            run.has_news = run.agent.step(value) or run.has_news
+        except Exception as error:
+            self._fail(run.call, self._error_text(run, error))
+            return
+        if text:
+            self._add_update(run, text, None)
+        self._show_agent(run)
+
+    def _show_agent(self, run: _ToolRun) -> None:
+        """Emit the messages of an agent so far, if they have changed, and then pause."""
+        if run.agent is None or not run.has_news or run.pauses or run.call not in self._runs:
+            return
+        text = run.agent.text()
+        self._add_update(run, None, ToolResult(run.call.call_id, text, duration=self._seconds(run.call)))
+        run.has_news, run.pauses = False, True
+
+        def end_pause(*_: object) -> None:
+            self._take_turn(self._end_pause, run)
+
+        run.pause.disposable = self._time.schedule_relative(_PAUSE, end_pause)
+
+    def _end_pause(self, run: _ToolRun) -> None:
+        run.pauses = False
+        self._show_agent(run)
+
+    def _end_agent(self, run: _ToolRun, last: Any) -> None:
+        """The end of a tool that is an agent. Its last value is new if the tool returned it."""
+        if run.call not in self._runs or run.agent is None:
+            return
+        try:
+            if isinstance(last, (Snapshot, Message)):
+                run.agent.step(last)
+            text = run.agent.answer()
+        except Exception as error:
+            self._fail(run.call, self._error_text(run, error))
+        else:
+            result = ToolResult(run.call.call_id, text, duration=self._seconds(run.call))
+            self._settle(run.call, "completed", result)
 
     def _ended(self, run: _ToolRun, outcome: ToolOutcome) -> None:
         """The end of a tool, on the tool's thread."""
@@ -368,6 +433,9 @@ class _ToolRunner:
             self._take_turn(self._cancelled, run.call)
         elif outcome.error is not None:
             self._take_turn(self._fail, run.call, self._error_text(run, outcome.error))
+        elif is_of_agent(outcome.value):
+            run.agent = run.agent or SubAgent(self._sink.limits)
+            self._take_turn(self._end_agent, run, outcome.value)
         elif (result := self._to_result(run, outcome.value)) is None:
             self._take_turn(self._fail, run.call, _NOT_JSON)
         else:
@@ -409,3 +477,16 @@ class _ToolRunner:
                 raise
             _LOG.error("the tool %s failed, and what to say of it did, too", run.name, exc_info=failure)
             return _FAILED
+
+
+def _with_agent(run: _ToolRun | None, result: ToolResult) -> ToolResult:
+    """The result with the messages of the agent that the tool is."""
+    if run is None or run.agent is None:
+        return result
+    return attrs.evolve(result, metadata={**run.agent.metadata(), **result.metadata})
+
+
+def _update(
+    call: AskedCall, status: str | None, text: str | None = None, result: ToolResult | None = None
+) -> ToolUpdate:
+    return ToolUpdate(call.call_id, status, text, result, choice=call.run.choice, run_id=call.run.run_id)

@@ -13,7 +13,7 @@ import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, ToolResult
+from rxdelta.core import InvalidValueError, ToolResult, is_mapping
 from rxdelta.runtime import call_on, is_interrupt
 
 __all__ = ["ToolOutcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
@@ -80,14 +80,27 @@ def result_of(call_id: str, value: Any, duration: float | None) -> ToolResult:
         return attrs.evolve(
             value, call_id=call_id, duration=duration if value.duration is None else value.duration
         )
+    return ToolResult(call_id, _without_records(value), duration=duration)
+
+
+def _without_records(value: Any) -> Any:
+    """The value with an object in place of each record, at every depth. A value of ours has private fields."""
+    if is_mapping(value):
+        return {key: _without_records(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_records(item) for item in cast("list[Any]", value)]
     kind = cast("Any", type(value))
     if kind is not type and callable(getattr(value, "model_dump", None)):
-        value = value.model_dump(mode="json")
-    elif attrs.has(kind):
-        value = attrs.asdict(value)
+        return value.model_dump(mode="json")
+    if attrs.has(kind):
+        names = [field.name for field in attrs.fields(kind)]
     elif dataclasses.is_dataclass(kind):
-        value = dataclasses.asdict(value)
-    return ToolResult(call_id, value, duration=duration)
+        names = [field.name for field in dataclasses.fields(kind)]
+    else:
+        return value
+    if callable(getattr(value, "to_dict", None)):
+        return value.to_dict()
+    return {name: _without_records(getattr(value, name)) for name in names}
 
 
 def execute(

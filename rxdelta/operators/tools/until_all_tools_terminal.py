@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rxdelta.core import TERMINAL, Snapshot, ToolCall, wrong_value
+from rxdelta.core import TERMINAL, Snapshot, ToolCall, another_run, wrong_value
 from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Sn
     `rx.merge(events, updates).pipe(rd.scan_deltas(), rd.until_all_tools_terminal())`. Otherwise completes with the
     source. Works before and after `throttle_latest`.
 
-    Errors: The source's own. `InvalidValueError` for a value that is no snapshot.
+    Errors: The source's own. `InvalidValueError` for a value that is no snapshot; `ProtocolError` for a snapshot of
+    another run than the first.
 
     Example:
         >>> import reactivex as rx
@@ -57,10 +58,15 @@ class _Until:
 
     def __init__(self, sink: Sink[Snapshot]) -> None:
         self._sink = sink
+        self._run_id: str | None = None
 
     def on_next(self, snapshot: Snapshot) -> None:
         if not isinstance(snapshot, Snapshot):
             raise wrong_value("until_all_tools_terminal", snapshot, "snapshots")
+        if snapshot.run_id != self._run_id:
+            if self._run_id is not None:
+                raise another_run(snapshot.run_id, self._run_id)
+            self._run_id = snapshot.run_id
         self._sink.on_next(snapshot)
         if _is_over(snapshot):
             self._sink.on_completed()
