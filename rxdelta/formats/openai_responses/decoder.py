@@ -144,10 +144,13 @@ class _Reader:
             if type(at) is not int or at != growing.at:
                 return None
         number: Any = chunk.get("sequence_number")
-        if number is not None and self.numbering.counts:
-            if number != self.numbering.next:
+        if number is not None:
+            numbering = self.numbering
+            if number == numbering.next:
+                numbering.next = number + 1
+                numbering.note(hash(piece) ^ place)
+            elif numbering.counts:
                 return None
-            self.numbering.add(place, piece)
         growing.length += len(piece)
         return growing.delta(growing.block, piece)
 

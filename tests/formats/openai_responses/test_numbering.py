@@ -131,6 +131,13 @@ def test_numbers_far_apart_do_not_count_and_cost_no_memory(far: int) -> None:
     assert live(chunks)[-2] == "aab"
 
 
+@pytest.mark.parametrize("place", [10**400, -1])
+def test_an_absurd_place_is_refused_as_without_numbers(place: int) -> None:
+    begin, item, a, bad, _ = numbered(*said("a", "b"))
+    with pytest.raises((rd.LimitExceededError, rd.MalformedChunkError)):
+        decode(begin, item, a, {**bad, "output_index": place})
+
+
 def test_an_error_that_a_gateway_numbers_from_0_is_told() -> None:
     begin, item, a, _ = numbered(*said("a"))
     failed = {"type": "error", "sequence_number": 0, "message": "gone", "code": None}
