@@ -41,6 +41,7 @@ from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
 from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
 from rxdelta.core._runs import PerRun, another_run, concerns_any_run, in_run
+from rxdelta.core._scripts import SPACELESS
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over, is_settled
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
@@ -53,6 +54,7 @@ __all__ = [
     "DEFAULT_LIMITS",
     "JOINABLE",
     "PIECE_FIELDS",
+    "SPACELESS",
     "TERMINAL",
     "Block",
     "BlockFold",

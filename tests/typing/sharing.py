@@ -42,22 +42,43 @@ async def store(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None
 
 
 def retrying(
-    start: Callable[[], Observable[rd.Event]], go_on: Callable[[rd.Snapshot | None], Observable[rd.Event]]
+    start: Callable[[], Observable[rd.Event]],
+    go_on: Callable[[rd.Snapshot | None], Observable[rd.Event]],
+    informed: Callable[[rd.Snapshot | None, Exception | None], Observable[rd.Event]],
 ) -> None:
     assert_type(rd.retry_stream(start), Observable[rd.Event])
     assert_type(rd.retry_stream(start, 5, rd.exponential_backoff(1)), Observable[rd.Event])
-    assert_type(rd.retry_stream(go_on, resume=True), Observable[rd.Event])
+    assert_type(rd.retry_stream(start, resume=True), Observable[rd.Event])
+    assert_type(rd.retry_stream(go_on), Observable[rd.Event])
+    assert_type(rd.retry_stream(go_on, resume=True, min_overlap=20), Observable[rd.Event])
     assert_type(rd.retry_stream(go_on, 3, lambda failures, error: failures * 2.0, True), Observable[rd.Event])
+    assert_type(rd.retry_stream(informed), Observable[rd.Event])
+    assert_type(rd.retry_stream(ask_another), Observable[rd.Event])
+    assert_type(rd.retry_stream(with_default, resume=True), Observable[rd.Event])
     assert_type(rd.retry_stream(start, retry_if=rd.is_transient), Observable[rd.Event])
     assert_type(rd.retry_stream(lambda: start()).pipe(rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(rd.retry_stream(lambda snapshot, error: informed(snapshot, error)), Observable[rd.Event])
+
+
+def ask_another(snapshot: rd.Snapshot | None, error: Exception | None, attempt: int) -> Observable[rd.Event]:
+    raise NotImplementedError
+
+
+def with_default(snapshot: rd.Snapshot | None, model: str = "small") -> Observable[rd.Event]:
+    raise NotImplementedError
+
+
+def needs_a_snapshot(snapshot: rd.Snapshot) -> Observable[rd.Event]:
+    raise NotImplementedError
 
 
 def wrong(
     events: Observable[rd.Event],
     snapshots: Observable[rd.Snapshot],
-    go_on: Callable[[rd.Snapshot | None], Observable[rd.Event]],
+    go_on: Callable[[rd.Snapshot | None, Exception | None, int, str], Observable[rd.Event]],
 ) -> None:
     snapshots.pipe(rd.share_events())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     snapshots.pipe(rd.until_stopped(asyncio.Event()))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.retry_stream(go_on)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    rd.retry_stream(needs_a_snapshot)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
     events.pipe(rd.until_stopped(lambda: None))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

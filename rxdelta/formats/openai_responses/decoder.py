@@ -31,6 +31,8 @@ Real streams go beyond this grammar:
 
 - A stream may begin anywhere (a background response that is resumed), lack `.added`, `.done` or the places
   (llama.cpp), or hold no items but those of its last event. The items that are missing by then are read from there.
+- A transport may deliver chunks twice. Those with the number and the content of an earlier one are dropped
+  (`numbering`). Another response on the same connection counts anew.
 - `error` may be nested, and `response.failed` follows it: the first counts.
 - The response repeats the request (tools, instructions, temperature, …). This is no part of the message.
 - The frames of an unfinished image replace one another: they are passed on, not put together.
@@ -50,6 +52,7 @@ from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
+from rxdelta.formats.openai_responses.numbering import Numbering
 from rxdelta.formats.openai_responses.output import Output
 from rxdelta.formats.openai_responses.reading import (
     FORMAT,
@@ -104,10 +107,11 @@ class OpenAIResponsesDecoder:
         event = reader.plain(chunk) if type(chunk) is dict else None
         if event is not None:
             return (event,)
-        fields: Json = freeze(as_mapping(chunk, FORMAT), lenient=True)
+        given = as_mapping(chunk, FORMAT)
+        fields: Json = freeze(given, lenient=True)
         if reader.is_followed_by(fields):
             reader = self._reader = _Reader()
-        return reader.read(fields)
+        return () if reader.numbering.repeats(given, fields) else reader.read(fields)
 
     def close(self) -> Sequence[Event]:
         """End of input. The format leaves nothing open: a message without its last event was cut off."""
@@ -118,6 +122,7 @@ class _Reader:
     """Reads the events of one response."""
 
     def __init__(self) -> None:
+        self.numbering = Numbering()
         self._out: Out = []  # events of a malformed chunk from before its fault: the next chunk emits them
         self._response = Response()
         self._growing = self._response.growing
@@ -137,6 +142,14 @@ class _Reader:
         if growing.index is not None:
             at: Any = chunk.get(growing.index)
             if type(at) is not int or at != growing.at:
+                return None
+        number: Any = chunk.get("sequence_number")
+        if number is not None:
+            numbering = self.numbering
+            if number == numbering.next:
+                numbering.next = number + 1
+                numbering.note(hash(piece) ^ place)
+            elif numbering.counts:
                 return None
         growing.length += len(piece)
         return growing.delta(growing.block, piece)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import thread_time
 from typing import Literal, TypeAlias
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import SPACELESS, InvalidValueError
 from rxdelta.operators.pacing.graphemes import grapheme_end, is_unfinished
 
 __all__ = ["Chunking", "Cutter", "Rule", "rule_of"]
@@ -31,12 +31,10 @@ _LONGEST_RISKY = 20  # for a pattern whose time may be exponential in this lengt
 _SLOW = 0.02  # seconds of this thread's time for one search
 _MAX_SLOW = 3  # slow searches before a pattern is given up
 
-_SPACELESS = (  # scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han
-    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
+_TRAILING = (
+    "\u3001\u3002\u300d\u300f\uff01\uff09\uff0c\uff1a\uff1b\uff1f"  # punctuation of scripts without spaces
 )
-_TRAILING = "\u3001\u3002\u300d\u300f\uff01\uff09\uff0c\uff1a\uff1b\uff1f"  # their punctuation
-_WORD = re.compile(rf"\s*(?:[{_SPACELESS}][{_TRAILING}]*|[^\s{_SPACELESS}]+)\s*")
+_WORD = re.compile(rf"\s*(?:[{SPACELESS}][{_TRAILING}]*|[^\s{SPACELESS}]+)\s*")
 
 
 def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:

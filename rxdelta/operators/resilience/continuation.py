@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import ContentPart, Event, FrozenDict, Snapshot, TokenUsage
+from rxdelta.core import ContentPart, Event, FrozenDict, Snapshot, TokenUsage, concerns_any_run
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
     MessageFinish,
+    MessageInterrupted,
     MessageStart,
+    ProviderEvent,
     TextDelta,
     UsageUpdate,
 )
+from rxdelta.operators.resilience.overlap import Overlap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Continuation", "can_be_continued"]
 
 _PROSE = ("text", "reasoning", "refusal")  # blocks that are useful although they broke off
+_NO_RUN: Any = object()
 
 
 def can_be_continued(partial: Snapshot) -> bool:
@@ -45,15 +49,27 @@ class Continuation:
     """Rewrites the events of a second request so that they continue the message of the first.
 
     Its blocks follow the existing ones. Its first text, if only reasoning comes before it, continues the text that
-    broke off. Its usage is added to the message's usage.
+    broke off; what it repeats of that text is left out. Its usage is added to the message's usage. The run in which it
+    begins becomes the run of the message; events of other runs and choices are left as they are.
+
+    Args:
+        partial: The message that broke off.
+        min_overlap: The least number of characters that are left out.
+        repeated: The number of characters that earlier continuations of this message have left out.
     """
 
-    def __init__(self, partial: Snapshot) -> None:
+    def __init__(self, partial: Snapshot, min_overlap: int, repeated: int = 0) -> None:
         last = partial.blocks[-1]
         broken = last.open and last.type == "text" and isinstance(last, ContentPart)
-        self._choice = partial.choice
+        self._lane: dict[str, Any] = {"choice": partial.choice, "run_id": partial.run_id}
+        self._their_run: Any = _NO_RUN
+        self._start: MessageStart | None = None
         self._usage = partial.usage
+        self._resumed_at = len(partial.text)
         self._broken_text: str = (last.text or "") if broken and isinstance(last, ContentPart) else ""
+        self._min_overlap = min_overlap
+        self._overlap = Overlap(self._broken_text, min_overlap)
+        self._repeated = repeated
         self._broken: Any = last.key if broken else None  # the text that broke off
         self._joined: Any = None  # the continuation's index of the block that continues it
         self._unfinished: list[Any] = [
@@ -63,53 +79,99 @@ class Continuation:
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
 
+    @property
+    def repeated(self) -> int:
+        """The number of characters that the continuations of this message have left out."""
+        return self._repeated + self._overlap.length
+
     def first(self) -> Sequence[Event]:
         """Return the events before the continuation: they finish the blocks that it won't continue."""
-        return [BlockFinish(key, choice=self._choice) for key in self._unfinished]
+        return [BlockFinish(key, **self._lane) for key in self._unfinished]
 
     def rewrite(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, MessageInterrupted):
+            return [*self.held(), event]
+        if concerns_any_run(event):
+            return [event]
+        if self._their_run is _NO_RUN and not isinstance(event, ProviderEvent):
+            self._their_run = event.run_id
+        theirs = self._their_run in (_NO_RUN, event.run_id)
+        if not theirs or getattr(event, "choice", None) not in (None, self._lane["choice"]):
+            return [event]
+        if event.run_id != self._lane["run_id"]:
+            event = attrs.evolve(event, run_id=self._lane["run_id"])
+        return self._rewrite(event)
+
+    def held(self) -> Sequence[Event]:
+        """Return the text that was held, because more of it could have shown that it is an overlap."""
+        return self._text(self._overlap.close())
+
+    def _rewrite(self, event: Event) -> Sequence[Event]:
         if isinstance(event, MessageStart):
-            return [] if event.usage is None else [UsageUpdate(self._total(event.usage), choice=self._choice)]
+            return self._message_start(event)
         if isinstance(event, UsageUpdate):
             return [attrs.evolve(event, usage=self._total(event.usage))]
         if isinstance(event, MessageFinish):
-            usage = None if event.usage is None else self._total(event.usage)
-            return [*self._close(), attrs.evolve(event, usage=usage)]
+            return self._message_finish(event)
         if isinstance(event, BlockStart):
-            return self._start(event)
+            return self._block_start(event)
         given: Any = event
         index = getattr(given, "index", None)
         if index is None:
             return [event]
-        changed = attrs.evolve(given, index=self._index(index))
-        if index == self._joined:
-            if isinstance(event, BlockFinish) and event.content is not None:
-                changed = attrs.evolve(changed, content=self._whole(event.content))
-            elif isinstance(event, BlockDelta):
-                changed = attrs.evolve(changed, fields=self._whole(event.fields))
-        return [changed]
+        if index != self._joined:
+            return [attrs.evolve(given, index=self._index(index))]
+        if isinstance(event, TextDelta):
+            return self._text(self._overlap.feed(event.text))
+        if isinstance(event, BlockFinish):
+            content = None if event.content is None else self._whole(event.content)
+            return [*self.held(), attrs.evolve(event, index=self._index(index), content=content)]
+        if isinstance(event, BlockDelta):
+            return [attrs.evolve(event, index=self._index(index), fields=self._whole(event.fields))]
+        return [attrs.evolve(given, index=self._index(index))]
 
-    def _start(self, event: BlockStart) -> Sequence[Event]:
+    def _message_start(self, event: MessageStart) -> Sequence[Event]:
+        first = self._start is None
+        self._start = self._start or event
+        if not first and (event.id is None or event.id != self._start.id):
+            return [event]  # another message, which the fold refuses
+        return [] if event.usage is None else [UsageUpdate(self._total(event.usage), **self._lane)]
+
+    def _message_finish(self, event: MessageFinish) -> Sequence[Event]:
+        before = [*self.held(), *self._close()]
+        usage = None if event.usage is None else self._total(event.usage)
+        joint = {"resumed_at": self._resumed_at, "overlap": self.repeated}
+        return [*before, attrs.evolve(event, usage=usage, metadata=FrozenDict({**event.metadata, **joint}))]
+
+    def _block_start(self, event: BlockStart) -> Sequence[Event]:
         kind = event.content.get("type", "text")
         if event.index == self._joined:
             return []
         if kind == "text" and self._broken is not None:
             self._joined = event.index
-            self._indexes[event.index] = key = self._broken
+            self._indexes[event.index] = self._broken
             self._broken = None
             text = event.content.get("text")
-            return [TextDelta(key, text, choice=event.choice)] if isinstance(text, str) and text else []
-        closed = [] if kind == "reasoning" else self._close()
+            return self._text(self._overlap.feed(text)) if isinstance(text, str) else []
+        closed = [] if kind == "reasoning" else [*self.held(), *self._close()]
         return [*closed, attrs.evolve(event, index=self._index(event.index))]
 
-    def _close(self) -> list[Event]:
+    def _text(self, text: str) -> Sequence[Event]:
+        return [TextDelta(self._indexes[self._joined], text, **self._lane)] if text else []
+
+    def _close(self) -> Sequence[Event]:
         """Finish the text that broke off, if it was not continued."""
         key, self._broken = self._broken, None
-        return [] if key is None else [BlockFinish(key, choice=self._choice)]
+        return [] if key is None else [BlockFinish(key, **self._lane)]
 
     def _whole(self, fields: Mapping[str, Any]) -> FrozenDict[Any]:
+        """The fields with the text of the whole block, if they have a text: it replaces what came of it."""
         text = fields.get("text")
-        return FrozenDict({**fields, **({"text": self._broken_text + text} if isinstance(text, str) else {})})
+        if not isinstance(text, str):
+            return FrozenDict(fields)
+        self._overlap = Overlap(self._broken_text, self._min_overlap)
+        rest = self._overlap.feed(text) + self._overlap.close()
+        return FrozenDict({**fields, "text": self._broken_text + rest})
 
     def _index(self, index: Index) -> Index:
         known = self._indexes.get(index)

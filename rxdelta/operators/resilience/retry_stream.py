@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from contextvars import copy_context
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, overload
 
-import attrs
 from reactivex import Observable, abc
 
 from rxdelta.core import (
-    ByChoice,
     Event,
-    Fold,
     IncompleteMessageError,
     InvalidValueError,
     Limits,
@@ -20,12 +16,12 @@ from rxdelta.core import (
     RxDeltaError,
     Snapshot,
     described,
-    is_over,
     refusal,
 )
-from rxdelta.core.events import AttemptReset
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
+from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
+from rxdelta.operators.resilience.replies import Replies
 from rxdelta.runtime import create
 
 if TYPE_CHECKING:
@@ -41,8 +37,9 @@ def retry_stream(
     factory: Callable[[], Observable[Event]],
     attempts: int = 3,
     backoff: Callable[[int, Exception], float] | None = None,
-    resume: Literal[False] = False,
+    resume: bool = False,
     *,
+    min_overlap: int = 12,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
@@ -53,8 +50,9 @@ def retry_stream(
     factory: Callable[[Snapshot | None], Observable[Event]],
     attempts: int = 3,
     backoff: Callable[[int, Exception], float] | None = None,
+    resume: bool = False,
     *,
-    resume: Literal[True],
+    min_overlap: int = 12,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
@@ -62,11 +60,25 @@ def retry_stream(
 ) -> Observable[Event]: ...
 @overload
 def retry_stream(
-    factory: Callable[[Snapshot | None], Observable[Event]],
-    attempts: int,
-    backoff: Callable[[int, Exception], float] | None,
-    resume: Literal[True],
+    factory: Callable[[Snapshot | None, Exception | None], Observable[Event]],
+    attempts: int = 3,
+    backoff: Callable[[int, Exception], float] | None = None,
+    resume: bool = False,
     *,
+    min_overlap: int = 12,
+    retry_if: Callable[[Exception], bool] = is_transient,
+    repeat_calls: bool = False,
+    limits: Limits | None = None,
+    scheduler: abc.SchedulerBase | None = None,
+) -> Observable[Event]: ...
+@overload
+def retry_stream(
+    factory: Callable[[Snapshot | None, Exception | None, int], Observable[Event]],
+    attempts: int = 3,
+    backoff: Callable[[int, Exception], float] | None = None,
+    resume: bool = False,
+    *,
+    min_overlap: int = 12,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
@@ -78,6 +90,7 @@ def retry_stream(
     backoff: Callable[[int, Exception], float] | None = None,
     resume: bool = False,
     *,
+    min_overlap: int = 12,
     retry_if: Callable[[Exception], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
@@ -92,24 +105,43 @@ def retry_stream(
       `total_usage`.
     - With `resume`, the new request continues the message. Its first text continues the text that broke off, its other
       blocks follow the existing ones, and its usage is added. There is no second `MessageStart`. It starts over if the
-      message can't be continued: no content yet, a call or an image that broke off, several choices.
+      message can't be continued: no content yet, a call or an image that broke off, several choices or runs.
+
+    Models repeat themselves when they continue. Where the broken text goes on, the longest overlap of its end with the
+    beginning of the new text is left out, if it has at least `min_overlap` characters and a letter or digit, and begins
+    where a word begins. (It ends where the text broke off, maybe within a word. In writing without spaces, such as
+    Chinese, Japanese or Thai, each character counts as a word.) The new text is held while it may be an overlap: until
+    then each of its characters is one that the message has already. If the request fails meanwhile, and another one is
+    made, the held text is dropped; at the end of the stream it is emitted. Arguments and reasoning that broke off are
+    never continued, so nothing is left out there. When a resumed message finishes, its metadata have `resumed_at`, the
+    length of its `text` at the last resume, and `overlap`, the number of characters that were left out in all.
 
     Put it in front of `run_tools` and `share_events`. The factory contains the request and `decode`, and
     `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
     Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
     it. A finished message is never requested again.
 
+    A stream may have several runs; all of them are repeated. If one stream of several is retried, put `with_run` behind
+    this operator: the reset of an attempt that failed before its first event can't name its run, so it concerns all.
+
     Completes with the attempt that completes. If it does so before its message has finished, `retry_if` is called with
     an `IncompleteMessageError`; `is_transient` returns `False` for it, and the message stays incomplete.
 
     Args:
-        factory: Makes a request: a function that returns an Observable of its events. With `resume` it is called with
-            the message so far, at first `None`, and asks the provider to continue it. The part of the broken text that
-            it doesn't send (some providers refuse a trailing blank) will appear twice.
-        attempts: The greatest number of requests.
-        backoff: Returns the seconds to wait, from the number of failures and the last error; by default
+        factory: Makes a request: a function that returns an Observable of its events. It takes no argument,
+            `(snapshot)`, `(snapshot, error)` or `(snapshot, error, attempt)`; its positional parameters without a default
+            are counted. The snapshot is the message to continue; `None` for a request that begins a message, which
+            without `resume` is each. The error is the last failure, at first `None`. The attempt is the number of
+            requests before this one. Of the broken text, the part that the factory doesn't send to the provider (some
+            refuse a trailing blank) will appear twice.
+        attempts: The greatest number of requests in a row that bring no new text; the failure of one that does is the
+            first of a new row. New text makes the reply longer than it ever was, blanks at its end not counted. Text of
+            a continuation is not new if the message had the same words before, so that a provider which breaks off
+            after the same first word each time is given up.
+        backoff: Returns the seconds to wait, from the number of failures in this row and the last error; by default
             `exponential_backoff()`.
         resume: Whether to continue the message rather than start over.
+        min_overlap: The least number of characters of an overlap.
         retry_if: Whether an error is worth another try; rxdelta's errors have the reply so far in `.snapshot`.
         repeat_calls: Start over also after a complete call. Safe if no tools are run, if all tools may run twice, or
             with `run_tools(start="message")`.
@@ -121,7 +153,7 @@ def retry_stream(
         InvalidValueError: At once, for an invalid argument.
 
     Errors: The last attempt's own. The exception of `backoff` or `retry_if`. `InvalidValueError` for a value that is
-    no event; `LimitExceededError`; `ProtocolError` for a second message. The latter three are never retried.
+    no event; `LimitExceededError`; `ProtocolError` for a second message in a run. The latter three are never retried.
 
     Example:
         >>> import reactivex as rx
@@ -142,17 +174,17 @@ def retry_stream(
         for name, value in (("factory", factory), ("backoff", backoff), ("retry_if", retry_if))
         if not callable(value) and (name, value) != ("backoff", None)
     ]
-    if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-        wrong.append(("attempts", attempts, "must be at least 1"))
+    for name, count in (("attempts", attempts), ("min_overlap", min_overlap)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            wrong.append((name, count, "must be at least 1"))
     if wrong:
         raise InvalidValueError.of(wrong)
+    request = request_of(factory, resume=resume)
     wait = exponential_backoff() if backoff is None else backoff
-
-    request: Callable[[Snapshot | None], Observable[Event]] = factory if resume else lambda _: factory()
-    rules = _Rules(attempts, wait, resume, retry_if, repeat_calls)
+    rules = _Rules(attempts, wait, retry_if, repeat_calls, min_overlap if resume else None)
 
     def begin(sink: Sink[Event]) -> None:
-        _Retrying(sink, request, rules, sink.clock(scheduler)).request(None)
+        _Retrying(sink, request, rules, sink.clock(scheduler)).request(None, None)
 
     return create("retry_stream", begin, limits=limits)
 
@@ -164,26 +196,29 @@ class _Rules:
         self,
         attempts: int,
         backoff: Callable[[int, Exception], float],
-        resume: bool,
         retry_if: Callable[[Exception], bool],
         repeat_calls: bool,
+        min_overlap: int | None,
     ) -> None:
         self._attempts = attempts
         self._backoff = backoff
-        self._resume = resume
         self._retry_if = retry_if
         self._repeat_calls = repeat_calls
+        self._min_overlap = min_overlap  # None: a message is never continued
 
-    def continuable(self, message: Snapshot | None) -> bool:
-        return self._resume and message is not None and can_be_continued(message)
-
-    def wait(self, failures: int, error: Exception, replies: Sequence[Snapshot]) -> float | None:
-        """Return the seconds until the next attempt, or `None` for no further attempt."""
-        if failures >= self._attempts or (replies and all(is_over(reply) for reply in replies)):
+    def continuation(self, replies: Replies, before: Continuation | None) -> Continuation | None:
+        """Return the continuation of the message, which may continue an earlier one; `None` to start over."""
+        message = replies.only()
+        if self._min_overlap is None or message is None or not can_be_continued(message):
             return None
-        message = replies[0] if len(replies) == 1 else None
-        called = any(_has_called(reply) for reply in replies)
-        if called and not self._repeat_calls and not self.continuable(message):
+        return Continuation(message, self._min_overlap, before.repeated if before else 0)
+
+    def wait(self, failures: int, error: Exception, replies: Replies) -> float | None:
+        """Return the seconds until the next attempt, or `None` for no further attempt."""
+        if failures >= self._attempts or replies.all_over():
+            return None
+        called = any(map(_has_called, replies.begun()))
+        if called and not self._repeat_calls and self.continuation(replies, None) is None:
             return None
         return check_wait(self._backoff(failures, error)) if self._retry_if(error) else None
 
@@ -198,37 +233,54 @@ def _has_called(reply: Snapshot) -> bool:
     )
 
 
+class _Row:
+    """Counts failures in a row, without new text between them."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._longest = 0  # the length of the longest reply so far
+        self._before = ""  # the text that this attempt continues
+
+    def begin(self, text: str) -> None:
+        """An attempt begins, and continues this text."""
+        self._before = text
+
+    def failed(self, text: str) -> int:
+        """An attempt has failed that has led to this text. Return how many have failed in a row."""
+        length, new = len(text.rstrip()), text[len(self._before) :].strip()
+        if length > self._longest and new not in self._before:
+            self._failures = 0
+        self._longest = max(length, self._longest)
+        self._failures += 1
+        return self._failures
+
+
 class _Retrying:
     """One subscription's state: one attempt at a time, or the wait for the next one."""
 
-    def __init__(
-        self,
-        sink: Sink[Event],
-        request: Callable[[Snapshot | None], Observable[Event]],
-        rules: _Rules,
-        time: abc.SchedulerBase,
-    ) -> None:
+    def __init__(self, sink: Sink[Event], request: Request, rules: _Rules, time: abc.SchedulerBase) -> None:
         self._sink = sink
         self._request = request
         self._rules = rules
         self._timer = sink.timer(time)
         self._context = copy_context()  # the subscriber's: all requests are made in it
-        self._failures = 0
-        self._reset: AttemptReset | None = None  # the next attempt's first event, if it starts over
+        self._replies: Replies | None = None
+        self._failures = _Row()
+        self._attempt = 0  # the number of requests that have failed
         self._continuation: Continuation | None = None
 
-    @cached_property
-    def _folds(self) -> dict[int, Fold]:
-        folds: dict[int, Fold] = ByChoice(self._sink.limits)
-        folds[0] = Fold(choice=0, limits=self._sink.limits)
-        return folds
+    @property
+    def replies(self) -> Replies:
+        if self._replies is None:  # the limits are known with the first event
+            self._replies = Replies(self._sink.limits)
+        return self._replies
 
-    def request(self, message: Snapshot | None) -> None:
+    def request(self, message: Snapshot | None, error: Exception | None) -> None:
         """Make a request, which continues the message, if any."""
         try:
-            source = self._context.copy().run(self._request, message)
-        except Exception as error:
-            self._sink.turn(self.failed, error)
+            source = self._context.copy().run(self._request, message, error, self._attempt)
+        except Exception as failure:
+            self._sink.turn(self.failed, failure)
             return
         if not isinstance(source, Observable):
             raise InvalidValueError.of(
@@ -236,73 +288,49 @@ class _Retrying:
             )
         self._context.copy().run(self._sink.subscribe, source, _Attempt(self, self._sink))
 
-    def _begin(self) -> None:
+    def _begin(self, error: Exception) -> None:
         """Emit the events between the last attempt and the next one, and make its request."""
-        replies = self.replies()
-        message = replies[0] if len(replies) == 1 else None
-        if message is not None and self._rules.continuable(message):
-            self._continuation = Continuation(message)
-            self.emit(self._continuation.first())
-            message = self.replies()[0]
+        replies = self.replies
+        self._continuation = self._rules.continuation(replies, self._continuation)
+        if self._continuation is None:
+            self._emit(replies.resets(self._attempt, described(error)))
+            self._failures.begin("")
+            self._sink.effect(self.request, None, error)
         else:
-            self._continuation = message = None
-            self.emit(self._resets())
-        self._sink.effect(self.request, message)
+            self._emit(self._continuation.first())
+            self._failures.begin(replies.text())
+            self._sink.effect(self.request, replies.only(), error)
 
-    def _resets(self) -> Sequence[AttemptReset]:
-        """The reset; one for each choice if a choice is over, because it would be the next message's otherwise."""
-        if self._reset is None:
-            return ()
-        replies = self.replies()
-        if not any(is_over(reply) for reply in replies):
-            return (self._reset,)
-        return [attrs.evolve(self._reset, choice=reply.choice) for reply in replies]
-
-    def replies(self) -> list[Snapshot]:
-        """The replies so far of all choices with content or an end."""
-        return [
-            fold.snapshot for fold in self._folds.values() if fold.snapshot.blocks or is_over(fold.snapshot)
-        ]
-
-    def emit(self, events: Sequence[Event]) -> None:
+    def _emit(self, events: Sequence[Event]) -> None:
         for event in events:
-            self._fold(event)
+            self.replies.step(event)
             self._sink.on_next(event)
 
     def take(self, event: Event) -> None:
-        self.emit((event,) if self._continuation is None else self._continuation.rewrite(event))
-
-    def _fold(self, event: Event) -> None:
-        choice = getattr(event, "choice", None)
-        if choice is None:
-            for fold in self._folds.values():
-                fold.step(event)
-            return
-        known = self._folds.get(choice)
-        if known is None:
-            known = self._folds[choice] = Fold(choice=choice, limits=self._sink.limits)
-        known.step(event)
+        self._emit((event,) if self._continuation is None else self._continuation.rewrite(event))
 
     def failed(self, error: Exception, *, cut_off: bool = False) -> None:
         """Begin another attempt, at once or after a wait, or end the stream."""
-        replies = self.replies()
-        if isinstance(error, RxDeltaError) and error.snapshot is None:
-            error.snapshot = replies[0] if replies else self._folds[0].snapshot
-        wait = self._rules.wait(self._failures + 1, error, replies)
+        replies = self.replies
+        ours = error if isinstance(error, RxDeltaError) and error.snapshot is None else None
+        if ours is not None:
+            ours.snapshot = replies.first()
+        wait = self._rules.wait(self._failures.failed(replies.text()), error, replies)
         if wait is None:
+            if self._continuation is not None:
+                self._emit(self._continuation.held())
+            if ours is not None:
+                ours.snapshot = replies.first()
             if cut_off:
                 self._sink.on_completed()
             else:
                 self._sink.on_error(error)
             return
-        self._failures += 1
-        usages = (fold.snapshot.usage for fold in self._folds.values())
-        usage = next((known for known in usages if known), None)
-        self._reset = AttemptReset(self._failures, described(error), usage)
+        self._attempt += 1
         if wait:
-            self._timer.start(wait, self._begin)
+            self._timer.start(wait, self._begin, error)
         else:
-            self._sink.effect(self._sink.turn, self._begin)
+            self._sink.effect(self._sink.turn, self._begin, error)
 
 
 class _Attempt:
@@ -330,8 +358,7 @@ class _Attempt:
         self._retrying.failed(error)
 
     def on_completed(self) -> None:
-        replies = self._retrying.replies()
-        if replies and all(is_over(reply) for reply in replies):
+        if self._retrying.replies.all_over():
             self._sink.on_completed()
         else:
             cut = IncompleteMessageError("the stream ended before its message did")
