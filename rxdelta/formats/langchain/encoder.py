@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ProviderError, Walk
 from rxdelta.core.events import EVENT_TYPES, ProviderEvent
 from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
+from rxdelta.formats.langchain.block_frames import DELTAS
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
 from rxdelta.formats.langchain.run_frames import RunFrames
 from rxdelta.formats.run_lanes import Lanes
@@ -89,7 +90,11 @@ class LangChainEncoder:
         """
         if self._over:
             return ()
-        if type(event) not in EVENT_TYPES:
+        given: Any = event
+        kind: Any = type(event)
+        if kind in DELTAS and (growing := self._runs.find(given.run_id)) is not None:
+            return growing.grow(given)
+        if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if isinstance(event, ProviderEvent):
             return (self._frames.of_run(event.run_id).custom(event),)

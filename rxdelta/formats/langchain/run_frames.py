@@ -56,20 +56,23 @@ class RunFrames:
         """The run begins with this event."""
         self._frames.enter(event.run_id)
 
-    def encode(self, event: Event) -> Sequence[LangChainFrame]:
-        """The frames of an event of this run, or of every run."""
+    def grow(self, event: Any) -> Sequence[LangChainFrame]:
+        """The frames of a delta: as in `Walk.grow`, but the event is needed, too."""
+        fold = self.walk.blocks.get(event.index)
+        if fold is None or fold.grows is not type(event) or event.choice != self.walk.choice:
+            return ()
+        return self._blocks.grow(fold, event)
+
+    def encode(self, event: Event) -> Frames:
+        """The frames of another event of this run, or of every run."""
         given: Any = event
         kind: Any = type(event)
-        if kind in DELTAS:  # as in `Walk.grow`, but the event is needed, too
-            fold = self.walk.blocks.get(given.index)
-            if fold is None or fold.grows is not kind or given.choice != self.walk.choice:
-                return ()
-            return self._blocks.grow(fold, given)
-        if getattr(given, "choice", None) not in (None, self.walk.choice):
-            return ()
+        if kind in DELTAS or getattr(given, "choice", None) not in (None, self.walk.choice):
+            return
         if kind is ToolUpdate:  # a block's content doesn't repeat what the frames of its tool have
-            return list(self._tools.update(given))
-        return list(self._STEPS[kind](self, given, self.walk.step(event)))
+            yield from self._tools.update(given)
+        else:
+            yield from self._STEPS[kind](self, given, self.walk.step(event))
 
     # The end of the stream.
 
