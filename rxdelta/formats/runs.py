@@ -80,7 +80,7 @@ def _named(events: Sequence[Event], address: Address) -> Sequence[Event]:
     run_id, parent, _, _ = address
     named = None
     for place, event in enumerate(events):
-        if event.run_id is not None or type(event) is MessageStart:
+        if event.run_id is not None or (type(event) is MessageStart and event.parent_run_id != parent):
             named = [*events] if named is None else named
             named[place] = in_run(event, run_id, parent)
         else:

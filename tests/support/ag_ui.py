@@ -42,6 +42,8 @@ class AgUiClient:
         self.started: list[str] = []
         self.answered: set[str] = set()
         self.frames: list[Json] = []
+        self.subagents: dict[str, str] = {}  # `open` or how they ended
+        self.owners: dict[tuple[str, str], str | None] = {}
 
     def take(self, frame: Json) -> None:
         kind = frame["type"]
@@ -51,8 +53,36 @@ class AgUiClient:
         else:
             assert self.state == "running", f"G3: {kind} after the end"
         self.frames.append(frame)
+        self._check_owner(frame)
         step: Callable[[Json], None] = getattr(self, f"_{kind.lower()}")
         step(frame)
+
+    def _check_owner(self, frame: Json) -> None:
+        """G10: what an event continues belongs to the sub-agent, or to none, that opened it."""
+        kind = frame["type"]
+        if kind.startswith(("TEXT_MESSAGE", "REASONING", "TOOL_CALL")) and kind != "TOOL_CALL_RESULT":
+            of_call = kind.startswith("TOOL_CALL") or frame.get("subtype") == "tool-call"
+            own_id = frame.get("toolCallId" if of_call else "messageId", frame.get("entityId"))
+            space = "call" if of_call else kind.partition("_")[0]
+            owner = self.owners.setdefault((space, own_id), frame.get("subagentRunId"))
+            assert owner == frame.get("subagentRunId"), f"G10: {frame} of {owner}"
+            if kind == "TOOL_CALL_START":
+                parent = self._message(frame["parentMessageId"])
+                assert parent is None or parent.get("subagentRunId") == owner, "G10"
+
+    def _subagent_started(self, frame: Json) -> None:
+        assert frame["subagentRunId"] not in self.subagents
+        assert frame.get("parentSubagentRunId", frame["subagentRunId"]) in {
+            *self.subagents,
+            frame["subagentRunId"],
+        }
+        self.subagents[frame["subagentRunId"]] = "open"
+
+    def _subagent_finished(self, frame: Json) -> None:
+        assert self.subagents[frame["subagentRunId"]] == "open"
+        self.subagents[frame["subagentRunId"]] = frame["type"]
+
+    _subagent_error = _subagent_finished
 
     def _message(self, id: str) -> Json | None:
         return next((message for message in self.messages if message["id"] == id), None)
@@ -66,6 +96,8 @@ class AgUiClient:
 
     @staticmethod
     def _keep(target: Json | None, frame: Json) -> None:
+        if target is not None and "subagentRunId" in frame and "role" in target:
+            target["subagentRunId"] = frame["subagentRunId"]
         if target is not None and "metadata" in frame:
             target["metadata"] = {**target.get("metadata", {}), **frame["metadata"]}
 
@@ -86,6 +118,7 @@ class AgUiClient:
 
     def _run_finished(self, frame: Json) -> None:
         assert not any(self.open.values()), f"G4: still open: {self.open}"
+        assert "open" not in self.subagents.values(), f"G4: still open: {self.subagents}"
         self.state = "finished"
         assert self.newer or "outcome" not in frame, "fatal before 1.0"
         outcome = frame.get("outcome", {"type": "success"})
@@ -131,6 +164,7 @@ class AgUiClient:
         if known is None:
             known = {"id": frame["messageId"], "role": "reasoning", "content": ""}
             self.messages.append(known)
+            self._keep(known, frame)
         assert known["role"] == "reasoning"
 
     def _reasoning_message_content(self, frame: Json) -> None:
@@ -166,6 +200,7 @@ class AgUiClient:
         if parent is None:
             parent = {"id": parent_id, "role": "assistant", "toolCalls": []}
             self.messages.append(parent)
+            self._keep(parent, {name: value for name, value in frame.items() if name == "subagentRunId"})
         assert parent["role"] == "assistant", "G6"
         call: Json = {"id": call_id, "type": "function"}
         call["function"] = {"name": frame["toolCallName"], "arguments": ""}
@@ -202,6 +237,7 @@ class AgUiClient:
     def _activity_snapshot(self, frame: Json) -> None:
         message = {name: frame[name] for name in ("activityType", "content")}
         message |= {"id": frame["messageId"], "role": "activity"}
+        message |= {name: frame[name] for name in ("metadata", "subagentRunId") if name in frame}
         for place, known in enumerate(self.messages):
             if known["id"] == frame["messageId"]:
                 assert known["role"] == "activity" or frame["activityType"] == "rxdelta.discarded"
@@ -210,7 +246,7 @@ class AgUiClient:
         self.messages.append(message)
 
     def _messages_snapshot(self, frame: Json) -> None:
-        new = {message["id"]: message for message in frame["messages"]}
+        new = {message["id"]: message for message in json.loads(json.dumps(frame["messages"]))}
         assert len(new) == len(frame["messages"]), "G12: an id twice"
         no_reasoning = not any(message["role"] == "reasoning" for message in frame["messages"])
         self.messages = [
@@ -220,7 +256,7 @@ class AgUiClient:
             or known["role"] == "activity"
             or (known["role"] == "reasoning" and no_reasoning)
         ]
-        self.messages += json.loads(json.dumps([*new.values()]))
+        self.messages += new.values()
 
     def _custom(self, frame: Json) -> None:
         assert frame["name"].startswith("rxdelta.")

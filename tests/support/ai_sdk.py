@@ -59,6 +59,7 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "data-block": {"id": str, "data": dict},
     "data-tool-update": {"id": str, "data": dict},
     "data-attempt-reset": {"id": str, "data": dict},
+    "data-run": {"id": str, "data": dict},
     "message-metadata": {"messageMetadata": dict},
     "error": {"errorText": str},
     "finish": {"finishReason": str, "messageMetadata": dict},
@@ -66,7 +67,7 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 SINCE_7 = {"reset-step", "custom"}
 OUTSIDE = {"start", "start-step", "reset-step", "message-metadata", "error", "finish", "abort"}
-OUTSIDE |= {"data-tool-update", "data-attempt-reset"}
+OUTSIDE |= {"data-tool-update", "data-attempt-reset", "data-run"}
 
 
 class Client:

@@ -157,7 +157,7 @@ class ActivityBlock(AgUiBlock):
         self.done = True
         block = self.part
         call_id = block.options.get("tool_call_id")
-        calls = self.run.calls.get(call_id) if isinstance(call_id, str) else None
+        calls = self.reply.lane.calls.get(call_id) if isinstance(call_id, str) else None
         if block.type == "server_tool_result" and calls:
             self._retract()
             if not self._answered:
@@ -166,7 +166,7 @@ class ActivityBlock(AgUiBlock):
                 output, _ = content.pop("output", None), content.pop("tool_call_id")
                 calls[-1].answer_with(output, {BLOCK: content})
             return
-        self.run.open_texts.end_complete()
+        self.reply.lane.open_texts.end_complete()
         self.run.pause_for_call()
         self.id = self.id or self.reply.ids.next()
         self.reply.entries.setdefault(self)
@@ -174,7 +174,7 @@ class ActivityBlock(AgUiBlock):
 
     def send(self) -> None:
         content, kind = block_to_wire(self.part), activity_type(self.part.type)
-        self.run.send(
+        self.reply.send(
             self.run.ag.ActivitySnapshotEvent(message_id=self.id, activity_type=kind, content=content)
         )
 

@@ -78,10 +78,10 @@ class CallBlock(StreamedBlock):
         call_id, name = (block.call_id, block.name) if isinstance(block, ToolCall) else (None, None)
         if not force and not (call_id and name):
             return False
-        run.open_texts.end_complete()
+        reply.lane.open_texts.end_complete()
         run.pause_for_call()
         message = self.message = reply.text_message()
-        self.id = run.new_id(call_id or f"call-{reply.ids.first()}-{block.key}")
+        self.id = reply.lane.new_id(call_id or f"call-{reply.ids.first()}-{block.key}")
         self._shown = self._now()
         message.calls[self] = None
         run.unanswered[self.id] = self
@@ -89,7 +89,7 @@ class CallBlock(StreamedBlock):
             run.open_call = self
         self._send_start(message)
         if call_id is not None:
-            run.calls.setdefault(call_id, []).append(self)
+            reply.lane.calls.setdefault(call_id, []).append(self)
         return True
 
     def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:
@@ -167,11 +167,11 @@ class CallBlock(StreamedBlock):
         return _Shown(block.call_id, block.name or "", marks, encrypted)
 
     def _send(self, piece: str) -> None:
-        self.run.send(self.run.ag.ToolCallArgsEvent(tool_call_id=self.id, delta=piece))
+        self.reply.send(self.run.ag.ToolCallArgsEvent(tool_call_id=self.id, delta=piece))
 
     def _send_start(self, message: TextMessage) -> None:
         marks = self._shown.marks
-        self.run.send(
+        self.reply.send(
             self.run.ag.ToolCallStartEvent(
                 tool_call_id=self.id,
                 tool_call_name=self._shown.name,
@@ -182,9 +182,9 @@ class CallBlock(StreamedBlock):
 
     def _send_end(self) -> None:
         metadata = marked(self._shown.marks)
-        self.run.send(self.run.ag.ToolCallEndEvent(tool_call_id=self.id, metadata=metadata))
+        self.reply.send(self.run.ag.ToolCallEndEvent(tool_call_id=self.id, metadata=metadata))
         if (value := self._shown.encrypted_value) is not None:
-            self.run.send(
+            self.reply.send(
                 self.run.ag.ReasoningEncryptedValueEvent(
                     subtype="tool-call", entity_id=self.id, encrypted_value=value
                 )
@@ -208,7 +208,7 @@ class CallBlock(StreamedBlock):
         if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):
             value = ToolUpdate(self.id, status, display_text, result).to_dict()
             del value["event"]
-            self.run.send(self.run.ag.CustomEvent(name=TOOL_UPDATE, value=value))
+            self.reply.send(self.run.ag.CustomEvent(name=TOOL_UPDATE, value=value))
         if terminal:
             self._settled = True
             result = result or ToolResult(self.id)
@@ -249,7 +249,7 @@ class CallBlock(StreamedBlock):
             return
         self.run.unanswered.pop(self.id, None)
         message = self.run.ag.ToolMessage(
-            id=self.run.new_id(f"{self.id}-result"),
+            id=self.reply.lane.new_id(f"{self.id}-result"),
             tool_call_id=self.id,
             content=answer.text,
             metadata=marked(answer.marks),
@@ -258,7 +258,7 @@ class CallBlock(StreamedBlock):
         self._send_result(message)
 
     def _send_result(self, message: Any) -> None:
-        self.run.send(
+        self.reply.send(
             self.run.ag.ToolCallResultEvent(
                 message_id=message.id,
                 tool_call_id=message.tool_call_id,
@@ -278,7 +278,8 @@ class CallBlock(StreamedBlock):
         if self.done:
             self._send_end()
         self.answers = [
-            answer.model_copy(update={"id": self.run.new_id(f"{self.id}-result")}) for answer in self.answers
+            answer.model_copy(update={"id": self.reply.lane.new_id(f"{self.id}-result")})
+            for answer in self.answers
         ]
         for answer in self.answers:
             self._send_result(answer)
@@ -305,9 +306,9 @@ class CallBlock(StreamedBlock):
             self._send_end()
         self._give_up("This call was given up.")
         if call_id is not None:
-            run.calls[call_id].remove(self)
+            self.reply.lane.calls[call_id].remove(self)
         if run.speaks_1_0:  # older clients count by themselves which calls have a result
-            run.free_id(self.id)
+            self.reply.lane.free_id(self.id)
         run.stale_ids += [answer.id for answer in self.answers]
         del message.calls[self]
         message.drop_if_empty()

@@ -21,6 +21,11 @@ snapshot before the first message of a run is the history, and passes unchanged.
 because all that hold follow again, that is a reset too.
 
 `marks.py` has what `to_ag_ui` writes beside the protocol.
+
+A decoder reads the agent's own events, or those of one sub-agent or of another run (`addresses.py`). A sub-agent's
+message ends with SUBAGENT_FINISHED. Where `to_ag_ui` writes several runs, each message begins and ends with
+`rxdelta.run`. The first run, whose events name none, stays without a name. So a reset of it would be one of every run,
+and another message begins instead; and it is not told when this run alone was interrupted.
 """
 
 # Chunks are JSON without types; every value is checked by hand.
@@ -53,14 +58,20 @@ from rxdelta.formats.ag_ui.marks import (
     ENCRYPTED,
     ERROR,
     FINISH_REASON,
+    FIRST,
     INTERRUPTED,
     IS_ERROR,
     JSON,
+    MESSAGE_ID,
+    MODEL,
     PROVIDER_FINISH_REASON,
+    RUN,
+    RUN_ID,
     SIGNATURE,
     TOOL_UPDATE,
     TYPE,
     UNRUN,
+    USAGE,
     fields_of,
     is_ours,
     marks_of,
@@ -116,9 +127,11 @@ class AgUiDecoder:
             raise _READ.fail("type", "the type of an event", kind)
         out, run = self._out, self._run
         read = _EVENTS.get(kind)
-        if kind == "RUN_STARTED" and run.finished:
+        if (kind == "RUN_STARTED" and run.finished) or (run.ended and run.begins_another(fields, kind)):
             run = self._run = _Run()
-        elif run.finished and kind != "RUN_ERROR":
+        elif (run.finished and kind != "RUN_ERROR") or (
+            run.ended and kind not in _AFTER_A_MESSAGE and not run.is_taken_back(fields)
+        ):
             read = None
         if read not in _AFTER_THE_END:
             run.release(out)
@@ -150,6 +163,10 @@ class _Run:
 
     def __init__(self) -> None:
         self.finished = self.broken = False
+        self.ended = False  # the message has ended, by a `rxdelta.run`; the run may go on
+        self._noted = False  # messages begin and end with `rxdelta.run`
+        self._name: str | None = None
+        self._has_no_name = False  # it is one of several runs, and the first, whose events don't name it
         self._started = False
         self._metadata: dict[str, Any] = {}
         self._attempt = 0
@@ -169,11 +186,13 @@ class _Run:
                 self._metadata[own] = value
 
     def run_finished(self, out: Out, event: Json) -> None:
+        if self._noted:
+            self.finished = True
+            return
         self._begin(out, "")
         usage = self._usage(event)
         outcome = _READ.mapping(event.get("outcome"), "outcome")
-        for block in [*self._open.values()]:
-            self._finish(out, block)
+        self._finish_blocks(out)
         self.finished = True
         marks = marks_of(event)
         if outcome.get("type") == "cancelled" or marks.get(INTERRUPTED) is True:
@@ -198,6 +217,48 @@ class _Run:
             }
         )
         out.append(events.MessageFinish(reason, native, usage, metadata))
+
+    def subagent_finished(self, out: Out, event: Json) -> None:
+        if not self._noted and self._started:
+            self._finish_blocks(out)
+            out.append(events.MessageFinish("tool_use" if self._unanswered else "stop"))
+            self.ended = True
+        self.pass_on(out, event, "SUBAGENT_FINISHED")
+
+    def _message_of_run(self, out: Out, value: Json) -> None:
+        """A message of this run, one of several, begins or has ended."""
+        self._noted = True
+        self._has_no_name = value.get(FIRST) is True
+        self._name = None if self._has_no_name else word(value.get(RUN_ID))
+        reason = word(value.get(FINISH_REASON))
+        stopped = value.get(INTERRUPTED) is True
+        model = word(value.get(MODEL))
+        late = {"model": model} if self._started and model is not None else {}
+        if not self._started:
+            self._started = True
+            out.append(events.MessageStart(word(value.get(MESSAGE_ID)), model, metadata=kept(self._metadata)))
+        if reason is None and not stopped:
+            return
+        self.ended = True
+        self._finish_blocks(out)
+        counts = value.get(USAGE)
+        usage = (
+            usage_of(counts, counts.get("input_tokens"), counts.get("output_tokens"))
+            if is_mapping(counts)
+            else None
+        )
+        if not stopped:
+            native = word(value.get(PROVIDER_FINISH_REASON))
+            out.append(events.MessageFinish(reason, native, usage, late))
+            return
+        if usage is not None:
+            out.append(events.UsageUpdate(usage))
+        if not self._has_no_name:
+            out.append(events.MessageInterrupted())
+
+    def _finish_blocks(self, out: Out) -> None:
+        for block in [*self._open.values()]:
+            self._finish(out, block)
 
     def run_error(self, out: Out, event: Json) -> None:
         usage = self._usage(event)
@@ -316,13 +377,14 @@ class _Run:
             with suppress(InvalidJson):
                 content = parse_json(content)
         own = marks.get(BLOCK)
-        if is_mapping(own):
+        if is_mapping(own) and not self.ended:
             output = {} if content in (None, "") else {"output": content}
             self._whole(out, "", {**own, "type": "server_tool_result", "tool_call_id": own_id, **output})
             return
         failed = marks.get(IS_ERROR) is True
         result = ToolResult(own_id or None, freeze(content, lenient=True), failed)
-        self._begin(out, "")
+        if not self.ended:
+            self._begin(out, "")
         out.append(events.ToolUpdate(own_id, "failed" if failed else "completed", None, result))
 
     def encrypted(self, out: Out, event: Json) -> None:
@@ -345,6 +407,9 @@ class _Run:
                 return
             except InvalidValueError:
                 pass
+        if event.get("name") == RUN and is_mapping(value):
+            self._message_of_run(out, value)
+            return
         self.pass_on(out, event, "CUSTOM")
 
     def activity(self, out: Out, event: Json) -> None:
@@ -382,16 +447,34 @@ class _Run:
             if own_id in known:
                 self._message(out, own_id, message, still_open, f"messages[{place}]")
 
+    def begins_another(self, event: Json, kind: str) -> bool:
+        """Whether another message of this run begins, after the end of one."""
+        if not self._noted:
+            return kind in _OPENERS
+        value = event.get("value") if event.get("name") == RUN else None
+        return is_mapping(value) and FINISH_REASON not in value and INTERRUPTED not in value
+
+    def is_taken_back(self, event: Json) -> bool:
+        """Whether the event takes back a message of this run, which has ended."""
+        content = event.get("content")
+        if event.get("type") == "MESSAGES_SNAPSHOT":
+            return word(marks_of(event).get(RUN_ID)) == self._name
+        again = is_mapping(content) and content.get(AGAIN) is True
+        return again and is_mapping(content) and word(content.get(RUN_ID)) == self._name
+
     def _reset(self, out: Out) -> None:
         self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
         self._started, self._next = False, 0
         self._attempt += 1
-        out.append(events.AttemptReset(self._attempt))
+        if not self._has_no_name:
+            out.append(events.AttemptReset(self._attempt, choice=0 if self.ended else None))
+        self.ended = False
 
     def _message(
         self, out: Out, own_id: str, message: Json, still_open: set[tuple[str, str]], path: str
     ) -> None:
-        role, content, marks = message.get("role"), message.get("content"), marks_of(message)
+        role, content = message.get("role"), message.get("content")
+        marks = {name: mark for name, mark in marks_of(message).items() if name != RUN_ID}
         encrypted = word(message.get("encryptedValue"))
         if role == "tool":
             self._result(out, _READ.text_of(message, "toolCallId", path), content, marks)
@@ -567,6 +650,7 @@ _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "TOOL_CALL_RESULT": _Run.call_result,
     "MESSAGES_SNAPSHOT": _Run.snapshot,
     "ACTIVITY_SNAPSHOT": _Run.activity,
+    "SUBAGENT_FINISHED": _Run.subagent_finished,
     "CUSTOM": _Run.custom,
     "RAW": _Run.raw,
 }
@@ -578,9 +662,13 @@ _OTHERS = frozenset(
         "STEP_FINISHED",
         "STEP_STARTED",
         "SUBAGENT_ERROR",
-        "SUBAGENT_FINISHED",
         "SUBAGENT_STARTED",
     ]
 )
 _CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
 _AFTER_THE_END = (_Run.encrypted,)
+_OPENERS = frozenset(
+    ["TEXT_MESSAGE_START", "REASONING_START", "REASONING_MESSAGE_START", "TOOL_CALL_START", *_CHUNKS]
+)
+_AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "CUSTOM", "RUN_ERROR", "RUN_FINISHED"])
+"""The events that concern a run, or its calls, after the end of a message."""

@@ -16,6 +16,9 @@ A block that is neither text, reasoning nor call is an activity. `marks.py` has 
 `retraction.py` how the client is corrected after a retry, a block that begins again, or a finish that contradicts what
 was sent.
 
+Several runs of the stream are one run of AG-UI. Those of sub-agents are AG-UI's own sub-agents; the messages of another
+run are the agent's, with a mark. CUSTOM events named `rxdelta.run` tell which messages a run has.
+
 What AG-UI 1.0 added (`protocolVersion`, the outcome `cancelled`, `pendingToolCallIds`) is fatal to older clients, so it
 is sent only where the request declares 1.0. To older clients a stopped run is one that succeeded: a mark says that it
 was stopped, and its calls are answered.
@@ -24,41 +27,23 @@ was stopped, and its calls are answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
     PIECE_FIELDS,
-    Block,
-    BlockFold,
-    Change,
     Event,
     InvalidValueError,
     Limits,
     ProviderError,
-    TokenUsage,
-    ToolCall,
     Walk,
     thaw,
 )
-from rxdelta.core.events import (
-    EVENT_TYPES,
-    BlockDelta,
-    BlockFinish,
-    MessageFinish,
-    MessageInterrupted,
-    MessageStart,
-    ProviderEvent,
-)
-from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
-from rxdelta.formats.ag_ui.calls import CallBlock
+from rxdelta.core.events import EVENT_TYPES, ProviderEvent
 from rxdelta.formats.ag_ui.marks import INTERRUPTED, marked
-from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
-from rxdelta.formats.ag_ui.reply import EncodedReply
-from rxdelta.formats.ag_ui.retraction import replace_messages, send_snapshot
 from rxdelta.formats.ag_ui.run import Run, load_ag_ui
 from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
-from rxdelta.formats.ag_ui.texts import TextBlock
+from rxdelta.formats.ag_ui.run_messages import RunMessages
 from rxdelta.formats.ag_ui.usage import add_counts, counts_of
 from rxdelta.formats.encoding import (
     Masked,
@@ -68,6 +53,7 @@ from rxdelta.formats.encoding import (
     number_problems,
     shown_error,
 )
+from rxdelta.formats.run_lanes import Lanes
 from rxdelta.framing import SSE_HEADERS
 
 if TYPE_CHECKING:
@@ -77,11 +63,6 @@ __all__ = ["AG_UI_HEADERS", "AgUiEncoder"]
 
 AG_UI_HEADERS: Final[Mapping[str, str]] = SSE_HEADERS
 """Headers of a response that an AG-UI client reads."""
-
-_SHOWN_FIELDS: Final = frozenset(
-    ["text", "reasoning", "thinking", "refusal", "id", "call_id", "name", "args", "input", "arguments"]
-)
-"""The fields of an open block that the client sees."""
 
 
 class AgUiEncoder:
@@ -97,7 +78,7 @@ class AgUiEncoder:
         on_error: The text of an error for the client; by default only that there was one.
         reasoning: `False` keeps reasoning back, and signatures.
         provider_events: Send the provider's own events, as RAW.
-        limits: Bounds on the size of each message.
+        limits: Bounds on the number of runs, and on the size of each message.
 
     Raises:
         ImportError: `ag-ui-protocol` isn't installed.
@@ -126,7 +107,6 @@ class AgUiEncoder:
         provider_events: bool = False,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._limits = limits
         if problems := number_problems("choice", choice):
             raise InvalidValueError.of(problems)
         ag = load_ag_ui()
@@ -134,51 +114,48 @@ class AgUiEncoder:
         self._thread_id = request.id("thread_id", thread_id, new_id)
         own_id = request.id("run_id", run_id, new_id)
         messages = request.messages()
-        self._run = Run(
+        self._run = run = Run(
             ag,
             own_id,
             (used for message in messages or () for used in ids_of(message)),
             speaks_1_0=request.declares_1_0(),
             serialize_calls=serialize_tool_calls,
             show_reasoning=reasoning,
+            history=None if messages is None else _as_in_snapshot(ag, messages),
         )
-        self._history = None if messages is None else _as_in_snapshot(ag, messages)
-        # The walk steps when an event arrives, also if its block has to wait for an open call to end. So a waiting block
-        # takes no more memory than the limits allow, and the client gets what has become of it, in one piece.
-        self._walk = Walk(choice, limits=limits, keep_calls=True)
+
+        def make(walk: Walk, first: RunMessages | None) -> RunMessages:
+            return RunMessages(run, walk, first)
+
+        self._lanes = Lanes(make, choice, limits)
+        self._last = (
+            self._lanes.first
+        )  # of the runs that aren't sub-agents', the one whose message ended last
         self._on_error = on_error
         self._provider_events = provider_events
-        self._started = self._over = self._cancelled = False
-        self._past: list[EncodedReply] = []
-        self._reply_count = 1
-        self._reply = EncodedReply(self._run, 1)
-        self._usage: dict[
-            str | None, dict[str, int]
-        ] = {}  # of the messages and attempts that have ended, by model
-
-    # The run.
+        self._started = self._over = False
 
     def encode(self, event: Event, /) -> Sequence[BaseEvent]:
         """The frames of one event; none after the end."""
         if self._over:
             return ()
-        run, field = self._run, PIECE_FIELDS.get(type(event))
-        if field is None and type(event) not in EVENT_TYPES:
+        given: Any = event
+        kind: Any = type(event)
+        field = PIECE_FIELDS.get(kind)
+        if field is None and kind not in EVENT_TYPES:
             raise not_an_event(event)
         if not self._started:
             self._start()
-        if field is None:
+        if field is not None and (growing := self._lanes.find(given.run_id)) is not None:
+            growing.grow(given, field)
+        elif isinstance(event, ProviderEvent):
+            self._provider_event(event)
+        else:
             try:
                 self._encode(event)
             except ProviderError as error:
                 self._break_off(error)
-        elif (fold := self._walk.grow(event)) is not None:
-            block = self._reply.blocks[fold]
-            if run.open_call is None or run.open_call is block:
-                block.grow(getattr(event, field))
-            else:
-                run.waiting[block] = None
-        return run.take_frames()
+        return self._run.take_frames()
 
     def fail(self, error: Exception, /) -> Sequence[BaseEvent]:
         """The stream ended with an error: close the open blocks, then send RUN_ERROR."""
@@ -190,16 +167,18 @@ class AgUiEncoder:
         return self._run.take_frames()
 
     def close(self) -> Sequence[BaseEvent]:
-        """The stream completed. If its message hadn't ended, it was cut off, and ends as by `fail`."""
+        """The stream completed. If a message hadn't ended, it was cut off, and ends as by `fail`."""
         if self._over:
             return ()
-        if not self._walk.over:
+        if not self._lanes.over:
             return self.fail(cut_off())
         self._answer_calls()
         self._over = True
-        run, outcome = self._run, None
-        marks = {INTERRUPTED: True} if self._cancelled else self._reply.finish_marks()
-        if run.speaks_1_0 and self._cancelled:
+        for lane in self._lanes:
+            lane.end_subagent()
+        run, last, outcome = self._run, self._last, None
+        marks = {INTERRUPTED: True} if last.cancelled else last.reply.finish_marks()
+        if run.speaks_1_0 and last.cancelled:
             outcome, marks = run.ag.RunFinishedCancelledOutcome(), {}
         elif run.speaks_1_0 and run.unanswered:
             outcome = run.ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[*run.unanswered])
@@ -220,188 +199,42 @@ class AgUiEncoder:
         version = run.ag.PROTOCOL_VERSION if run.speaks_1_0 else None
         run.send(run.ag.RunStartedEvent(thread_id=self._thread_id, run_id=run.id, protocol_version=version))
 
-    def _break_off(self, error: Exception) -> None:
-        self._close_message()
-        self._answer_calls()
-        self._over = True
-        text = shown_error(self._on_error, error)
-        self._run.send(self._run.ag.RunErrorEvent(message=text, usage=self._total_usage()))
-
-    def _answer_calls(self) -> None:
-        """Answer the calls that the client must not run."""
-        stopped = self._cancelled and not self._run.speaks_1_0
-        for call in [*self._run.unanswered.values()]:
-            call.answer_unless_it_may_run(stopped=stopped)
-
-    # Events.
-
     def _encode(self, event: Event) -> None:
-        if isinstance(event, ProviderEvent):
-            self._provider_event(event)
-        elif isinstance(event, MessageInterrupted):  # after the end, too: it stops the tools
-            self._cancelled = self._cancelled or event.choice in (None, self._walk.choice)
-        elif isinstance(event, MessageStart) and self._walk.begins_another(event):
-            self._close_message()
-        self._apply(self._walk.step(event), event)
-
-    def _close_message(self) -> None:
-        """Close what is open of a message that has no end of its own."""
-        self._apply(self._walk.break_off(), MessageInterrupted())
-
-    def _apply(self, changes: Sequence[Change], event: Event) -> None:
-        for change in changes:
-            self._CHANGES[change.kind](self, change, event)
-        if self._run.waiting:
-            self._release()
-
-    # Messages.
-
-    def _another(self, _: Change, __: Event) -> None:
-        """Another message of the conversation begins."""
-        self._add_usage(self._reply.usage, self._reply.model)
-        self._past.append(self._reply)
-        self._run.stale_ids.clear()
-        self._begin_reply()
-
-    def _message_started(self, _: Change, event: Any) -> None:
-        self._reply.start(event)
-
-    def _usage_updated(self, _: Change, event: Any) -> None:
-        self._reply.usage = event.usage
-
-    def _message_ended(self, _: Change, event: Event) -> None:
-        self._release()
-        self._run.open_texts.end_all()
-        if isinstance(event, MessageFinish):
-            self._reply.finish(event)
-
-    def _message_reset(self, _: Change, event: Any) -> None:
-        """Take the failed attempt back."""
-        failed = self._reply
-        self._add_usage(event.usage or failed.usage, failed.model)
-        seen = [block.take_back() for block in [*failed.blocks.values()]]
-        failed.ids.give_back()
-        self._begin_reply()
-        self._reply.reusable_reasoning_id = failed.reusable_reasoning_id
-        if any(seen):
-            self._correct_client()
-
-    def _begin_reply(self) -> None:
-        self._reply_count += 1
-        self._reply = EncodedReply(self._run, self._reply_count)
-        self._cancelled = False
+        for lane in self._lanes.of(event):
+            was_over = lane.walk.over
+            lane.encode(event)
+            if lane.walk.over and not was_over and not lane.subagent:
+                self._last = lane
 
     def _provider_event(self, event: ProviderEvent) -> None:
         if self._provider_events:
             content = {"name": event.name, "payload": thaw(event.payload)}
-            self._run.send(self._run.ag.RawEvent(event=content, source=event.provider or None))
+            lane = self._lanes.find(event.run_id) or self._lanes.first
+            lane.send(self._run.ag.RawEvent(event=content, source=event.provider or None))
 
-    def _add_usage(self, usage: TokenUsage | None, model: str | None) -> None:
-        if usage is not None and (counts := counts_of(usage)):
-            add_counts(self._usage.setdefault(model, {}), counts)
+    def _break_off(self, error: Exception) -> None:
+        for lane in self._lanes:
+            lane.close_message()
+        self._answer_calls()
+        self._over = True
+        text = shown_error(self._on_error, error)
+        for lane in self._lanes:
+            lane.end_subagent(text)
+        self._run.send(self._run.ag.RunErrorEvent(message=text, usage=self._total_usage()))
+
+    def _answer_calls(self) -> None:
+        """Answer the calls that the client must not run."""
+        says_so = self._run.speaks_1_0 and self._last.cancelled
+        for call in [*self._run.unanswered.values()]:
+            call.answer_unless_it_may_run(stopped=call.reply.lane.cancelled and not says_so)
 
     def _total_usage(self) -> list[Any] | None:
-        self._add_usage(self._reply.usage, self._reply.model)
-        found = [self._run.ag.TokenUsage(model=model, **counts) for model, counts in self._usage.items()]
-        return found or None
-
-    # Blocks.
-
-    def _block_opened(self, change: Change, event: Event) -> None:
-        block = self._begin_block(change.fold)
-        if block.fold.block.open:  # else it is closed by the next change
-            self._show(block, event)
-
-    def _block_restarted(self, change: Change, event: Event) -> None:
-        block = self._reply.blocks[change.fold]
-        self._show(block if block.begin_again() else self._replace(block), event)
-
-    def _block_changed(self, change: Change, event: Event) -> None:
-        block = self._reply.blocks[change.fold]
-        block.repeated = change.repeated
-        self._show(block, event)
-
-    def _begin_block(self, fold: BlockFold) -> AgUiBlock:
-        block = self._reply.blocks[fold] = self._class_for(fold.block)(self._reply, fold)
-        return block
-
-    def _class_for(self, block: Block) -> type[AgUiBlock]:
-        if isinstance(block, ToolCall):
-            return CallBlock
-        if block.type == "reasoning":
-            return ReasoningBlock if self._run.show_reasoning else AgUiBlock
-        return TextBlock if block.type in ("text", "refusal") else ActivityBlock
-
-    def _replace(self, block: AgUiBlock) -> AgUiBlock:
-        """The client needs another block than the one that it has."""
-        if block.take_back():
-            self._correct_client()
-        another = self._begin_block(block.fold)
-        another.repeated = block.repeated
-        return another
-
-    def _show(self, block: AgUiBlock, event: Event | None = None) -> None:
-        """Send what the client lacks of a block, or let the block wait for an open call to end.
-
-        Args:
-            block: The block.
-            event: The event that has changed the block; `None` if there were several.
-        """
-        run, fold = self._run, block.fold
-        if run.open_call is not block and (run.open_call or (run.waiting and event)):
-            run.waiting[block] = None  # also where the call has just ended: others have waited longer
-            return
-        if fold.block.open:
-            block.catch_up(
-                changed=not isinstance(event, BlockDelta) or not _SHOWN_FIELDS.isdisjoint(event.fields)
-            )
-            return
-        changed = event is None or (isinstance(event, BlockFinish) and event.content is not None)
-        if type(block) is not self._class_for(fold.block) or block.differs():
-            block, changed = self._replace(block), True
-        contradicted = block.catch_up(changed=changed, final=True)
-        block.finish()
-        if contradicted:
-            self._correct_client()
-
-    def _release(self) -> None:
-        """Show the blocks that waited for a call to end, up to the next call that is open."""
-        waiting = self._run.waiting
-        while waiting and self._run.open_call is None:
-            block = next(iter(waiting))
-            del waiting[block]
-            self._show(block)
-
-    def _correct_client(self) -> None:
-        """The client has seen what no longer holds: send it the messages that do."""
-        replies = [*self._past, self._reply]
-        if self._history is None:
-            replace_messages(self._run, replies)
-        else:
-            send_snapshot(self._run, self._history, replies)
-
-    # Updates of calls.
-
-    def _noted(self, change: Change, event: Any) -> None:
-        for call in [*self._run.calls.get(event.call_id, ())]:
-            if call.fold is change.fold and self._run.open_call is None:
-                call.send_news()
-            elif call.fold is change.fold:
-                self._run.waiting[call] = None
-
-    _CHANGES: ClassVar[dict[str, Callable[[AgUiEncoder, Change, Event], None]]] = {
-        "another": _another,
-        "started": _message_started,
-        "usage": _usage_updated,
-        "ended": _message_ended,
-        "reset": _message_reset,
-        "opened": _block_opened,
-        "restarted": _block_restarted,
-        "changed": _block_changed,
-        "closed": _block_changed,
-        "overruled": _block_changed,
-        "noted": _noted,
-    }
+        total = {model: dict(counts) for model, counts in self._run.usage.items()}
+        for lane in self._lanes:
+            usage = lane.reply.usage
+            if usage is not None and (counts := counts_of(usage)):
+                add_counts(total.setdefault(lane.reply.model, {}), counts)
+        return [self._run.ag.TokenUsage(model=model, **counts) for model, counts in total.items()] or None
 
 
 def _as_in_snapshot(ag: Any, messages: list[Any]) -> list[Any] | None:

@@ -11,7 +11,10 @@ send it back with the next request. An event with marks, and the marks that it m
     TOOL_CALL_END           type, error, metadata
     TOOL_CALL_RESULT        is_error, json, block; or unrun
 
-Beside them there are activities and a CUSTOM event whose names begin with `rxdelta.`.
+If the stream has several runs, the events that open something have `run_id`, except those of the first run, and except a
+sub-agent's, which have AG-UI's own `subagentRunId`.
+
+Beside them there are activities and CUSTOM events whose names begin with `rxdelta.`.
 """
 
 # Marks come back from a client, as JSON without types.
@@ -34,18 +37,25 @@ __all__ = [
     "ENCRYPTED",
     "ERROR",
     "FINISH_REASON",
+    "FIRST",
     "INTERRUPTED",
     "IS_ERROR",
     "JSON",
     "LENGTH",
+    "MESSAGE_ID",
     "METADATA",
+    "MODEL",
     "OPTIONS",
+    "PARENT_RUN_ID",
     "PARTS",
     "PROVIDER_FINISH_REASON",
+    "RUN",
+    "RUN_ID",
     "SIGNATURE",
     "TOOL_UPDATE",
     "TYPE",
     "UNRUN",
+    "USAGE",
     "Marks",
     "activity_type",
     "fields_of",
@@ -54,6 +64,7 @@ __all__ = [
     "marks_of",
     "numbered_id",
     "reply_id",
+    "with_marks",
 ]
 
 Marks: TypeAlias = Mapping[str, Any]
@@ -114,7 +125,30 @@ UNRUN: Final = "unrun"
 BLOCK: Final = "block"
 """The block `server_tool_result` that the result stands for, without its output, which is the content."""
 
+# Of another run than the first, and in `rxdelta.run`.
+
+RUN_ID: Final = "run_id"
+"""The run, under a name that no other run of the stream has."""
+
+PARENT_RUN_ID: Final = "parent_run_id"
+"""The run's parent."""
+
+FIRST: Final = "first"
+"""`True`: the run whose events name no run."""
+
+MESSAGE_ID: Final = "message_id"
+"""The id of the run's message."""
+
+MODEL: Final = "model"
+"""Its model."""
+
+USAGE: Final = "usage"
+"""Its usage, counted as the protocol does."""
+
 # Events of our own.
+
+RUN: Final = f"{_OURS}.run"
+"""The CUSTOM event for a message of a run, when it begins and when it has ended: then with the marks of a run's end."""
 
 DISCARDED: Final = f"{_OURS}.discarded"
 """The activity that replaces a message which no longer holds."""
@@ -131,6 +165,12 @@ _number = re.compile(r"~\d+\Z")
 def marked(marks: Marks) -> dict[str, Any] | None:
     """The `metadata` of an event with these marks; `None` without any."""
     return {_OURS: marks} if marks else None
+
+
+def with_marks(metadata: Mapping[str, Any] | None, marks: Marks) -> dict[str, Any]:
+    """The `metadata` of an event with these marks beside those that it has."""
+    known: dict[str, Any] = dict(metadata or {})
+    return {**known, _OURS: {**known.get(_OURS, {}), **marks}}
 
 
 def marks_of(source: Mapping[str, Any]) -> Marks:

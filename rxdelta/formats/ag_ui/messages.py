@@ -36,6 +36,7 @@ from rxdelta.formats.ag_ui.marks import (
     JSON,
     LENGTH,
     PARTS,
+    RUN_ID,
     SIGNATURE,
     TYPE,
     UNRUN,
@@ -59,8 +60,8 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
 
     The messages that one reply became are one message again, with its reasoning, and its calls have their results.
     What AG-UI has no field for comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the
-    results of the provider's own tools. A call whose arguments can't be read is an invalid call. Activities that
-    `to_ag_ui` didn't write are left out.
+    results of the provider's own tools. A call whose arguments can't be read is an invalid call. Left out are the messages
+    of sub-agents, and activities that `to_ag_ui` didn't write.
 
     The client sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
     take only the last message from the client and the others from your own storage. A client can't make the provider
@@ -121,6 +122,7 @@ class _Turn:
         self.metadata = metadata
         self.blocks: list[Block] = []
         self.only_reasoning = True
+        self.run: str | None = None  # another run than the first
         self.calls: dict[str, int] = {}  # their places in `blocks`
         self._outputs: dict[
             int, list[Block]
@@ -151,6 +153,8 @@ class _Conversation:
 
     def add(self, message: Json, path: str) -> None:
         role = message.get("role")
+        if word(message.get("subagentRunId")) is not None:
+            return
         if role in ("system", "developer"):
             if not self._system:
                 wanted = "is allowed with system=True only: anybody could have written it"
@@ -182,17 +186,27 @@ class _Conversation:
 
     def _turn(self, message: Json, path: str) -> _Turn:
         """The reply that a message belongs to. A reply continues under numbered ids, and after its reasoning."""
-        base = reply_id(word(message.get("id")) or "")
-        last = self.turns[-1] if self.turns else None
-        if last is not None and last.role == "assistant":
+        base, run = reply_id(word(message.get("id")) or ""), word(marks_of(message).get(RUN_ID))
+        last = self._last_turn(run)
+        if last is not None:
             if last.id == base:
                 return last
             if last.only_reasoning:
                 last.id = base or None
                 return last
         turn = _Turn("assistant", base or None, path)
+        turn.run = run
         self.turns.append(turn)
         return turn
+
+    def _last_turn(self, run: str | None) -> _Turn | None:
+        """The last reply of a run since something else than a reply. Replies of other runs may stand behind it."""
+        for turn in reversed(self.turns):
+            if turn.role != "assistant":
+                return None
+            if turn.run == run:
+                return turn
+        return None
 
     def _assistant(self, message: Json, path: str) -> None:
         content, calls = message.get("content"), message.get("toolCalls")

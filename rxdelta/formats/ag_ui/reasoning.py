@@ -32,14 +32,14 @@ class ReasoningBlock(StreamedBlock):
         if self._is_open:
             return
         reply = self.reply
-        self.run.open_texts.end_complete()
+        self.reply.lane.open_texts.end_complete()
         if not self.id:
             reusable, reply.reusable_reasoning_id = reply.reusable_reasoning_id, None
             self._reuses_id = reusable is not None
             self.id = reusable or reply.ids.next()
         self._is_open = True
         self.run.open_reasoning[self] = None
-        self.run.send(self.run.ag.ReasoningStartEvent(message_id=self.id))
+        self.reply.send(self.run.ag.ReasoningStartEvent(message_id=self.id))
 
     def finish(self) -> None:
         if self._marks() or self._encrypted_value():
@@ -54,7 +54,7 @@ class ReasoningBlock(StreamedBlock):
             The ids of the messages that the client has of it.
         """
         if self._message_is_open:
-            self.run.send(self.run.ag.ReasoningMessageEndEvent(message_id=self.id))
+            self.reply.send(self.run.ag.ReasoningMessageEndEvent(message_id=self.id))
         self._close()
         return [self.id]
 
@@ -62,7 +62,7 @@ class ReasoningBlock(StreamedBlock):
         """Send the reasoning under another id. What was open is open again."""
         self._open_message()
         if text := "".join(self.pieces):
-            self.run.send(self.run.ag.ReasoningMessageContentEvent(message_id=self.id, delta=text))
+            self.reply.send(self.run.ag.ReasoningMessageContentEvent(message_id=self.id, delta=text))
         if self.done:
             self._end()
 
@@ -79,22 +79,22 @@ class ReasoningBlock(StreamedBlock):
 
     def _send(self, piece: str) -> None:
         self._open_message()
-        self.run.send(self.run.ag.ReasoningMessageContentEvent(message_id=self.id, delta=piece))
+        self.reply.send(self.run.ag.ReasoningMessageContentEvent(message_id=self.id, delta=piece))
 
     def _open_message(self) -> None:
         self._open()
         if not self._message_is_open:
             self._message_is_open = True
             self.reply.entries.setdefault(self)
-            self.run.send(self.run.ag.ReasoningMessageStartEvent(message_id=self.id, role="reasoning"))
+            self.reply.send(self.run.ag.ReasoningMessageStartEvent(message_id=self.id, role="reasoning"))
 
     def _end(self) -> None:
         """End what is open, with the fields that only a complete reasoning has."""
         if self._message_is_open:
             metadata = marked(self._marks())
-            self.run.send(self.run.ag.ReasoningMessageEndEvent(message_id=self.id, metadata=metadata))
+            self.reply.send(self.run.ag.ReasoningMessageEndEvent(message_id=self.id, metadata=metadata))
         if (value := self._encrypted_value()) is not None:
-            self.run.send(
+            self.reply.send(
                 self.run.ag.ReasoningEncryptedValueEvent(
                     subtype="message", entity_id=self.id, encrypted_value=value
                 )
@@ -103,7 +103,7 @@ class ReasoningBlock(StreamedBlock):
 
     def _close(self) -> None:
         if self._is_open:
-            self.run.send(self.run.ag.ReasoningEndEvent(message_id=self.id))
+            self.reply.send(self.run.ag.ReasoningEndEvent(message_id=self.id))
         self._is_open = self._message_is_open = False
         self.run.open_reasoning.pop(self, None)
 
@@ -117,7 +117,7 @@ class ReasoningBlock(StreamedBlock):
         if (seen or self._reuses_id) and reply.reusable_reasoning_id is None:
             reply.reusable_reasoning_id = self.id
         else:
-            self.run.free_id(self.id)
+            reply.lane.free_id(self.id)
         return seen
 
     def _encrypted_option(self) -> str | None:

@@ -9,11 +9,13 @@ from rxdelta.formats.ag_ui.marks import FINISH_REASON, PROVIDER_FINISH_REASON, n
 from rxdelta.formats.ag_ui.texts import TextBlock, TextMessage
 
 if TYPE_CHECKING:
+    from ag_ui.core import BaseEvent
+
     from rxdelta.core import BlockFold, TokenUsage
     from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
     from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
-    from rxdelta.formats.ag_ui.run import Run
+    from rxdelta.formats.ag_ui.run_messages import RunMessages
 
     Entry: TypeAlias = TextMessage | ReasoningBlock | ActivityBlock
     """One message in the client's list, or a text message with the results of its calls."""
@@ -27,8 +29,8 @@ class EncodedReply:
     """One message of the conversation, and what the client has of it.
 
     Args:
-        run: The run that the reply belongs to.
-        number: The reply's place in the run, from 1.
+        lane: The run of the stream that the reply belongs to.
+        number: The reply's place in the AG-UI run, from 1.
 
     Attributes:
         blocks: What the client has of each block of the walk.
@@ -36,16 +38,21 @@ class EncodedReply:
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
     """
 
-    def __init__(self, run: Run, number: int) -> None:
-        self.run = run
+    def __init__(self, lane: RunMessages, number: int) -> None:
+        self.lane = lane
+        self.run = lane.run
         self.model: str | None = None
         self.usage: TokenUsage | None = None
         self.reason: str | None = None
         self.provider_reason: str | None = None
-        self.ids = MessageIds(run, number)
+        self.ids = MessageIds(lane, number)
         self.blocks: dict[BlockFold, AgUiBlock] = {}
         self.entries: dict[Entry, None] = {}
         self.reusable_reasoning_id: str | None = None
+
+    def send(self, frame: BaseEvent) -> None:
+        """Send a frame of the reply, which says whose it is."""
+        self.lane.send(frame)
 
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
@@ -76,7 +83,7 @@ class EncodedReply:
         last = next(reversed(self.entries), None)
         if isinstance(last, TextMessage) and (block is None or last.can_take(block)):
             return last
-        self.run.open_texts.end_complete()
+        self.lane.open_texts.end_complete()
         message = TextMessage(self, self.ids.first_or_next())
         self.entries[message] = None
         return message
@@ -90,27 +97,27 @@ class MessageIds:
         base: The id that the others begin with; empty until the first one is needed.
     """
 
-    def __init__(self, run: Run, number: int) -> None:
+    def __init__(self, lane: RunMessages, number: int) -> None:
         self.reply_id: str | None = None
         self.base = ""
-        self._run = run
-        self._fallback = f"{run.id}-{number}"
+        self._lane = lane
+        self._fallback = f"{lane.run.id}-{number}"
         self._first_taken = False
         self._count = 0
 
     def first(self) -> str:
         if not self.base:
-            self.base = self._run.new_id(self.reply_id or self._fallback)
+            self.base = self._lane.new_id(self.reply_id or self._fallback)
         return self.base
 
     def give_back(self) -> None:
         """Free the reply's own id, unless a text message has had it, which frees it by itself."""
         if not self._first_taken:
-            self._run.free_id(self.base)
+            self._lane.free_id(self.base)
 
     def next(self) -> str:
         self._count += 1
-        return self._run.new_id(numbered_id(self.first(), self._count))
+        return self._lane.new_id(numbered_id(self.first(), self._count))
 
     def first_or_next(self) -> str:
         """The id of a text message. The first one has the reply's own."""

@@ -1,14 +1,14 @@
-"""What the parts of a run share: the frames to send, the ids in use, the calls, the options."""
+"""What the parts of an AG-UI run share: the frames to send, the ids in use, the replies, the options."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.formats.ag_ui.marks import AGAIN, DISCARDED
-from rxdelta.formats.ag_ui.texts import OpenTexts
+from rxdelta.formats.ag_ui.marks import DISCARDED
+from rxdelta.formats.ag_ui.reply import EncodedReply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from types import ModuleType
 
     from ag_ui.core import BaseEvent
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.blocks import AgUiBlock
     from rxdelta.formats.ag_ui.calls import CallBlock
     from rxdelta.formats.ag_ui.reasoning import ReasoningBlock
+    from rxdelta.formats.ag_ui.run_messages import RunMessages
 
 __all__ = ["Run", "load_ag_ui"]
 
@@ -38,7 +39,7 @@ def load_ag_ui() -> ModuleType:
 
 
 class Run:
-    """What the parts of a run share.
+    """What the parts of an AG-UI run share. All runs of the stream are parts of it.
 
     Args:
         ag: The module `ag_ui.core`.
@@ -47,12 +48,15 @@ class Run:
         speaks_1_0: Whether the client declares version 1.0 of the protocol, or a later one.
         serialize_calls: Whether nothing else may be sent while a call is open.
         show_reasoning: Whether reasoning and signatures are sent.
+        history: The messages of the request as a snapshot repeats them; `None` if they aren't known.
 
     Attributes:
-        calls: The calls of the run that the client has, by the id that the provider gave them.
-        unanswered: Those of them that have no result yet, by the id that the client knows.
+        lanes: The runs of the stream.
+        subagents: The names of the runs that the client knows as sub-agents.
+        replies: The replies of all runs of the stream, in the order in which they began.
+        usage: The usage of messages and attempts that have ended, by model.
+        unanswered: The calls that have no result yet, by the id that the client knows.
         stale_ids: The messages that the client still has although they no longer hold.
-        open_texts: The text messages without TEXT_MESSAGE_END.
         open_reasoning: The reasoning blocks without REASONING_END.
         open_call: The call that all other blocks wait for; always `None` unless calls are serialized.
         waiting: The blocks that have changed since that call began, in the order of their first change.
@@ -67,20 +71,27 @@ class Run:
         speaks_1_0: bool,
         serialize_calls: bool,
         show_reasoning: bool,
+        history: Sequence[Any] | None,
     ) -> None:
         self.ag = ag
         self.id = run_id
         self.speaks_1_0 = speaks_1_0
         self.serialize_calls = serialize_calls
         self.show_reasoning = show_reasoning
-        self.calls: dict[str, list[CallBlock]] = {}
+        self.history = history
+        self.lanes: list[RunMessages] = []
+        self.subagents: set[str] = set()
+        self.replies: list[EncodedReply] = []
+        self.usage: dict[str | None, dict[str, int]] = {}
         self.unanswered: dict[str, CallBlock] = {}
         self.stale_ids: list[str] = []
-        self.open_texts = OpenTexts()
         self.open_reasoning: dict[ReasoningBlock, None] = {}
         self.open_call: CallBlock | None = None
         self.waiting: dict[AgUiBlock, None] = {}
         self._used_ids = set(used_ids)
+        self._owners: dict[str, str | None] = {}
+        self._names: set[str] = set()
+        self._reply_count = 0
         self._frames: list[BaseEvent] = []
 
     def send(self, frame: BaseEvent) -> None:
@@ -91,20 +102,47 @@ class Run:
         frames, self._frames = self._frames, []
         return frames
 
+    def run_name(self, run_id: str | None) -> str:
+        """A name for a run of the stream that no other has."""
+        wanted, number = run_id or self.id, 1
+        found = wanted
+        while found in self._names:
+            number += 1
+            found = f"{wanted}-{number}"
+        self._names.add(found)
+        return found
+
+    def new_reply(self, lane: RunMessages, *, instead_of: EncodedReply | None = None) -> EncodedReply:
+        """A reply begins, behind the others or in the place of one that was taken back."""
+        self._reply_count += 1
+        reply = EncodedReply(lane, self._reply_count)
+        if instead_of is None:
+            self.replies.append(reply)
+        else:
+            self.replies[self.replies.index(instead_of)] = reply
+        return reply
+
     def pause_for_call(self) -> None:
         """Where calls are serialized, end the open messages. A block that continues is opened again."""
         if self.serialize_calls:
-            self.open_texts.end_all()
+            for lane in self.lanes:
+                lane.open_texts.end_all()
             for block in [*self.open_reasoning]:
                 block.pause()
 
-    def new_id(self, wanted: str) -> str:
-        """An id that the client doesn't have: it would take a second message for a continuation of the first."""
+    def new_id(self, wanted: str, owner: str | None) -> str:
+        """An id that the client doesn't have: it would take a second message for a continuation of the first.
+
+        Args:
+            wanted: The id, if it can be had.
+            owner: The run that wants it. To the client, an id belongs for good to the run that had it first.
+        """
         found, number = wanted, 1
-        while found in self._used_ids:
+        while found in self._used_ids or self._owners.get(found, owner) != owner:
             number += 1
             found = f"{wanted}-{number}"
         self._used_ids.add(found)
+        self._owners[found] = owner
         return found
 
     def reserve_id(self, own_id: str) -> None:
@@ -113,15 +151,12 @@ class Run:
     def free_id(self, own_id: str) -> None:
         self._used_ids.discard(own_id)
 
-    def discard_message(self, message_id: str, *, again: bool = False) -> None:
-        """Replace a message of any kind by an activity that shows nothing. Its id can't be used again.
+    def discard_message(self, message_id: str, **marks: Any) -> None:
+        """Replace a message of any kind by an activity that shows nothing, but has these marks.
 
-        Args:
-            message_id: The message's id.
-            again: Whether the messages that still hold are sent again.
+        Its id can't be used again.
         """
         self.reserve_id(message_id)
-        content: dict[str, Any] = {AGAIN: True} if again else {}
         self.send(
-            self.ag.ActivitySnapshotEvent(message_id=message_id, activity_type=DISCARDED, content=content)
+            self.ag.ActivitySnapshotEvent(message_id=message_id, activity_type=DISCARDED, content=marks)
         )

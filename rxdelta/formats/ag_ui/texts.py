@@ -50,9 +50,9 @@ class TextMessage:
         if self.is_open:
             return
         self.is_open = True
-        self.run.open_texts.add(self)
+        self.reply.lane.open_texts.add(self)
         metadata = marked({} if kind == "text" else {TYPE: kind})
-        self.run.send(
+        self.reply.send(
             self.run.ag.TextMessageStartEvent(message_id=self.id, role="assistant", metadata=metadata)
         )
 
@@ -60,13 +60,15 @@ class TextMessage:
         """Send TEXT_MESSAGE_END, if the message is open."""
         if self.is_open:
             self.is_open = False
-            self.run.open_texts.remove(self)
-            self.run.send(self.run.ag.TextMessageEndEvent(message_id=self.id, metadata=marked(self._marks())))
+            self.reply.lane.open_texts.remove(self)
+            self.reply.send(
+                self.run.ag.TextMessageEndEvent(message_id=self.id, metadata=marked(self._marks()))
+            )
 
     def count(self, growing: int) -> None:
         """So many more, or fewer, of its texts are open."""
         self.growing += growing
-        self.run.open_texts.update(self)
+        self.reply.lane.open_texts.update(self)
 
     def drop_if_empty(self) -> None:
         """After a block was taken back: remove the message if it has none left."""
@@ -74,7 +76,7 @@ class TextMessage:
             self.end()
             del self.reply.entries[self]
             self.run.stale_ids.append(self.id)
-            self.run.free_id(self.id)
+            self.reply.lane.free_id(self.id)
 
     def pause(self) -> list[str]:
         """End what is open, before the message is sent again.
@@ -85,7 +87,7 @@ class TextMessage:
         self.end()
         for call in self.calls:
             if not call.done:
-                self.run.send(self.run.ag.ToolCallEndEvent(tool_call_id=call.id))
+                self.reply.send(self.run.ag.ToolCallEndEvent(tool_call_id=call.id))
         return [self.id, *(answer.id for call in self.calls for answer in call.answers)]
 
     def send_again(self) -> None:
@@ -94,7 +96,7 @@ class TextMessage:
         if kind is not None:
             self.open(kind)
         if text := self.text():
-            self.run.send(self.run.ag.TextMessageContentEvent(message_id=self.id, delta=text))
+            self.reply.send(self.run.ag.TextMessageContentEvent(message_id=self.id, delta=text))
         if not self.growing:
             self.end()
         for call in self.calls:
@@ -183,7 +185,7 @@ class TextBlock(StreamedBlock):
 
     def _send(self, piece: str) -> None:
         message = self._open_message()
-        self.run.send(self.run.ag.TextMessageContentEvent(message_id=message.id, delta=piece))
+        self.reply.send(self.run.ag.TextMessageContentEvent(message_id=message.id, delta=piece))
 
     def _open_message(self) -> TextMessage:
         """The message that the text belongs to, opened if it isn't."""

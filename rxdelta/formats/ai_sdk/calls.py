@@ -30,8 +30,8 @@ class CallPart(Part):
     again under it, is not shown again.
     """
 
-    def __init__(self, stream: Stream, step: Step, fold: BlockFold) -> None:
-        super().__init__(stream, step, fold)
+    def __init__(self, step: Step, fold: BlockFold) -> None:
+        super().__init__(step, fold)
         self.runs_at_provider = False
         self._id: str | None = None  # for the client
         self._call_id: str | None = None  # the provider's
@@ -61,18 +61,19 @@ class CallPart(Part):
         call = self._call
         if not call.open:
             return
-        self._repeats = self.stream.walk.has_ended(call)
+        self._repeats = self.run.walk.has_ended(call)
         if self._repeats:
             return
         self._read_id(call)
-        if not self._started and self._id is not None and call.name:
+        can_start = self.stream.can_mark_starts or not self.run.marks
+        if can_start and not self._started and self._id is not None and call.name:
             self._started = True
-            out.append({"type": "tool-input-start", **self._head(call)})
+            out.append({"type": "tool-input-start", **self._head(call), **self.run.marked({})})
             if isinstance(call.arguments, str):
                 self._send(out, call.arguments)
 
     def _read_id(self, call: ToolCall) -> None:
-        calls = self.stream.calls
+        calls = self.run.calls
         self.runs_at_provider = call.type == "server_tool_call"
         if call.call_id is not None and call.call_id != self._call_id:
             self._call_id = call.call_id
@@ -128,7 +129,7 @@ class CallPart(Part):
 
     def release_id(self) -> None:
         if self._id is not None:
-            self.stream.calls.free(self._id)
+            self.run.calls.free(self._id)
 
     def _close(self, out: Out, _cut: str | None, /) -> None:
         call = self._call
@@ -136,9 +137,9 @@ class CallPart(Part):
             return
         self._read_id(call)
         if self._id is None:
-            self._id = self.stream.calls.register(self, None)
+            self._id = self.run.calls.register(self, None)
         marks = marks_for(call, TYPE) if call.type == "invalid_tool_call" else marks_for(call)
-        frame = {**self._head(call), "input": thaw(call.arguments), **marked(marks)}
+        frame = {**self._head(call), "input": thaw(call.arguments), **self.run.marked(marks)}
         if call.status == "complete":
             self._available = True
             out.append({"type": "tool-input-available", **frame})
@@ -152,7 +153,8 @@ class CallPart(Part):
         self._settled = True
         if self._started:
             head = {"toolCallId": self._id, "toolName": self._name, **self._executor()}
-            out.append({"type": "tool-input-error", **head, "input": "", "errorText": CUT_OFF})
+            frame = {**head, "input": "", **self.run.marked({})}
+            out.append({"type": "tool-input-error", **frame, "errorText": CUT_OFF})
 
     # The output.
 
@@ -163,7 +165,7 @@ class CallPart(Part):
             return
         if (self._started or self._available) and call.display_text not in (None, self._title):
             self._title = call.display_text
-            data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text}
+            data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text, **self.run.marks}
             out.append({"type": TOOL_UPDATE, "id": cast("str", self._id), "data": data})
         self._send_result(out)
 
@@ -224,22 +226,21 @@ class OutputPart(Part):
         block = self.fold.block
         if cut is not None or not isinstance(block, ContentPart):
             return
-        call = self.stream.calls.provider_call(block.options.get("tool_call_id"))
+        call = self.run.calls.provider_call(block.options.get("tool_call_id"))
         if call is None or not call.set_output(out, block):
-            out.append(self.stream.whole_block(marks_for(block, TYPE, TEXT)))
+            out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
 
 
 class CallIds:
-    """The calls of a stream by the ids that results name, and the ids that the client knows.
+    """The calls of a run by the ids that results name, and the ids that the client knows.
 
     Args:
-        stream: The stream, which makes ids.
+        stream: The stream, which makes ids and knows which ids the client has.
     """
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._calls: dict[str, list[CallPart]] = {}
-        self._used_ids: set[str] = set()
 
     def named(self, call_id: str) -> list[CallPart]:
         """The calls that a result with this id is for."""
@@ -257,9 +258,9 @@ class CallIds:
         wanted = call_id or f"call-{self._stream.new_id()}"
         self.add_name(call, wanted)
         found = wanted
-        while found in self._used_ids:
+        while found in self._stream.used_call_ids:
             found = f"{wanted}-{self._stream.new_id()}"
-        self._used_ids.add(found)
+        self._stream.used_call_ids.add(found)
         return found
 
     def add_name(self, call: CallPart, call_id: str) -> None:
@@ -271,7 +272,7 @@ class CallIds:
             known.append(call)
 
     def free(self, client_id: str) -> None:
-        self._used_ids.discard(client_id)
+        self._stream.used_call_ids.discard(client_id)
 
     def forget(self, step: Step) -> None:
         """The client has dropped the calls of a step."""

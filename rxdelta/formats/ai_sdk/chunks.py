@@ -17,6 +17,7 @@ class Start(TypedDict):
 
 class StepChunk(TypedDict):
     type: Literal["start-step", "finish-step", "reset-step"]
+    providerMetadata: NotRequired[ProviderMetadata]
 
 
 class TextStart(TypedDict):
@@ -44,6 +45,7 @@ class ToolInputStart(TypedDict):
     toolName: str
     title: NotRequired[str]
     providerExecuted: NotRequired[bool]
+    providerMetadata: NotRequired[ProviderMetadata]
 
 
 class ToolInputDelta(TypedDict):
@@ -122,7 +124,7 @@ class Custom(TypedDict):
 class Data(TypedDict):
     """Our own: what the protocol has no chunk for. A later one with the same type and id replaces the earlier."""
 
-    type: Literal["data-block", "data-tool-update", "data-attempt-reset"]
+    type: Literal["data-block", "data-tool-update", "data-attempt-reset", "data-run"]
     id: str
     data: dict[str, Any]
 

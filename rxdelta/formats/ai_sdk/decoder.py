@@ -11,6 +11,10 @@ Each step is a message, which ends when another step follows. A stream of severa
 for `group_by_message()`. The last message ends with `finish`, which has the reason and, in its metadata, the usage of
 all.
 
+The protocol has no runs. Where `to_ai_sdk` marks the parts of several (`addresses.py`), a decoder reads one run, whose
+messages begin and end with `data-run`. The first run, which has no marks, stays without a name. So a reset of it would
+be one of every run, and another message begins instead; and it is not told when this run alone was interrupted.
+
 `marks.py` has what `to_ai_sdk` writes beside the protocol. The `providerMetadata` of another server become the option
 `provider_metadata`; a signature in them becomes the block's.
 """
@@ -37,9 +41,16 @@ from rxdelta.formats.ai_sdk.marks import (
     CITATIONS,
     CITED,
     DISPLAY_TEXT,
+    FINISH_REASON,
+    FIRST,
+    MESSAGE_ID,
     METADATA,
     MODEL,
     OPTIONS,
+    REASON,
+    RUN,
+    RUN_MARKS,
+    STATUS,
     SUMMARY,
     TOOL_UPDATE,
     TYPE,
@@ -99,6 +110,9 @@ class AiSdkDecoder:
         self._metadata: dict[str, Any] = {}
         self._sources: list[Any] = []
         self._attempts = 0
+        self._noted = False  # messages begin and end with `data-run`
+        self._has_no_name = False  # it is one of several runs, and the one without marks
+        self._ended = False  # the message, by its `data-run`
         self._new()
 
     def _new(self) -> None:
@@ -152,7 +166,7 @@ class AiSdkDecoder:
             out.append(events.MessageStart(message_id, word(self._metadata.get(MODEL))))
 
     def _start_step(self, out: Out, _found: Json) -> None:
-        if self._begun and self._blocks:
+        if self._begun and self._blocks and not self._noted:
             self._finish_blocks(out)
             out.append(events.MessageFinish("stop"))
             self._begun = False
@@ -172,9 +186,15 @@ class AiSdkDecoder:
                     out.append(events.BlockFinish(part))
 
     def _finish(self, out: Out, found: Json) -> None:
+        self._over = True
+        if self._noted:
+            return
         reason = word(_READ.text(found.get("finishReason"), "finishReason"))
         self._begin(out)
         self._read_metadata(out, found)
+        self._finish_message(out, reason)
+
+    def _finish_message(self, out: Out, reason: str | None) -> None:
         self._finish_blocks(out)
         metadata = {name: value for name, value in self._metadata.items() if name not in SUMMARY}
         if self._sources:
@@ -187,12 +207,37 @@ class AiSdkDecoder:
                 FINISH_REASONS.get(reason or "stop", "stop"), reason, metadata=kept(metadata)
             )
         )
-        self._over = True
 
     def _abort(self, out: Out, found: Json) -> None:
-        self._begin(out)
-        out.append(events.MessageInterrupted(word(found.get("reason"))))
         self._over = True
+        if not self._noted:
+            self._begin(out)
+            out.append(events.MessageInterrupted(word(found.get("reason"))))
+
+    def _run(self, out: Out, found: Json) -> None:
+        """A message of this run has begun or ended."""
+        data = found.get("data")
+        if not is_mapping(data):
+            out.append(events.ProviderEvent(_FORMAT, RUN, kept(found)))
+            return
+        self._noted = True
+        self._has_no_name = data.get(FIRST) is True
+        model, status = word(data.get(MODEL)), word(data.get(STATUS))
+        if model is not None:
+            self._metadata[MODEL] = model
+        if self._ended and status is None:
+            self._begun = self._ended = False
+        if not self._ended:
+            self._id = word(data.get(MESSAGE_ID))
+            self._begin(out)
+        if status is None or self._ended:
+            return
+        self._ended = True
+        self._read_usage(out, data.get(USAGE))
+        if status in ("complete", "length"):
+            self._finish_message(out, word(data.get(FINISH_REASON)))
+        elif status == "interrupted" and not self._has_no_name:
+            out.append(events.MessageInterrupted(word(data.get(REASON))))
 
     def _error(self, out: Out, found: Json) -> None:
         out.append(events.StreamError(_READ.text(found.get("errorText"), "errorText") or "unknown error"))
@@ -206,7 +251,10 @@ class AiSdkDecoder:
         if not is_mapping(metadata):
             return
         self._metadata.update(kept(metadata))
-        usage = metadata.get(USAGE)
+        if not self._noted:
+            self._read_usage(out, metadata.get(USAGE))
+
+    def _read_usage(self, out: Out, usage: object) -> None:
         if is_mapping(usage):
             self._begin(out)
             out.append(
@@ -215,9 +263,11 @@ class AiSdkDecoder:
 
     def _reset(self, out: Out, attempt: int) -> None:
         self._attempts = attempt
-        out.append(events.AttemptReset(attempt))
-        self._begun = False
-        self._begin(out)
+        if not self._has_no_name:
+            out.append(events.AttemptReset(attempt, choice=0 if self._ended else None))
+        self._begun = self._ended = False
+        if not self._noted:
+            self._begin(out)
 
     def _reset_step(self, out: Out, _found: Json) -> None:
         if self._begun and self._blocks:
@@ -281,7 +331,8 @@ class AiSdkDecoder:
 
     # Tools.
 
-    def _call(self, found: Json) -> _Call:
+    def _call(self, out: Out, found: Json) -> _Call:
+        self._begin(out)
         call_id = _READ.text(found.get("toolCallId"), "toolCallId")
         call = self._calls.get(call_id)
         if call is None:
@@ -290,7 +341,7 @@ class AiSdkDecoder:
         return call
 
     def _input_start(self, out: Out, found: Json) -> None:
-        call = self._call(found)
+        call = self._call(out, found)
         if call.number is None:
             call.number = self._open(out, _call_content(call, found))
         self._read_title(out, call, found)
@@ -302,7 +353,7 @@ class AiSdkDecoder:
             out.append(events.ToolUpdate(call.id, display_text=title))
 
     def _input_delta(self, out: Out, found: Json) -> None:
-        call = self._call(found)
+        call = self._call(out, found)
         piece = _READ.text(found.get("inputTextDelta"), "inputTextDelta")
         if call.number is None:
             call.number = self._open(out, _call_content(call, found))
@@ -311,7 +362,7 @@ class AiSdkDecoder:
 
     def _input(self, out: Out, found: Json) -> None:
         """The complete input, or the error in its place."""
-        call = self._call(found)
+        call = self._call(out, found)
         content = _call_content(call, found)
         given = found.get("input")
         if found["type"] == "tool-input-error":
@@ -331,8 +382,7 @@ class AiSdkDecoder:
         call.finished.add(call.number)
 
     def _output(self, out: Out, found: Json) -> None:
-        self._begin(out)
-        call = self._call(found)
+        call = self._call(out, found)
         kind = found["type"]
         failed = kind != "tool-output-available"
         content = found.get("output")
@@ -414,6 +464,7 @@ class AiSdkDecoder:
         "tool-output-available": _output,
         "tool-output-error": _output,
         "tool-output-denied": _output,
+        RUN: _run,
         WHOLE_BLOCK: _custom,
         TOOL_UPDATE: _tool_update,
         ATTEMPT_RESET: _attempt_reset,
@@ -513,8 +564,9 @@ def _stored(found: object) -> dict[str, Any] | None:
     """A block that was sent whole, with the fields of events; `None` if it isn't a block."""
     if not is_mapping(found) or "type" not in found:
         return None
+    own = {name: value for name, value in found.items() if name not in RUN_MARKS}
     try:
-        return block_to_wire(ContentPart.from_dict(found))
+        return block_to_wire(ContentPart.from_dict(own))
     except RxDeltaError:
         return None
 

@@ -11,6 +11,9 @@ back with the next turn. A chunk with marks, and the marks that it may have:
     file                           type, options
     custom                         the whole block
 
+If the stream has several runs, the parts of all but the first have `runId`, and `subagent` if they are a sub-agent's, in
+these marks or in the data of a `data-…` chunk.
+
 Beside them there are `data-…` chunks of our own, and fields in the message's metadata.
 """
 
@@ -32,10 +35,18 @@ __all__ = [
     "CUSTOM_KIND",
     "DISPLAY_TEXT",
     "FINISH_REASON",
+    "FIRST",
+    "MESSAGE_ID",
     "METADATA",
     "MODEL",
     "OPTIONS",
+    "PARENT_RUN_ID",
+    "REASON",
+    "RUN",
+    "RUN_ID",
+    "RUN_MARKS",
     "STATUS",
+    "SUBAGENT",
     "SUMMARY",
     "TEXT",
     "TOOL_UPDATE",
@@ -46,6 +57,7 @@ __all__ = [
     "is_invalid_call",
     "marked",
     "marks_for",
+    "marks_in",
     "marks_of",
 ]
 
@@ -72,7 +84,33 @@ METADATA: Final = "metadata"
 CITED: Final = "cited"
 """`True`: a text cites this source, so its citations repeat it."""
 
+# On a part of another run than the first.
+
+RUN_ID: Final = "runId"
+"""The run, under a name that no other run of the stream has."""
+
+SUBAGENT: Final = "subagent"
+"""`True`: the run works for another one, so its text is not the reply's."""
+
+RUN_MARKS: Final = frozenset([RUN_ID, SUBAGENT])
+"""Both."""
+
 # Chunks of our own.
+
+RUN: Final = "data-run"
+"""A message of a run: sent when it begins and, under the same id, when it has ended."""
+
+FIRST: Final = "first"
+"""`True` in it: the run whose parts have no `runId`."""
+
+PARENT_RUN_ID: Final = "parentRunId"
+"""The run's parent in it."""
+
+MESSAGE_ID: Final = "messageId"
+"""The message's id in it. Its model, status, finish reason and usage have the names of the metadata's fields."""
+
+REASON: Final = "reason"
+"""Why the message was interrupted, in it."""
 
 CUSTOM_KIND: Final = f"{_OURS}.block"
 """The `kind` of a `custom` chunk with a whole block in its marks."""
@@ -117,7 +155,7 @@ def marked(marks: Mapping[str, Any]) -> dict[str, ProviderMetadata]:
 
 def marks_of(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
     """The marks of a chunk."""
-    return _marks_in(chunk.get("providerMetadata"))
+    return marks_in(chunk.get("providerMetadata"))
 
 
 def marks_for(block: ContentPart | ToolCall, *also: str) -> dict[str, Any]:
@@ -143,9 +181,10 @@ def foreign_metadata(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_invalid_call(metadata: object) -> bool:
     """Whether the metadata of a UI message's tool part marks an invalid call."""
-    return _marks_in(metadata).get(TYPE) == _INVALID_CALL
+    return marks_in(metadata).get(TYPE) == _INVALID_CALL
 
 
-def _marks_in(metadata: object) -> Mapping[str, Any]:
+def marks_in(metadata: object) -> Mapping[str, Any]:
+    """The marks in a `providerMetadata`."""
     marks = metadata.get(_OURS) if is_mapping(metadata) else None
     return marks if is_mapping(marks) else {}

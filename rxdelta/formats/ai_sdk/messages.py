@@ -29,10 +29,15 @@ from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, json_text
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT_RESET,
     FINISH_REASON,
+    FIRST,
+    RUN,
+    RUN_ID,
     STATUS,
+    SUBAGENT,
     TOOL_UPDATE,
     WHOLE_BLOCK,
     is_invalid_call,
+    marks_in,
 )
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
 
@@ -64,9 +69,9 @@ def from_ai_sdk(
 
     Each step of an assistant's message becomes a message, whose calls have their results, also those of the client's
     own tools. What the protocol has no field for comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,
-    citations. A call that was cut off is an invalid call; a call that was denied has failed. Left out are an attempt
-    that failed, `data-…` parts of the application, unknown parts, and all but text and files in the messages of a
-    person or the system.
+    citations. Each message of another run is a message, too. A call that was cut off is an invalid call; a call that was
+    denied has failed. Left out are an attempt that failed, the parts of sub-agents, `data-…` parts of the application,
+    unknown parts, and all but text and files in the messages of a person or the system.
 
     The browser sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
     take only the last message from the browser and the others from your own storage. A browser can't make the provider
@@ -168,7 +173,7 @@ def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[st
     given = message.get("metadata")
     metadata: Json = given if is_mapping(given) else {}
     yield path, {"type": "start", "messageId": message.get("id"), "messageMetadata": metadata}
-    for number, part in enumerate(parts):
+    for number, part in _run_by_run(list(enumerate(parts))):
         place = f"{path}.parts[{number}]"
         kind = part.get("type") if is_mapping(part) else None
         if not isinstance(kind, str):
@@ -180,6 +185,43 @@ def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[st
         yield path, {"type": "abort"}
     else:
         yield path, {"type": "finish", "finishReason": metadata.get(FINISH_REASON)}
+
+
+def _run_by_run(parts: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """The numbered parts, message by message, if they are of several runs. Those of sub-agents are left out."""
+    if not any(is_mapping(part) and part.get("type") == RUN for _, part in parts):
+        return parts
+    groups: list[list[tuple[int, Any]]] = []
+    newest: dict[object, list[tuple[int, Any]]] = {}  # by run
+    noted = False
+    for number, part in parts:
+        marks = _run_marks(part)
+        run = None if marks.get(FIRST) is True else marks.get(RUN_ID)
+        if marks.get(SUBAGENT) is True or (run is not None and not isinstance(run, str)):
+            continue
+        kind = part.get("type") if is_mapping(part) else None
+        late = kind == RUN and run is None and not noted  # the first run is noted when there is a second one
+        noted = noted or late
+        if run not in newest or (kind in (RUN, "step-start") and not late):
+            newest[run] = [(number, {"type": "step-start"})]
+            groups.append(newest[run])
+        if kind not in (RUN, "step-start"):
+            newest[run].append((number, part))
+    return [one for group in groups for one in group]
+
+
+def _run_marks(part: object) -> Json:
+    """The marks of a part that may name its run."""
+    if not is_mapping(part):
+        return {}
+    data = part.get("data")
+    if is_mapping(data):
+        return data
+    return {
+        **marks_in(part.get("resultProviderMetadata")),
+        **marks_in(part.get("callProviderMetadata")),
+        **marks_in(part.get("providerMetadata")),
+    }
 
 
 def _chunks_of(part: Json, kind: str, own_id: str) -> Iterator[Json]:

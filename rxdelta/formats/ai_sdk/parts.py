@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from rxdelta.core import BlockFold, ContentPart, ToolCall
-from rxdelta.formats.ai_sdk.marks import TEXT, TYPE, marked, marks_for
+from rxdelta.formats.ai_sdk.marks import TEXT, TYPE, marks_for
 from rxdelta.formats.ai_sdk.tables import MEDIA_TYPES
 from rxdelta.formats.encoding import whole_characters
 
 if TYPE_CHECKING:
     from rxdelta.core import Block
-    from rxdelta.formats.ai_sdk.stream import Step, Stream
+    from rxdelta.formats.ai_sdk.stream import Step
 
 __all__ = ["Kind", "Out", "Part", "TextPart", "WholePart", "kind_of"]
 
@@ -43,17 +43,17 @@ class Part:
     """A block and what the client has of it. This base class is a block that the client never sees.
 
     Args:
-        stream: What the parts of the stream share.
-        step: The step that the part stands in.
+        step: The message that the part belongs to.
         fold: The block's content so far.
 
     Attributes:
         ended: Whether the client has the end of the part.
     """
 
-    def __init__(self, stream: Stream, step: Step, fold: BlockFold) -> None:
-        self.stream = stream
+    def __init__(self, step: Step, fold: BlockFold) -> None:
         self.step = step
+        self.run = step.run
+        self.stream = step.run.stream
         self.fold = fold
         self.ended = False
 
@@ -119,10 +119,8 @@ class Part:
 class TextPart(Part):
     """A text, a refusal, or a reasoning."""
 
-    def __init__(
-        self, stream: Stream, step: Step, fold: BlockFold, kind: Literal["text", "reasoning"]
-    ) -> None:
-        super().__init__(stream, step, fold)
+    def __init__(self, step: Step, fold: BlockFold, kind: Literal["text", "reasoning"]) -> None:
+        super().__init__(step, fold)
         self._kind = kind
         self._delta_type = f"{kind}-delta"
         self._id: str | None = None
@@ -136,7 +134,7 @@ class TextPart(Part):
     def begin(self, out: Out, /) -> None:
         self._id, self._half, self._cited = self.stream.new_id(), "", 0
         marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
-        out.append({"type": f"{self._kind}-start", "id": self._id, **marked(marks)})
+        out.append({"type": f"{self._kind}-start", "id": self._id, **self.run.marked(marks)})
         self._send(out, self._block.text or "")
         self._send_sources(out)
 
@@ -153,7 +151,7 @@ class TextPart(Part):
     def _send_sources(self, out: Out) -> None:
         citations = self._block.citations
         for citation in citations[self._cited :]:
-            self.stream.sources.send(out, self.step, citation)
+            self.run.sources.send(out, self.step, citation)
         self._cited = len(citations)
 
     def follow(self, out: Out, before: Block, fields: Mapping[str, Any], /) -> bool:
@@ -183,7 +181,7 @@ class TextPart(Part):
         if self._half:
             self._half = ""
             out.append({"type": self._delta_type, "id": self._id, "delta": "\ufffd"})
-        block, sources = self._block, self.stream.sources
+        block, sources = self._block, self.run.sources
         self._cited = 0  # the citations may have been replaced; a source that the client has isn't sent again
         self._send_sources(out)
         citations = [
@@ -192,7 +190,9 @@ class TextPart(Part):
         frame: dict[str, Any] = {"type": f"{self._kind}-end", "id": self._id}
         if citations and self.stream.has_citations:
             frame["citations"] = citations
-        out.append(frame | marked(marks_for(block) if block.type == self._kind else marks_for(block, TYPE)))
+        out.append(
+            frame | self.run.marked(marks_for(block) if block.type == self._kind else marks_for(block, TYPE))
+        )
 
     def _drop(self, out: Out, /) -> None:
         out.append({"type": f"{self._kind}-end", "id": self._id})
@@ -207,10 +207,10 @@ class WholePart(Part):
             return
         url, media_type = _file_address(block)
         if url is None:
-            out.append(self.stream.whole_block(marks_for(block, TYPE, TEXT)))
+            out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
         else:
             file = {"type": "file", "url": url, "mediaType": media_type}
-            out.append(file | marked(marks_for(block, TYPE)))
+            out.append(file | self.run.marked(marks_for(block, TYPE)))
 
 
 def _file_address(block: ContentPart) -> tuple[str | None, str]:

@@ -1,10 +1,10 @@
-"""The sources that texts cite. Each is sent once in a stream."""
+"""The sources that texts cite. Each is sent once in a run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.formats.ai_sdk.marks import CITED, marked
+from rxdelta.formats.ai_sdk.marks import CITED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ __all__ = ["Sources"]
 
 
 class Sources:
-    """The sources that the client has.
+    """The sources of a run that the client has.
 
     Args:
         new_id: Makes the id of a source.
@@ -45,7 +45,9 @@ class Sources:
         if known is None:
             self._ids[key] = source_id
             step.sources.append(key)
-            out.append({"type": f"source-{kind}", "sourceId": source_id, **where, **marked({CITED: True})})
+            out.append(
+                {"type": f"source-{kind}", "sourceId": source_id, **where, **step.run.marked({CITED: True})}
+            )
         return {"type": "source", "sourceType": kind, "id": source_id, **where}
 
     def cite(self, out: Out, step: Step, citation: Citation) -> dict[str, Any] | None:

@@ -1,71 +1,117 @@
-"""The UI message stream: its steps, and what the parts of all steps share."""
+"""The UI message stream: its start and its steps, and what all runs share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.formats.ai_sdk.calls import CallIds
-from rxdelta.formats.ai_sdk.marks import CUSTOM_KIND, WHOLE_BLOCK, marked
-from rxdelta.formats.ai_sdk.sources import Sources
+from rxdelta.formats.ai_sdk.marks import MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core import TokenUsage, Walk
+    from rxdelta.core import TokenUsage
     from rxdelta.core.events import MessageFinish, MessageStart
-    from rxdelta.formats.ai_sdk.parts import Part
+    from rxdelta.formats.ai_sdk.parts import Out, Part
+    from rxdelta.formats.ai_sdk.run_parts import RunParts
 
 __all__ = ["Step", "Stream", "add_usage", "usage_figures"]
 
 
 class Stream:
-    """What the parts of one stream share.
+    """What the runs of one stream share.
+
+    The client is in one step at a time. A message that begins while another one is open joins its step, which ends with
+    the last of them: the client would lose the open parts of a step that ends.
 
     Args:
         sdk_version: The client's major version.
-        walk: Follows the messages.
+        start: The frame that starts the stream; a message's model is added to its metadata.
 
     Attributes:
-        walk: As given.
-        can_reset: Whether the client knows `reset-step`.
+        started: Whether the client has the start of the stream.
+        can_mark_starts: Whether the client knows the metadata of a call's start.
         has_citations: Whether it knows the citations of a text.
-        calls: The calls of the stream by their ids.
-        sources: The sources that the client has.
+        has_custom: Whether it knows `custom` parts.
+        used_call_ids: The ids of the calls that the client has.
     """
 
-    def __init__(self, sdk_version: int, walk: Walk) -> None:
-        self.walk = walk
-        self.can_reset = self.has_citations = self._has_custom = sdk_version >= 7
-        self.calls = CallIds(self)
-        self.sources = Sources(self.new_id)
+    def __init__(self, sdk_version: int, start: Mapping[str, Any]) -> None:
+        self.started = False
+        self.can_mark_starts = sdk_version >= 6
+        self.has_citations = self.has_custom = self._can_reset = sdk_version >= 7
+        self.used_call_ids: set[str] = set()
+        self._start = start
         self._count = 0
+        self._steps: list[Step] = []  # the messages in the step that the client is in, or was in last
+        self._names: set[str] = set()
 
     def new_id(self) -> str:
         self._count += 1
         return str(self._count)
 
-    def whole_block(self, marks: dict[str, Any]) -> dict[str, Any]:
-        """The frame of a block that no chunk of the protocol fits."""
-        if self._has_custom:
-            return {"type": "custom", "kind": CUSTOM_KIND, **marked(marks)}
-        return {"type": WHOLE_BLOCK, "id": self.new_id(), "data": marks}
+    def run_name(self, run_id: str | None) -> str:
+        """A name for a run that no other run has."""
+        wanted = found = run_id or "run"
+        while found in self._names:
+            found = f"{wanted}-{self.new_id()}"
+        self._names.add(found)
+        return found
+
+    def start(self, out: Out, model: str | None = None) -> None:
+        """Start the stream, unless it has started."""
+        if self.started:
+            return
+        self.started = True
+        frame = dict(self._start)
+        if model:
+            frame["messageMetadata"] = {**frame.get("messageMetadata", {}), MODEL: model}
+        out.append(frame)
+
+    def enter(self, out: Out, step: Step) -> None:
+        """A message begins: the client is in its step from now on."""
+        if not any(one.open for one in self._steps):
+            self._steps = []
+            out.append({"type": "start-step"})
+        step.open = True
+        self._steps.append(step)
+
+    def leave(self, out: Out, step: Step) -> None:
+        """The message has ended, and so does the step, unless another message is open in it."""
+        step.open = False
+        if not any(one.open for one in self._steps):
+            out.append({"type": "finish-step"})
+
+    def resets(self, step: Step) -> bool:
+        """Whether `reset-step` would take back this message, and nothing else."""
+        return self._can_reset and self._steps == [step]
+
+    def replace(self, step: Step, other: Step) -> None:
+        """Another message has the place of this one in the client's step."""
+        self._steps = [other if one is step else one for one in self._steps]
 
 
 class Step:
-    """One message of the conversation.
+    """One message of a run.
+
+    Args:
+        run: The run.
+        open: Whether the client is in the message's step.
 
     Attributes:
-        open: Whether the client is in the step.
-        parts: What the client has in it, in the order in which the parts began.
-        sources: The keys of the sources that were sent in it.
+        parts: What the client has of the message, in the order in which the parts began.
+        sources: The keys of the sources that were sent with it.
+        note: The id of the message's `data-run`; `None` if the client has none.
         status: How the message ended; `None` until then.
         reason: Why it ended.
     """
 
-    def __init__(self, *, open: bool = False) -> None:
+    def __init__(self, run: RunParts, *, open: bool = False) -> None:
+        self.run = run
         self.open = open
         self.parts: dict[Part, None] = {}
         self.sources: list[str] = []
+        self.note: str | None = None
+        self.id: str | None = None
         self.model: str | None = None
         self.usage: dict[str, int] = {}
         self.status: str | None = None
@@ -73,6 +119,7 @@ class Step:
 
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
+        self.id = self.id or event.id
         self.model = self.model or event.model
         if event.usage is not None and not self.usage:
             self.usage = usage_figures(event.usage)

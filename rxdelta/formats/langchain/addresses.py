@@ -6,6 +6,7 @@
 | v3: an event with metadata                     | the metadata's `run_id`                   | `langgraph_checkpoint_ns` |
 | a message of the model with metadata           | `langgraph_checkpoint_ns`/id of the message | `langgraph_checkpoint_ns` |
 | the agent protocol on the wire                 | the namespace, joined by bars             | the namespace above     |
+| … of `to_langchain_events`, in all its modes   | the same                                  | as the message's start says |
 | anything else: a tool's message, a state, …    | none                                      |                         |
 
 **A message's id changes** while it streams: some providers give an id with the first chunk or a later one, and the other
@@ -22,7 +23,8 @@ from __future__ import annotations
 from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.fields import Json, is_json_object, is_list
 from rxdelta.formats.langchain.forms import is_object, message_of
-from rxdelta.formats.langchain.graph_items import graph_item, message_pair
+from rxdelta.formats.langchain.graph_items import GraphItem, graph_item, message_pair
+from rxdelta.formats.langchain.marks import CUSTOM_NAME, IN_RUN, PARENT_RUN_ID, SEPARATOR
 from rxdelta.formats.langchain.tables import MESSAGE_TYPES, WHOLE_MESSAGE_TYPES
 from rxdelta.formats.runs import Address
 
@@ -48,7 +50,7 @@ class Addresses:
             return _of_run(item, event) if event.startswith("on_chat_model_") else None
         found = graph_item(item)
         if found is None or found.mode != "messages":
-            return None
+            return None if found is None else _of_ours(found)
         pair = message_pair(found.payload)
         if pair is not None:
             message, metadata = pair
@@ -57,8 +59,22 @@ class Addresses:
             return self._messages.address(message, metadata)
         if not found.namespace or not is_json_object(found.payload):
             return None
-        parent = "|".join(found.namespace[:-1]) or None
-        return Address("|".join(found.namespace), parent, found.payload.get("event") == "message-finish")
+        above = SEPARATOR.join(found.namespace[:-1])
+        parent = word(found.payload.get(PARENT_RUN_ID, above))
+        return Address(
+            SEPARATOR.join(found.namespace), parent, found.payload.get("event") == "message-finish"
+        )
+
+
+def _of_ours(found: GraphItem) -> Address | None:
+    """What `to_langchain_events` writes beside the messages of a run."""
+    payload, run_id = found.payload, SEPARATOR.join(found.namespace)
+    if not is_json_object(payload) or not run_id:
+        return None
+    if found.mode == "custom" and payload.get("name") == CUSTOM_NAME:
+        event = payload.get("payload")
+        return Address(run_id, word(event.get(PARENT_RUN_ID)) if is_json_object(event) else None)
+    return Address(run_id) if found.mode == "tools" and payload.get(IN_RUN) is True else None
 
 
 def _of_run(item: Json, event: str) -> Address | None:

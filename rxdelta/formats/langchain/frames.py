@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from rxdelta.core import Event, clean_text
 from rxdelta.core.events import AttemptReset
-from rxdelta.formats.langchain.marks import CUSTOM_NAME
+from rxdelta.formats.langchain.marks import CUSTOM_NAME, IN_RUN, SEPARATOR
 
-__all__ = ["FrameWriter", "LangChainFrame", "LangChainParams"]
+__all__ = ["FrameWriter", "LangChainFrame", "LangChainParams", "without_lane"]
 
 Method: TypeAlias = Literal["messages", "tools", "custom"]
 
@@ -32,28 +32,53 @@ class LangChainFrame(TypedDict):
 
 
 class FrameWriter:
-    """Numbers and dates the frames of one stream."""
+    """Numbers and dates the frames of one stream, in one namespace.
 
-    def __init__(self, now: Callable[[], float], namespace: Sequence[str], first_seq: int) -> None:
+    Args:
+        now: The time, in seconds since 1970.
+        namespace: The path of what the frames are about.
+        numbers: Numbers the frames of all namespaces of the stream.
+    """
+
+    def __init__(self, now: Callable[[], float], namespace: Sequence[str], numbers: Iterator[int]) -> None:
         self._now = now
         self._namespace = tuple(map(clean_text, namespace))
-        self._seq = first_seq
+        self._numbers = numbers
+        self._in_run = False
+
+    def of_run(self, run_id: str | None) -> FrameWriter:
+        """Writes the frames of a run, whose namespace is within this one."""
+        within = () if run_id is None else run_id.split(SEPARATOR)
+        return FrameWriter(self._now, [*self._namespace, *within], self._numbers)
+
+    def enter(self, run_id: str | None) -> None:
+        """Go on with the frames of this run."""
+        self._in_run = run_id is not None
+        self._namespace = self.of_run(run_id)._namespace
 
     def frame(self, method: Method, data: dict[str, Any]) -> LangChainFrame:
-        seq, self._seq = self._seq, self._seq + 1
         time = int(self._now() * 1000)
         params: LangChainParams = {"namespace": [*self._namespace], "timestamp": time, "data": data}
-        return {"type": "event", "seq": seq, "method": method, "params": params}
+        return {"type": "event", "seq": next(self._numbers), "method": method, "params": params}
 
     def message(self, event: str, **data: Any) -> LangChainFrame:
         return self.frame("messages", {"event": event, **data})
 
     def tool(self, event: str, call_id: str, **data: Any) -> LangChainFrame:
-        return self.frame("tools", {"event": event, "tool_call_id": call_id, **data})
+        mark = {IN_RUN: True} if self._in_run else {}
+        return self.frame("tools", {"event": event, "tool_call_id": call_id, **data, **mark})
 
     def custom(self, event: Event) -> LangChainFrame:
         """One of our events, whole. Other readers skip it."""
-        payload = event.to_dict()
-        if payload.pop("choice", None) is not None and isinstance(event, AttemptReset):
+        payload = without_lane(event)
+        if isinstance(event, AttemptReset) and event.choice is not None:
             payload["choice"] = 0  # a stream of frames has one choice only; but this event may name none
         return self.frame("custom", {"name": CUSTOM_NAME, "payload": payload})
+
+
+def without_lane(event: Event) -> dict[str, Any]:
+    """The event's wire form, without the run and the choice: the namespace names the run, and there is one choice."""
+    data = event.to_dict()
+    data.pop("run_id", None)
+    data.pop("choice", None)
+    return data

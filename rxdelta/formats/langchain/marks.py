@@ -16,8 +16,11 @@ __all__ = [
     "DISPLAY_TEXT",
     "FOLDED",
     "INTERRUPTED",
+    "IN_RUN",
+    "PARENT_RUN_ID",
     "REFUSAL",
     "RESULT",
+    "SEPARATOR",
     "SOURCE_INDEX",
     "SYNTHETIC",
     "UNWRAP",
@@ -58,3 +61,12 @@ RESULT: Final = "result"
 
 DISPLAY_TEXT: Final = "display_text"
 """On a frame of a tool: what the user is shown about the run."""
+
+SEPARATOR: Final = "|"
+"""Between the parts of a run's id that are the parts of its namespace, as in LangGraph's own names of namespaces."""
+
+IN_RUN: Final = "in_run"
+"""`True` on a frame of a tool: its namespace names the run of its call. LangGraph's tools have a namespace of their own."""
+
+PARENT_RUN_ID: Final = "parent_run_id"
+"""On the start of a message, if its run has a name: the run's parent, or `None`."""

@@ -48,6 +48,9 @@ def to_ag_ui(
     RUN_ERROR if the source fails or completes before its message has finished. Then the output completes; it
     never fails.
 
+    Several runs become one run of AG-UI. One that has another parent than the first run is a sub-agent's, with
+    `subagentRunId`; all others are the agent's own (docs/wire.md).
+
     Text that is taken back (mostly by an `AttemptReset`) is removed from the client by a MESSAGES_SNAPSHOT of the
     request's and the run's messages. Without a request each message of the run is replaced by an activity
     `rxdelta.discarded`, and the text that stays valid is sent again.

@@ -33,7 +33,7 @@ def to_langchain_events(
 ) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
     """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
-    In: events of one message or of a conversation. Out: frames for `to_sse()`, each an envelope with `seq`; the
+    In: events of one message, of a conversation or of several runs. Out: frames for `to_sse()`, each an envelope with `seq`; the
     response needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
     block by block; a block's finish has its whole content. The channel `tools` has the calls that are run. Events that
     the protocol lacks (usage during a message, a provider's own events) become a `custom` event named `rxdelta`, which
@@ -45,7 +45,7 @@ def to_langchain_events(
 
     Args:
         choice: Which of several alternative replies to encode.
-        namespace: The path of the model's node in a graph.
+        namespace: The path of the model's node in a graph. A run has its own within it: its name, cut at each bar.
         on_error: The text of an error for the reader; by default a fixed text, and the error is logged.
         first_seq: The number of the first frame, if several streams share a connection.
         now: The time of a frame, in seconds since 1970.
