@@ -22,7 +22,7 @@ _LOOK_AT = 20  # chunks to detect a format from
 
 
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
-    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks.
+    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list of objects is a list of chunks.
 
     Raises:
         MalformedChunkError: The file has another format, or a record is no JSON.
@@ -58,10 +58,23 @@ def _parser_for(line: bytes) -> SseParser | NdjsonParser:
 
 def _flat(records: Iterable[Any]) -> Iterable[Any]:
     for record in records:
-        if isinstance(record, list):
-            yield from record  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(record, list) and _is_list_of_chunks(record):  # pyright: ignore[reportUnknownArgumentType]
+            yield from record
         else:
             yield record
+
+
+def _is_list_of_chunks(record: list[Any]) -> bool:
+    """Whether all are objects, but not a message with LangGraph's metadata: without these, replies would be woven."""
+    is_pair = len(record) == 2 and isinstance(record[1], dict) and "langgraph_node" in record[1]
+    return not is_pair and all(isinstance(one, dict) for one in record)
+
+
+def _object_in(chunk: Any) -> Any:
+    """What shows the format of a chunk: of LangGraph's tuples the message, or what the mode gives."""
+    while isinstance(chunk, list) and chunk:
+        chunk = chunk[0] if isinstance(chunk[0], dict) else chunk[-1]  # pyright: ignore[reportUnknownVariableType]
+    return chunk  # pyright: ignore[reportUnknownVariableType]
 
 
 async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -103,7 +116,7 @@ async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, A
         if wire_format != "auto":
             break
         try:
-            wire_format = detect(chunk)
+            wire_format = detect(_object_in(chunk))
             break
         except UnknownWireFormatError as unknown:
             error = unknown if len(seen) == 1 else error
