@@ -22,7 +22,8 @@ _LOOK_AT = 20  # chunks to detect a format from
 
 
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
-    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list of objects is a list of chunks.
+    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks, unless it
+    is one of LangGraph's tuples.
 
     Raises:
         MalformedChunkError: The file has another format, or a record is no JSON.
@@ -58,16 +59,21 @@ def _parser_for(line: bytes) -> SseParser | NdjsonParser:
 
 def _flat(records: Iterable[Any]) -> Iterable[Any]:
     for record in records:
-        if isinstance(record, list) and _is_list_of_chunks(record):  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(record, list) and not _is_tuple(record):  # pyright: ignore[reportUnknownArgumentType]
             yield from record
         else:
             yield record
 
 
-def _is_list_of_chunks(record: list[Any]) -> bool:
-    """Whether all are objects, but not a message with LangGraph's metadata: without these, replies would be woven."""
-    is_pair = len(record) == 2 and isinstance(record[1], dict) and "langgraph_node" in record[1]
-    return not is_pair and all(isinstance(one, dict) for one in record)
+def _is_tuple(record: list[Any]) -> bool:
+    """Whether it is an item of LangGraph's. Apart from their metadata, the messages of several nodes would be woven."""
+    match record:
+        case [dict(), dict()]:
+            return "langgraph_node" in record[1]
+        case [list(), *_]:
+            return all(isinstance(part, str) for part in record[0])
+        case _:
+            return bool(record) and isinstance(record[0], str)
 
 
 def _object_in(chunk: Any) -> Any:

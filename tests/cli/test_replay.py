@@ -192,7 +192,7 @@ def test_lines_captures_and_bodies_are_told_apart(
 def test_the_tuples_of_langgraph_are_not_taken_apart(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
-    """A list of objects is a list of chunks, but a message goes with its metadata, which say whose it is."""
+    """A list is a list of chunks, but a message goes with its metadata, which say whose it is."""
 
     def said(node: str, text: str, **more: Any) -> list[Any]:
         message = {"type": "AIMessageChunk", "content": text, "id": f"lc_run--{node}", **more}
@@ -203,8 +203,9 @@ def test_the_tuples_of_langgraph_are_not_taken_apart(
         one,
         *([[*shape, item] for item in one] for shape in ([[]], ["messages"], [["n:1"], "messages"])),
     ):
-        code, reply, _ = run_json(capsys, "replay", recording(lines(*items)))
-        assert (code, reply["blocks"][0]["text"], reply["run_id"]) == (0, "Hi", "a:1/lc_run--a")
+        for data in (lines(*items), lines(items)):  # also all in one list
+            code, reply, _ = run_json(capsys, "replay", recording(data))
+            assert (code, reply["blocks"][0]["text"], reply["run_id"]) == (0, "Hi", "a:1/lc_run--a")
     _, reply, problem = run_json(capsys, "replay", recording(lines(one[0], said("b", "Ho"), *one[1:])))
     assert reply["blocks"][0]["text"] == "Hi"
     assert "group_by_run()" in problem
