@@ -22,7 +22,8 @@ _LOOK_AT = 20  # chunks to detect a format from
 
 
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
-    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks.
+    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks, unless it
+    is one of LangGraph's tuples.
 
     Raises:
         MalformedChunkError: The file has another format, or a record is no JSON.
@@ -58,10 +59,28 @@ def _parser_for(line: bytes) -> SseParser | NdjsonParser:
 
 def _flat(records: Iterable[Any]) -> Iterable[Any]:
     for record in records:
-        if isinstance(record, list):
-            yield from record  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(record, list) and not _is_tuple(record):  # pyright: ignore[reportUnknownArgumentType]
+            yield from record
         else:
             yield record
+
+
+def _is_tuple(record: list[Any]) -> bool:
+    """Whether it is an item of LangGraph's. Apart from their metadata, the messages of several nodes would be woven."""
+    match record:
+        case [dict(), dict()]:
+            return "langgraph_node" in record[1]
+        case [list(), *_]:
+            return all(isinstance(part, str) for part in record[0])
+        case _:
+            return bool(record) and isinstance(record[0], str)
+
+
+def _object_in(chunk: Any) -> Any:
+    """What shows the format of a chunk: of LangGraph's tuples the message, or what the mode gives."""
+    while isinstance(chunk, list) and chunk:
+        chunk = chunk[0] if isinstance(chunk[0], dict) else chunk[-1]  # pyright: ignore[reportUnknownVariableType]
+    return chunk  # pyright: ignore[reportUnknownVariableType]
 
 
 async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -103,7 +122,7 @@ async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, A
         if wire_format != "auto":
             break
         try:
-            wire_format = detect(chunk)
+            wire_format = detect(_object_in(chunk))
             break
         except UnknownWireFormatError as unknown:
             error = unknown if len(seen) == 1 else error

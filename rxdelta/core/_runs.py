@@ -25,6 +25,7 @@ from rxdelta.core._events import (
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, ByRun, Limits
+from rxdelta.core._values import shorten
 
 __all__ = ["FOR_ANY_RUN", "PerRun", "another_run", "concerns_any_run", "in_run"]
 
@@ -41,7 +42,9 @@ def concerns_any_run(event: Event) -> bool:
 
 def another_run(other: str | None, own: str | None) -> ProtocolError:
     """The error of a reader of one run that meets another."""
-    theirs, ours = ("the run without a name" if run is None else f"run {run!r}" for run in (other, own))
+    theirs, ours = (
+        "the run without a name" if run is None else f"run {shorten(run)}" for run in (other, own)
+    )
     return ProtocolError(
         f"{theirs} came among the events of {ours}; split the runs of a stream with group_by_run()",
         violation="another_run",

@@ -189,6 +189,28 @@ def test_lines_captures_and_bodies_are_told_apart(
     assert (code, reply["blocks"][0]["text"]) == (0, "Hi")
 
 
+def test_the_tuples_of_langgraph_are_not_taken_apart(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    """A list is a list of chunks, but a message goes with its metadata, which say whose it is."""
+
+    def said(node: str, text: str, **more: Any) -> list[Any]:
+        message = {"type": "AIMessageChunk", "content": text, "id": f"lc_run--{node}", **more}
+        return [message, {"langgraph_node": node, "langgraph_checkpoint_ns": f"{node}:1"}]
+
+    one = [said("a", "Hi"), said("a", "", chunk_position="last")]
+    for items in (
+        one,
+        *([[*shape, item] for item in one] for shape in ([[]], ["messages"], [["n:1"], "messages"])),
+    ):
+        for data in (lines(*items), lines(items)):  # also all in one list
+            code, reply, _ = run_json(capsys, "replay", recording(data))
+            assert (code, reply["blocks"][0]["text"], reply["run_id"]) == (0, "Hi", "a:1/lc_run--a")
+    _, reply, problem = run_json(capsys, "replay", recording(lines(one[0], said("b", "Ho"), *one[1:])))
+    assert reply["blocks"][0]["text"] == "Hi"
+    assert "group_by_run()" in problem
+
+
 def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     with open_sample("tides") as file:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read())))

@@ -86,6 +86,13 @@ class TestFold:
             with pytest.raises(rd.ProtocolError, match="group_by_run"):
                 fold.step(event)
 
+    def test_long_names_of_runs_are_not_quoted_whole(self) -> None:
+        fold = rd.Fold()
+        fold.step(ev.MessageStart(run_id="a" * 100_000))
+        with pytest.raises(rd.ProtocolError, match="100,001 characters") as caught:
+            fold.step(ev.MessageStart(run_id="b" * 100_001))
+        assert len(str(caught.value)) < 500
+
     def test_runs_are_compared_by_value(self) -> None:
         fold = rd.Fold()
         for event in reply("".join(["a", "b"]))[:2]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rxdelta.core import ByRun, concerns_any_run
-from rxdelta.core.events import AttemptReset, MessageStart, ToolUpdate
+from rxdelta.core.events import AttemptReset, MessageFinish, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 from rxdelta.runtime import operator_maker
 
@@ -95,16 +95,19 @@ def group_by_message(
     return split_by("group_by_message", _ByMessage, limits)
 
 
+_SETTLING = (MessageFinish, MessageInterrupted, ToolUpdate)
+"""The events after which a message may be over, or all its calls."""
+
+
 class _ByMessage(EventSplit[MessageStream]):
     """One subscription's state."""
 
     def __init__(self, sink: Sink[MessageStream]) -> None:
         super().__init__(sink)
-        self._early: MessageStream | None = (
-            None  # begun by events of no run, before any; the first run continues it
-        )
-
+        # Begun by events of no run, before any; the first run continues it.
+        self._early: MessageStream | None = None
         self._streams: dict[str | None, MessageStream] = {}  # those that are open, by run
+        self._news: dict[MessageStream, None] = {}  # those that may have settled since a message began
 
     @cached_property
     def _begun(self) -> dict[str | None, None]:
@@ -114,7 +117,7 @@ class _ByMessage(EventSplit[MessageStream]):
     def _route(self, event: Event) -> None:
         if concerns_any_run(event):
             for concerned in self._concerned(event):
-                concerned._deliver(event)
+                self._deliver(concerned, event)
             return
         stream, begins = self._streams.get(event.run_id), isinstance(event, (MessageStart, AttemptReset))
         if stream is not None and begins and stream._replay.begins_another(event):
@@ -125,7 +128,12 @@ class _ByMessage(EventSplit[MessageStream]):
                 return  # its message has completed, and the event would change nothing
             stream = self._begin(event)
         if stream is not None:
-            stream._deliver(event)
+            self._deliver(stream, event)
+
+    def _deliver(self, stream: MessageStream, event: Event) -> None:
+        if isinstance(event, _SETTLING):
+            self._news[stream] = None
+        stream._deliver(event)
 
     def _concerned(self, event: Event) -> Sequence[MessageStream]:
         """The messages that an event of no run concerns."""
@@ -144,7 +152,8 @@ class _ByMessage(EventSplit[MessageStream]):
         return (self._early,)
 
     def _begin(self, event: Event) -> MessageStream | None:
-        for other in self._open():
+        news, self._news = self._news, {}
+        for other in news:
             if other._replay.is_settled():
                 self._end(other)
         early, self._early = self._early, None
@@ -168,10 +177,12 @@ class _ByMessage(EventSplit[MessageStream]):
             self._early = None
         else:
             del self._streams[stream.run_id]
+        self._news.pop(stream, None)
         stream._end(None)
 
     def _forget(self) -> Iterable[MessageStream]:
         streams = self._open()
         self._streams.clear()
+        self._news.clear()
         self._early = None
         return streams

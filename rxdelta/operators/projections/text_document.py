@@ -27,9 +27,9 @@ class TextDocument:
         self._known: set[BlockFold] = set()
         self._reached = 0  # the number of blocks that have been read; all but the last of them have ended
 
-    def keeps(self, block: Block) -> bool:
-        """Whether the document needs the block after its end."""
-        return self._prose.owns(block)
+    def keeps(self, _: Block) -> bool:
+        """Whether the document needs a block after its end: any, since a second finish may make a text of it."""
+        return True
 
     def grown(self, fold: BlockFold, piece: str) -> Growth | None:
         """Return more text of the document, if the block is being read."""

@@ -10,6 +10,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.cost import lines_run
 from support.marbles import BOOM, marbles
 
 import rxdelta as rd
@@ -105,6 +106,25 @@ def test_a_run_gets_the_error_first(mark: str, error: str) -> None:
 )
 def test_messages_of_several_runs(source: str, seen: str) -> None:
     assert watch(rd.group_by_message(), source) == seen
+
+
+def test_the_beginning_of_a_message_costs_the_same_however_many_are_open() -> None:
+    """Also where the others have finished, but not their calls."""
+    call = ev.BlockFinish(0, {"type": "tool_call", "id": "c1", "name": "f", "args": {}})
+
+    def lines_for(runs: int) -> int:
+        said = [
+            attrs.evolve(event, run_id=f"{run}")
+            for run in range(runs)
+            for event in (ev.MessageStart(), call, ev.MessageFinish("tool_use"))[: 3 if run % 2 else 2]
+        ]
+        streams: list[rd.MessageStream] = []
+        source = rx.concat(rx.from_iterable(said), rx.never())
+        lines = lines_run(source.pipe(rd.group_by_message(), ops.do_action(streams.append)).subscribe)
+        assert len(streams) == runs
+        return lines
+
+    assert lines_for(80) < 2.2 * lines_for(40)
 
 
 def test_a_run_tells_its_parent() -> None:

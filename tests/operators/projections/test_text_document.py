@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rxdelta as rd
@@ -57,8 +57,14 @@ class _Text(Projection[str]):
         return ()
 
 
+TEXT = ev.BlockFinish(0, {"type": "text", "text": "a"})
+STOP = ev.MessageFinish("stop")
+
+
+@example(events=[ev.BlockFinish(0, {"type": "reasoning", "reasoning": ""}), TEXT], end=STOP)
+@example(events=[ev.BlockFinish(0, {"type": "tool_call", "id": "c", "name": "n"}), TEXT], end=STOP)
 @settings(deadline=None)
-@given(events=events, end=st.sampled_from([ev.MessageFinish("stop"), ev.MessageInterrupted()]))
+@given(events=events, end=st.sampled_from([STOP, ev.MessageInterrupted()]))
 def test_it_is_the_text_of_the_message(events: list[rd.Event], end: rd.Event) -> None:
     document, fold = _Text("", Walk(0), ev.TextDelta), rd.Fold()
     for event in events:
