@@ -181,6 +181,11 @@ def test_an_agent_that_pauses_for_long_is_shown_at_once_when_it_goes_on() -> Non
     ]
 
 
+def test_long_messages_are_shown_more_rarely() -> None:
+    shown = virtual(timed(says(*["word " * 2_000] * 200), step=0.01, end=2.1))
+    assert 1_500_000 > sum(len(text) for _, status, text in shown if status is None) > 500_000
+
+
 def test_what_changes_nothing_is_not_shown() -> None:
     ping = ev.ProviderEvent("test", "ping")
     assert len(virtual(timed([ANSWER[0], ping, ping, ping], step=1, end=5))) == 2
