@@ -121,7 +121,8 @@ def retry_stream(
     Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
     it. A finished message is never requested again.
 
-    A stream may have several runs; all of them are repeated. If one stream of several is retried, put `with_run` behind
+    A stream may have several runs; all of them are repeated, unless all that have begun are finished: nothing shows that
+    another was to come, such as the reply of a graph's next node, so the error is passed on. If one stream of several is retried, put `with_run` behind
     this operator: the reset of an attempt that failed before its first event can't name its run, so it concerns all.
 
     Completes with the attempt that completes. If it does so before its message has finished, `retry_if` is called with
