@@ -350,6 +350,11 @@ def test_of_two_messages_with_a_call_of_one_id_the_later_gets_the_result() -> No
             id="without ids",
         ),
         pytest.param(
+            [snapshots(says(text, id=None))[-1].to_message() for text in "ab"],  # type: ignore[arg-type]
+            ["a", "b"],
+            id="whole messages without ids",
+        ),
+        pytest.param(
             snapshots([*says("a")[:3], ev.AttemptReset(1), *says("b", id="t")]), ["b"], id="another attempt"
         ),
         pytest.param(
@@ -359,7 +364,9 @@ def test_of_two_messages_with_a_call_of_one_id_the_later_gets_the_result() -> No
         ),
     ],
 )
-def test_snapshots_of_another_message_are_added(values: list[rd.Snapshot], texts: list[str]) -> None:
+def test_snapshots_of_another_message_are_added(
+    values: list[rd.Snapshot | rd.Message], texts: list[str]
+) -> None:
     last = run(emits(*values))[-1]
     assert [message.text for message in messages_of(last)] == texts
     assert last.result is not None
