@@ -1,8 +1,9 @@
 """OpenAI's Responses API.
 
-Reading: `decoder` (an event), `addresses` (its run), `output` (the items by their places), `items` (what all items share), and for each kind of
-item `message`, `reasoning`, `tools`, `media`; `arguments` has those of a call, `reading` the fields of a chunk. Writing:
-`request`, with `results` of tools. Both sides share `calls` (the types of calls) and `notes`.
+Reading: `decoder` (an event), `addresses` (its run), `numbering` (whether it has come before), `output` (the items by
+their places), `items` (what all items share), and for each kind of item `message`, `reasoning`, `tools`, `media`;
+`arguments` has those of a call, `reading` the fields of a chunk. Writing: `request`, with `results` of tools. Both
+sides share `calls` (the types of calls) and `notes`.
 """
 
 from rxdelta.formats.format import Format

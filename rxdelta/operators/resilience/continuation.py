@@ -177,9 +177,8 @@ class Continuation:
         known = self._indexes.get(index)
         if known is None:
             if isinstance(index, int) and index >= 0:
-                behind = (
-                    isinstance(self._joined, int) and index > self._joined
-                )  # the joined block takes no index of its own
+                # The joined block takes no index of its own.
+                behind = isinstance(self._joined, int) and index > self._joined
                 known = index + self._offset - behind
                 while known in self._used_keys:  # e.g. by a block before the joined one
                     known += 1

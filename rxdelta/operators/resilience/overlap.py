@@ -36,9 +36,8 @@ class Overlap:
         self._settled = self._last < 0
         self._new: list[str] = []  # the characters that are held
         self._matched = 0  # how many of them are those of the broken text
-        self._borders: list[
-            int
-        ] = []  # for each of them: the longest end here that is a beginning of the new text, too
+        # For each of them: the length of the longest end here that is a beginning of the new text, too.
+        self._borders: list[int] = []
 
     def feed(self, piece: str) -> str:
         """Take a piece of the new text; return what is certainly behind the overlap."""

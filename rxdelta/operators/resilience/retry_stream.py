@@ -107,22 +107,25 @@ def retry_stream(
       blocks follow the existing ones, and its usage is added. There is no second `MessageStart`. It starts over if the
       message can't be continued: no content yet, a call or an image that broke off, several choices or runs.
 
-    Models repeat themselves when they continue. Where the broken text goes on, the longest overlap of its end with the
-    beginning of the new text is left out, if it has at least `min_overlap` characters and a letter or digit, and begins
-    where a word begins. (It ends where the text broke off, maybe within a word. In writing without spaces, such as
-    Chinese, Japanese or Thai, each character counts as a word.) The new text is held while it may be an overlap: until
-    then each of its characters is one that the message has already. If the request fails meanwhile, and another one is
-    made, the held text is dropped; at the end of the stream it is emitted. Arguments and reasoning that broke off are
-    never continued, so nothing is left out there. When a resumed message finishes, its metadata have `resumed_at`, the
-    length of its `text` at the last resume, and `overlap`, the number of characters that were left out in all.
+    Models repeat themselves when they continue. Where the broken text goes on, the longest overlap of its end with
+    the beginning of the new text is left out, if it has at least `min_overlap` characters and a letter or digit, and
+    begins where a word begins. (It ends where the text broke off, maybe within a word. In writing without spaces,
+    such as Chinese, Japanese or Thai, each character counts as a word. Other blanks or another case make another
+    text.) The new text is held while it may be an overlap: until then each of its characters is one that the message
+    has already. If the request fails meanwhile, and another one is made, the held text is dropped; at the end of the
+    stream it is emitted. Arguments and reasoning that broke off are never continued, so nothing is left out there.
+    When a resumed message finishes, its metadata have `resumed_at`, the length of its `text` at the last resume, and
+    `overlap`, the number of characters that were left out in all.
 
     Put it in front of `run_tools` and `share_events`. The factory contains the request and `decode`, and
     `stall_timeout` if a stall counts as a failure. If a failed attempt had complete calls, their tools may have run.
     Such an attempt is not started over, unless with `repeat_calls`, and its error is passed on; `resume` may continue
     it. A finished message is never requested again.
 
-    A stream may have several runs; all of them are repeated. If one stream of several is retried, put `with_run` behind
-    this operator: the reset of an attempt that failed before its first event can't name its run, so it concerns all.
+    A stream may have several runs; all of them are repeated, unless all that have begun are finished: nothing shows
+    that another was to come, such as the reply of a graph's next node, so the error is passed on. If one stream of
+    several is retried, put `with_run` behind this operator: the reset of an attempt that failed before its first
+    event can't name its run, so it concerns all.
 
     Completes with the attempt that completes. If it does so before its message has finished, `retry_if` is called with
     an `IncompleteMessageError`; `is_transient` returns `False` for it, and the message stays incomplete.

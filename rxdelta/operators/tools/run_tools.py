@@ -41,7 +41,8 @@ _LOG = logging.getLogger("rxdelta")
 _FAILED = "The tool failed."
 _CANCELLED = "the tool was cancelled"
 _NOT_JSON = "The tool's result cannot be written as JSON."
-_PAUSE = 0.1  # seconds between two pictures of an agent, each of which repeats all of its messages
+_PAUSE = 0.1  # the least number of seconds between two pictures of an agent
+_RATE = 500_000  # the characters of such pictures in a second: each repeats all of the agent's messages
 
 
 @operator_maker
@@ -71,8 +72,8 @@ def run_tools(
 
     A tool may be an agent: a value is then a `Message`, a `Snapshot` or an event. The result is the text of the last
     message, and its `metadata["messages"]` has all messages as JSON. While the agent streams, both are updated at most
-    ten times a second. The call fails if the last message has no end, was interrupted, or asks for tools that were not
-    run.
+    ten times a second, and more rarely if the messages are long. The call fails if the last message has no end, was
+    interrupted, or asks for tools that were not run.
 
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
     `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`.
@@ -106,9 +107,9 @@ def run_tools(
         InvalidValueError: At once, for an invalid argument.
 
     Errors: The source's own; `LimitExceededError`; `InvalidValueError` for a value that is no event, and for an
-    asynchronous tool without a running asyncio loop. All come after the running tools were cancelled and their calls have failed. A tool's failure is no
-    error. Disposing cancels the running tools, and so does an observer that raises. If it raises during a tool's
-    update, the `for_each` or `async for` that reads the pipeline raises the exception.
+    asynchronous tool without a running asyncio loop. All come after the running tools were cancelled and their calls
+    have failed. A tool's failure is no error. Disposing cancels the running tools, and so does an observer that raises.
+    If it raises during a tool's update, the `for_each` or `async for` that reads the pipeline raises the exception.
 
     Example:
         >>> import reactivex as rx
@@ -398,14 +399,16 @@ class _ToolRunner:
         """Emit the messages of an agent so far, if they have changed, and then pause."""
         if run.agent is None or not run.has_news or run.pauses or run.call not in self._runs:
             return
-        text = run.agent.text()
-        self._add_update(run, None, ToolResult(run.call.call_id, text, duration=self._seconds(run.call)))
+        picture = ToolResult(run.call.call_id, run.agent.text(), duration=self._seconds(run.call))
+        picture = _with_agent(run, picture)
+        self._updates.append(_update(run.call, None, None, picture))
         run.has_news, run.pauses = False, True
+        seconds = max(_PAUSE, len(str(picture.metadata)) / _RATE)
 
         def end_pause(*_: object) -> None:
             self._take_turn(self._end_pause, run)
 
-        run.pause.disposable = self._time.schedule_relative(_PAUSE, end_pause)
+        run.pause.disposable = self._time.schedule_relative(seconds, end_pause)
 
     def _end_pause(self, run: _ToolRun) -> None:
         run.pauses = False

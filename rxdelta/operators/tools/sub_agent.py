@@ -154,5 +154,6 @@ class _Message:
 def _is_another(before: Snapshot | Message, reply: Snapshot | Message) -> bool:
     """Whether a snapshot is of another message than the one before it, and no later attempt at that."""
     ids = before.id is not None and reply.id is not None and before.id != reply.id
-    over = before.status != "incomplete"
-    return (ids or (over and reply.status == "incomplete")) and reply.attempt <= before.attempt
+    begins = before.status != "incomplete" and reply.status == "incomplete"
+    whole = isinstance(before, Message) and isinstance(reply, Message) and None in (before.id, reply.id)
+    return before is not reply and (ids or begins or whole) and reply.attempt <= before.attempt

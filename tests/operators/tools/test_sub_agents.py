@@ -181,6 +181,11 @@ def test_an_agent_that_pauses_for_long_is_shown_at_once_when_it_goes_on() -> Non
     ]
 
 
+def test_long_messages_are_shown_more_rarely() -> None:
+    shown = virtual(timed(says(*["word " * 2_000] * 200), step=0.01, end=2.1))
+    assert 1_500_000 > sum(len(text) for _, status, text in shown if status is None) > 500_000
+
+
 def test_what_changes_nothing_is_not_shown() -> None:
     ping = ev.ProviderEvent("test", "ping")
     assert len(virtual(timed([ANSWER[0], ping, ping, ping], step=1, end=5))) == 2
@@ -345,6 +350,11 @@ def test_of_two_messages_with_a_call_of_one_id_the_later_gets_the_result() -> No
             id="without ids",
         ),
         pytest.param(
+            [snapshots(says(text, id=None))[-1].to_message() for text in "ab"],  # type: ignore[arg-type]
+            ["a", "b"],
+            id="whole messages without ids",
+        ),
+        pytest.param(
             snapshots([*says("a")[:3], ev.AttemptReset(1), *says("b", id="t")]), ["b"], id="another attempt"
         ),
         pytest.param(
@@ -354,7 +364,9 @@ def test_of_two_messages_with_a_call_of_one_id_the_later_gets_the_result() -> No
         ),
     ],
 )
-def test_snapshots_of_another_message_are_added(values: list[rd.Snapshot], texts: list[str]) -> None:
+def test_snapshots_of_another_message_are_added(
+    values: list[rd.Snapshot | rd.Message], texts: list[str]
+) -> None:
     last = run(emits(*values))[-1]
     assert [message.text for message in messages_of(last)] == texts
     assert last.result is not None
