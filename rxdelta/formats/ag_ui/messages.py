@@ -270,7 +270,7 @@ class _Conversation:
         if isinstance(call, ToolCall):
             turn.blocks[place] = attrs.evolve(
                 call,
-                result=ToolResult(call_id, content, failed),
+                result=ToolResult(call_id, content, failed, metadata=fields_of("call", marks)),
                 metadata={**call.metadata, **status},
             )
 

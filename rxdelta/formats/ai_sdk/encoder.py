@@ -153,7 +153,8 @@ class AiSdkEncoder:
         step, summary = self._last.step, self._summary(self._last)
         if step.status == "interrupted":
             out.append({"type": "message-metadata", "messageMetadata": summary})
-            out.append({"type": "abort", "reason": step.reason} if step.reason else {"type": "abort"})
+            reason = {"reason": step.reason} if step.reason and self._stream.since_6 else {}
+            out.append({"type": "abort", **reason})
         else:
             out.append({"type": "finish", "finishReason": step.reason or "stop", "messageMetadata": summary})
         self._end(out)

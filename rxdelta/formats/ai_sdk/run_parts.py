@@ -54,6 +54,7 @@ class RunParts:
         calls: The calls of the run by their ids.
         sources: The sources that the client has.
         marks: What each part of the run is marked with.
+        show_reasoning: Whether reasoning is sent.
         noted: Whether the client is told which messages the run has, since there are several runs.
         parent: The run's parent.
         subagent: Whether the run works for another one: it has a parent, and not the same as the first run.
@@ -70,7 +71,7 @@ class RunParts:
         self.noted = self.subagent = False
         self._first = first
         self._facts: dict[str, Any] = {}
-        self._show_reasoning = show_reasoning
+        self.show_reasoning = show_reasoning
         self._blocks = walk.blocks
         self._past_usage: dict[str, int] = {}  # of the messages and attempts that have ended
 
@@ -255,7 +256,7 @@ class RunParts:
 
     def _new_part(self, step: Step, fold: BlockFold) -> Part:
         kind = kind_of(fold.block)
-        if kind == "reasoning" and not self._show_reasoning:
+        if kind == "reasoning" and not self.show_reasoning:
             return Part(step, fold)
         if kind == "text" or kind == "reasoning":
             return TextPart(step, fold, kind)

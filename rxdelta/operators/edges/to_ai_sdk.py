@@ -46,9 +46,10 @@ def to_ai_sdk(
         message_id: The UI message's id. Without one the client makes up an id, or continues its last message,
             as it must when it sends results of its own tools.
         choice: Which of several alternative replies to encode.
-        sdk_version: The client's major version. Only 7 can take a failed attempt back (`reset-step`, since
-            7.0.77 at the latest) and has `custom` parts and citations. For 5 and 6 a failed attempt stays as
-            a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
+        sdk_version: The client's major version: 7 for 7.0.77 or later, 6 for 6.0.120 or later, 5 for 5.0.100 or later.
+            Only 7 can take a failed attempt back (`reset-step`) and has `custom` parts and citations. For 5 and 6 a
+            failed attempt stays as a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
+            5 gets no metadata of results.
         on_error: The text of an error for the browser; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
         metadata: Your own metadata of the UI message. The stream adds `model`, `status`, `finishReason` and
