@@ -61,6 +61,7 @@ class RunMessages:
         first: The first run of the stream, which is the agent's own; `None` if this is the first.
 
     Attributes:
+        send: Sends a frame of this run.
         reply: The message that the walk is in.
         calls: The calls that the client has, by the id that the provider gave them.
         open_texts: The text messages without TEXT_MESSAGE_END.
@@ -73,6 +74,7 @@ class RunMessages:
     def __init__(self, run: Run, walk: Walk, first: RunMessages | None) -> None:
         self.run = run
         self.walk = walk
+        self.send: Callable[[BaseEvent], None] = run.send if first is None else self._send_signed
         self.calls: dict[str, list[CallBlock]] = {}
         self.open_texts = OpenTexts()
         run.lanes.append(self)
@@ -116,8 +118,7 @@ class RunMessages:
         """The client has no message or call with this id any more."""
         self.run.free_id(own_id)
 
-    def send(self, frame: BaseEvent) -> None:
-        """Send a frame of this run."""
+    def _send_signed(self, frame: BaseEvent) -> None:
         self.run.send(self.signed(frame))
 
     def signed(self, frame: Any) -> Any:
@@ -200,14 +201,11 @@ class RunMessages:
 
     # Events.
 
-    def grow(self, event: Any, field: str) -> None:
-        """Send a piece of a block, which this field of the event holds."""
-        fold = self.walk.grow(event)
-        if fold is None:
-            return
+    def send_piece(self, fold: BlockFold, piece: str) -> None:
+        """Send the piece by which a block has grown."""
         run, block = self.run, self.reply.blocks[fold]
         if run.open_call is None or run.open_call is block:
-            block.grow(getattr(event, field))
+            block.grow(piece)
         else:
             run.waiting[block] = None
 

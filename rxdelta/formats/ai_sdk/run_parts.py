@@ -51,6 +51,7 @@ class RunParts:
 
     Attributes:
         step: The message that the walk is in.
+        blocks: Its blocks.
         calls: The calls of the run by their ids.
         sources: The sources that the client has.
         marks: What each part of the run is marked with.
@@ -72,7 +73,7 @@ class RunParts:
         self._first = first
         self._facts: dict[str, Any] = {}
         self.show_reasoning = show_reasoning
-        self._blocks = walk.blocks
+        self.blocks = walk.blocks
         self._past_usage: dict[str, int] = {}  # of the messages and attempts that have ended
 
     def begin(self, event: Event, /) -> None:
@@ -87,12 +88,6 @@ class RunParts:
         self.subagent = self.parent not in (None, first.parent)
         self.marks = {RUN_ID: name, **({SUBAGENT: True} if self.subagent else {})}
         self._facts = {**self.marks, **parent}
-
-    def grow(self, out: Out, event: Any, field: str) -> None:
-        """Send a piece of a block, which this field of the event holds."""
-        fold = self._blocks.get(event.index)
-        if fold is not None and fold.grows is type(event) and event.choice == self.walk.choice:
-            fold.place.grow(out, getattr(event, field))  # as in `Walk.grow`, but the part grows its block
 
     def encode(self, out: Out, event: Event) -> None:
         """Send what another event of this run, or of every run, changes."""
@@ -198,7 +193,7 @@ class RunParts:
         step = self._open_step(out)
         if isinstance(event, MessageFinish):
             step.finish(event)
-            calls = (fold.block for fold in self._blocks.values() if isinstance(fold.block, ToolCall))
+            calls = (fold.block for fold in self.blocks.values() if isinstance(fold.block, ToolCall))
             called = "tool_use" if any(call.type != "server_tool_call" for call in calls) else "stop"
             limit = event.reason if event.reason in ("length", "content_filter") else None
             step.status = "length" if limit == "length" else "complete"
