@@ -112,8 +112,14 @@ class MessageIds:
             self._lane.free_id(self.base)
 
     def next(self) -> str:
-        self._count += 1
-        return self._lane.new_id(numbered_id(self.first(), self._count))
+        """The next number whose id is free: of an id with a suffix behind the number, nobody knows the reply."""
+        while True:
+            self._count += 1
+            wanted = numbered_id(self.first(), self._count)
+            found = self._lane.new_id(wanted)
+            if found == wanted:
+                return found
+            self._lane.free_id(found)
 
     def first_or_next(self) -> str:
         """The id of a text message. The first one has the reply's own."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk
-from rxdelta.core.events import BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
+from rxdelta.core.events import AttemptReset, BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallIds, CallPart, OutputPart
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT,
@@ -69,7 +69,7 @@ class RunParts:
         self.sources = Sources(stream.new_id)
         self.marks: dict[str, Any] = {}
         self.parent: str | None = None
-        self.noted = self.subagent = False
+        self.noted = self.subagent = self._is_new = False
         self._first = first
         self._facts: dict[str, Any] = {}
         self.show_reasoning = show_reasoning
@@ -78,19 +78,27 @@ class RunParts:
 
     def begin(self, event: Event, /) -> None:
         """The run begins with this event."""
+        name = self.stream.run_name(event.run_id)
+        self._facts = {RUN_ID: name, FIRST: True} if self._first is None else {RUN_ID: name}
+        self.noted = self._first is not None
+        self._is_new = True
+
+    def _read_parent(self, event: Event) -> None:
+        """Read whose the run is, of the first event that the client can see something of."""
+        self._is_new, first = False, self._first
         self.parent = event.parent_run_id if isinstance(event, MessageStart) else None
-        name, first = self.stream.run_name(event.run_id), self._first
-        parent = {} if self.parent is None else {PARENT_RUN_ID: self.parent}
-        if first is None:
-            self._facts = {RUN_ID: name, FIRST: True, **parent}
-            return
-        self.noted = True
-        self.subagent = self.parent not in (None, first.parent)
-        self.marks = {RUN_ID: name, **({SUBAGENT: True} if self.subagent else {})}
-        self._facts = {**self.marks, **parent}
+        self.subagent = first is not None and self.parent not in (None, first.parent)
+        if self.subagent:
+            self._facts[SUBAGENT] = True
+        if first is not None:
+            self.marks = {**self._facts}
+        if self.parent is not None:
+            self._facts[PARENT_RUN_ID] = self.parent
 
     def encode(self, out: Out, event: Event) -> None:
         """Send what another event of this run, or of every run, changes."""
+        if self._is_new and not isinstance(event, AttemptReset):
+            self._read_parent(event)
         for change in self.walk.step(event):
             self._CHANGES[change.kind](self, out, event, change)
 

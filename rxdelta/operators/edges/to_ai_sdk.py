@@ -31,9 +31,9 @@ def to_ai_sdk(
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
-    In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message. Out: frames
-    for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits until
-    it is whole, and `finish` until the source completes, because results of tools may come until then.
+    In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
+    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits
+    until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of
     each of its messages (docs/wire.md).
