@@ -40,6 +40,8 @@ class Lanes(Generic[L]):
 
     Attributes:
         first: The first lane.
+        newest: The lane that an encoder has turned to, so that it needn't look up the run of each delta.
+        newest_id: The run of this lane; no name at all before the first turn.
     """
 
     def __init__(self, make: Callable[[Walk, L | None], L], choice: int, limits: Limits) -> None:
@@ -48,7 +50,8 @@ class Lanes(Generic[L]):
         self._limits = limits
         self._lanes: dict[str | None, L] = ByRun(limits)
         self._interrupted = False  # every run, also those that begin later
-        self.first = self._new(None)
+        self.first = self.newest = self._new(None)
+        self.newest_id: object = self  # which no run is named
 
     def _new(self, first: L | None) -> L:
         return self._make(Walk(self._choice, limits=self._limits, keep_calls=True), first)
@@ -68,6 +71,14 @@ class Lanes(Generic[L]):
     def find(self, run_id: str | None) -> L | None:
         """The lane of a run that has begun."""
         return self._lanes.get(run_id)
+
+    def turn_to(self, run_id: str | None) -> bool:
+        """Make the lane of a run the newest; `False` if the run hasn't begun."""
+        lane = self._lanes.get(run_id)
+        if lane is None:
+            return False
+        self.newest, self.newest_id = lane, run_id
+        return True
 
     def of(self, event: Event) -> Sequence[L]:
         """The lanes that an event concerns; none for a run that hasn't begun, unless the event begins it.

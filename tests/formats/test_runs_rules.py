@@ -220,6 +220,51 @@ def test_an_ag_ui_client_sends_each_run_back_as_messages_of_its_own() -> None:
     assert only.text == "abc"
 
 
+def test_a_message_that_a_call_begins_is_of_the_calls_run() -> None:
+    thinking = [ev.BlockStart(0, {"type": "reasoning"}), ev.ReasoningDelta(0, "hm"), ev.BlockFinish(0)]
+    found = [within(name, turn(thinking, call(1, "c1", name), reason="tool_use")) for name in ("a", "b")]
+    client = ag_ui.read(ag_ui.told(*woven(*found)))
+    read = rd.from_ag_ui(client.messages)
+    assert [[block.type for block in message.blocks] for message in read] == [["reasoning", "tool_call"]] * 2
+
+
+def come_back(events: Iterable[rd.Event]) -> dict[str, list[Any]]:
+    """What the next request has of each message, by the front end."""
+    sdk = rd.from_ai_sdk([ui_message([*events])])
+    agent = rd.from_ag_ui(ag_ui.read(ag_ui.told(*events)).messages)
+    return {
+        name: sorted(repr(said([message])) for message in found)
+        for name, found in (("ai-sdk", sdk), ("ag-ui", agent))
+    }
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(streams(resets=False))
+def test_the_next_request_has_the_messages_of_each_run_and_none_of_a_sub_agent(
+    drawn: tuple[dict[str, Events], Events],
+) -> None:
+    alone, events = drawn
+    parents = {one.run_id: one.parent_run_id for one in events if isinstance(one, ev.MessageStart)}
+    own = [come_back(one) for name, one in alone.items() if parents[name] is None]
+    for front_end, found in come_back(events).items():
+        assert found == sorted(message for one in own for message in one[front_end])
+
+
+def test_a_sub_agent_whose_first_attempt_fails_before_it_begins_is_one_nevertheless() -> None:
+    sub = within("sub", [ev.AttemptReset(1), *turn(text(0, "deep"))], "main")
+    events = [*MAIN[:2], *sub, *MAIN[2:]]
+    for found in (
+        rd.from_ai_sdk([ui_message(events)]),
+        rd.from_ag_ui(ag_ui.read(ag_ui.told(*events)).messages),
+    ):
+        assert [message.text for message in found] == ["abc"]
+    started = [frame for frame in ag_ui.told(*events) if frame["type"] == "SUBAGENT_STARTED"]
+    assert [frame["subagentRunId"] for frame in started] == ["sub"]
+    for back in (decoded("ai-sdk", ai_sdk.frames_of(events)[:-1]), decoded("ag-ui", ag_ui.told(*events))):
+        starts = [event for event in back if isinstance(event, ev.MessageStart)]
+        assert [start.parent_run_id for start in starts if start.run_id == "sub"] == ["main"]
+
+
 # AG-UI.
 
 

@@ -48,13 +48,13 @@ def runs(draw: st.DrawFn, *, resets: bool = True) -> Events:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[dict[str, Events], Events]:
+def streams(draw: st.DrawFn, *, resets: bool = True) -> tuple[dict[str, Events], Events]:
     """Two to five runs, by name, and their events in any order. The first event is of the run `first`."""
     names = ["first", "b", "c", "d/e", "f|g"][: draw(st.integers(2, 5))]
     found: dict[str, Events] = {}
     for name in names:
         parent = draw(st.sampled_from([None, *found])) if found else None
-        found[name] = within(name, draw(runs(resets=name != "first")), parent)
+        found[name] = within(name, draw(runs(resets=resets and name != "first")), parent)
     head, *rest = found["first"]
     return found, [head, *woven(rest, *[found[name] for name in names[1:]], seed=draw(st.integers(0, 999)))]
 

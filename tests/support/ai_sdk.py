@@ -66,6 +66,7 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "abort": {},
 }
 SINCE_7 = {"reset-step", "custom"}
+MARKED_SINCE_6 = {"tool-input-start", "tool-output-available", "tool-output-error"}
 OUTSIDE = {"start", "start-step", "reset-step", "message-metadata", "error", "finish", "abort"}
 OUTSIDE |= {"data-tool-update", "data-attempt-reset", "data-run"}
 
@@ -99,6 +100,11 @@ class Client:
         for name, value in frame.items():
             assert value is not None or name == "output", f"null in {frame}"
         assert self._sdk_version >= 7 or (kind not in SINCE_7 and "citations" not in frame), frame
+        if self._sdk_version < 6:  # its client refuses a field that it doesn't know
+            assert frame.keys().isdisjoint(
+                {"title", "reason"} if kind.startswith(("tool", "abort")) else ()
+            ), frame
+            assert kind not in MARKED_SINCE_6 or "providerMetadata" not in frame, frame
         assert self.ended is None, f"{kind} behind {self.ended}"
         assert self._started or kind == "start", f"{kind} is first"
         assert self._in_step or kind in OUTSIDE or kind.startswith("tool-output"), f"{kind} outside of a step"

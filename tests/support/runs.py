@@ -82,7 +82,7 @@ def messages(events: Iterable[rd.Event], run_id: str | None) -> Iterator[rd.Snap
     return (fold.snapshot for fold in folds)
 
 
-def said(found: Iterable[rd.Snapshot]) -> list[Any]:
+def said(found: Iterable[rd.Snapshot | rd.Message]) -> list[Any]:
     """What a run says, in order: each protocol cuts it into messages in its own way, and gives calls another id."""
     told: list[Any] = []
     for snapshot in found:

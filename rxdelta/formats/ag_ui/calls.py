@@ -24,6 +24,7 @@ from rxdelta.formats.ag_ui.marks import (
     UNRUN,
     marked,
 )
+from rxdelta.formats.result_metadata import shown_metadata
 
 if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.reply import EncodedReply
@@ -208,12 +209,20 @@ class CallBlock(StreamedBlock):
         if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):
             value = ToolUpdate(self.id, status, display_text, result).to_dict()
             del value["event"]
+            if result is not None and result.metadata:
+                value["result"][METADATA] = self._metadata_of(result)
             self.reply.send(self.run.ag.CustomEvent(name=TOOL_UPDATE, value=value))
         if terminal:
             self._settled = True
             result = result or ToolResult(self.id)
             failed = status == "failed" or result.is_error
-            self.answer_with(result.content, {IS_ERROR: True} if failed else {})
+            marks: dict[str, Any] = {IS_ERROR: True} if failed else {}
+            if result.metadata:
+                marks[METADATA] = self._metadata_of(result)
+            self.answer_with(result.content, marks)
+
+    def _metadata_of(self, result: ToolResult) -> dict[str, Any]:
+        return shown_metadata(result.metadata, reasoning=self.run.show_reasoning)
 
     def answer_with(self, content: Any, marks: dict[str, Any]) -> None:
         """Send the result of the call once its arguments are complete."""

@@ -382,7 +382,8 @@ class _Run:
             self._whole(out, "", {**own, "type": "server_tool_result", "tool_call_id": own_id, **output})
             return
         failed = marks.get(IS_ERROR) is True
-        result = ToolResult(own_id or None, freeze(content, lenient=True), failed)
+        metadata = fields_of("call", marks)
+        result = ToolResult(own_id or None, freeze(content, lenient=True), failed, metadata=metadata)
         if not self.ended:
             self._begin(out, "")
         out.append(events.ToolUpdate(own_id, "failed" if failed else "completed", None, result))

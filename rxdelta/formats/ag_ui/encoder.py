@@ -146,8 +146,11 @@ class AgUiEncoder:
             raise not_an_event(event)
         if not self._started:
             self._start()
-        if field is not None and (growing := self._lanes.find(given.run_id)) is not None:
-            growing.grow(given, field)
+        lanes = self._lanes
+        if field is not None and (given.run_id == lanes.newest_id or lanes.turn_to(given.run_id)):
+            lane = lanes.newest
+            if (fold := lane.walk.grow(event)) is not None:
+                lane.send_piece(fold, getattr(given, field))
         elif isinstance(event, ProviderEvent):
             self._provider_event(event)
         else:

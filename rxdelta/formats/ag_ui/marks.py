@@ -9,7 +9,7 @@ send it back with the next request. An event with marks, and the marks that it m
     REASONING_MESSAGE_END   options, encrypted
     TOOL_CALL_START         type
     TOOL_CALL_END           type, error, metadata
-    TOOL_CALL_RESULT        is_error, json, block; or unrun
+    TOOL_CALL_RESULT        is_error, json, metadata, block; or unrun
 
 If the stream has several runs, the events that open something have `run_id`, except those of the first run, and except a
 sub-agent's, which have AG-UI's own `subagentRunId`.
@@ -106,7 +106,7 @@ SIGNATURE: Final = "signature"
 """The option, or the metadata of a call, that travels as the encrypted value unless `encrypted` names another."""
 
 METADATA: Final = "metadata"
-"""A call's `metadata`."""
+"""A call's `metadata`, or that of its result."""
 
 ERROR: Final = "error"
 """Why a call is invalid."""

@@ -186,7 +186,7 @@ class _Conversation:
 
     def _turn(self, message: Json, path: str) -> _Turn:
         """The reply that a message belongs to. A reply continues under numbered ids, and after its reasoning."""
-        base, run = reply_id(word(message.get("id")) or ""), word(marks_of(message).get(RUN_ID))
+        base, run = reply_id(word(message.get("id")) or ""), _run_of(message)
         last = self._last_turn(run)
         if last is not None:
             if last.id == base:
@@ -270,9 +270,17 @@ class _Conversation:
         if isinstance(call, ToolCall):
             turn.blocks[place] = attrs.evolve(
                 call,
-                result=ToolResult(call_id, content, failed),
+                result=ToolResult(call_id, content, failed, metadata=fields_of("call", marks)),
                 metadata={**call.metadata, **status},
             )
+
+
+def _run_of(message: Json) -> str | None:
+    """Another run than the first. A message that a call began has no marks, but the call has."""
+    calls = message.get("toolCalls")
+    first = calls[:1] if isinstance(calls, (list, tuple)) else ()
+    found = (word(marks_of(one).get(RUN_ID)) for one in (message, *first) if is_mapping(one))
+    return next(filter(None, found), None)
 
 
 def _from_wire(content: Json) -> Block:

@@ -9,8 +9,6 @@ from rxdelta.formats.ag_ui.marks import FINISH_REASON, PROVIDER_FINISH_REASON, n
 from rxdelta.formats.ag_ui.texts import TextBlock, TextMessage
 
 if TYPE_CHECKING:
-    from ag_ui.core import BaseEvent
-
     from rxdelta.core import BlockFold, TokenUsage
     from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
@@ -33,6 +31,7 @@ class EncodedReply:
         number: The reply's place in the AG-UI run, from 1.
 
     Attributes:
+        send: Sends a frame, which says whose it is.
         blocks: What the client has of each block of the walk.
         entries: The messages that the client has, in its order.
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
@@ -41,6 +40,7 @@ class EncodedReply:
     def __init__(self, lane: RunMessages, number: int) -> None:
         self.lane = lane
         self.run = lane.run
+        self.send = lane.send
         self.model: str | None = None
         self.usage: TokenUsage | None = None
         self.reason: str | None = None
@@ -49,10 +49,6 @@ class EncodedReply:
         self.blocks: dict[BlockFold, AgUiBlock] = {}
         self.entries: dict[Entry, None] = {}
         self.reusable_reasoning_id: str | None = None
-
-    def send(self, frame: BaseEvent) -> None:
-        """Send a frame of the reply, which says whose it is."""
-        self.lane.send(frame)
 
     def start(self, event: MessageStart) -> None:
         """Read the message's start, which may come in several events."""
@@ -116,8 +112,14 @@ class MessageIds:
             self._lane.free_id(self.base)
 
     def next(self) -> str:
-        self._count += 1
-        return self._lane.new_id(numbered_id(self.first(), self._count))
+        """The next number whose id is free: of an id with a suffix behind the number, nobody knows the reply."""
+        while True:
+            self._count += 1
+            wanted = numbered_id(self.first(), self._count)
+            found = self._lane.new_id(wanted)
+            if found == wanted:
+                return found
+            self._lane.free_id(found)
 
     def first_or_next(self) -> str:
         """The id of a text message. The first one has the reply's own."""

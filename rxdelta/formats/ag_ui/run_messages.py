@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rxdelta.core import Block, BlockFold, Change, Event, TokenUsage, ToolCall, Walk
-from rxdelta.core.events import BlockDelta, BlockFinish, MessageFinish, MessageInterrupted, MessageStart
+from rxdelta.core.events import (
+    AttemptReset,
+    BlockDelta,
+    BlockFinish,
+    MessageFinish,
+    MessageInterrupted,
+    MessageStart,
+)
 from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
 from rxdelta.formats.ag_ui.calls import CallBlock
 from rxdelta.formats.ag_ui.marks import (
@@ -61,6 +68,7 @@ class RunMessages:
         first: The first run of the stream, which is the agent's own; `None` if this is the first.
 
     Attributes:
+        send: Sends a frame of this run.
         reply: The message that the walk is in.
         calls: The calls that the client has, by the id that the provider gave them.
         open_texts: The text messages without TEXT_MESSAGE_END.
@@ -73,10 +81,11 @@ class RunMessages:
     def __init__(self, run: Run, walk: Walk, first: RunMessages | None) -> None:
         self.run = run
         self.walk = walk
+        self.send: Callable[[BaseEvent], None] = run.send if first is None else self._send_signed
         self.calls: dict[str, list[CallBlock]] = {}
         self.open_texts = OpenTexts()
         run.lanes.append(self)
-        self.cancelled = self.subagent = self.noted = False
+        self.cancelled = self.subagent = self.noted = self._is_new = False
         self.name: str | None = None
         self.parent: str | None = None
         self.reply = run.new_reply(self)
@@ -87,18 +96,24 @@ class RunMessages:
 
     def begin(self, event: Event, /) -> None:
         """The run begins with this event."""
-        run, first = self.run, self._first
-        self.parent = event.parent_run_id if isinstance(event, MessageStart) else None
-        parent = {} if self.parent is None else {PARENT_RUN_ID: self.parent}
-        name = run.run_name(event.run_id)
+        name, first = self.run.run_name(event.run_id), self._first
+        self._is_new = True
         if first is None:
-            self._facts = {RUN_ID: name, FIRST: True, **parent}
+            self._facts = {RUN_ID: name, FIRST: True}
             return
         if not first.noted:
             first.note()
-        self.name, self.noted, self._facts = name, True, {RUN_ID: name, **parent}
-        self.subagent = self.parent not in (None, first.parent)
-        if self.subagent and run.speaks_1_0:
+        self.name, self.noted, self._facts = name, True, {RUN_ID: name}
+
+    def _read_parent(self, event: Event) -> None:
+        """Read whose the run is, of the first event that the client can see something of."""
+        run, first, name = self.run, self._first, self.name
+        self._is_new = False
+        self.parent = event.parent_run_id if isinstance(event, MessageStart) else None
+        if self.parent is not None:
+            self._facts[PARENT_RUN_ID] = self.parent
+        self.subagent = first is not None and self.parent not in (None, first.parent)
+        if name is not None and self.subagent and run.speaks_1_0:
             self._subagent_is_open = True
             within = self.parent if self.parent in run.subagents else None
             run.subagents.add(name)
@@ -116,8 +131,7 @@ class RunMessages:
         """The client has no message or call with this id any more."""
         self.run.free_id(own_id)
 
-    def send(self, frame: BaseEvent) -> None:
-        """Send a frame of this run."""
+    def _send_signed(self, frame: BaseEvent) -> None:
         self.run.send(self.signed(frame))
 
     def signed(self, frame: Any) -> Any:
@@ -200,19 +214,18 @@ class RunMessages:
 
     # Events.
 
-    def grow(self, event: Any, field: str) -> None:
-        """Send a piece of a block, which this field of the event holds."""
-        fold = self.walk.grow(event)
-        if fold is None:
-            return
+    def send_piece(self, fold: BlockFold, piece: str) -> None:
+        """Send the piece by which a block has grown."""
         run, block = self.run, self.reply.blocks[fold]
         if run.open_call is None or run.open_call is block:
-            block.grow(getattr(event, field))
+            block.grow(piece)
         else:
             run.waiting[block] = None
 
     def encode(self, event: Event) -> None:
         """Send what another event of this run, or of every run, changes."""
+        if self._is_new and not isinstance(event, AttemptReset):
+            self._read_parent(event)
         if isinstance(event, MessageInterrupted):  # after the end, too: it stops the tools
             self.cancelled = self.cancelled or event.choice in (None, self.walk.choice)
         elif isinstance(event, MessageStart) and self.walk.begins_another(event):

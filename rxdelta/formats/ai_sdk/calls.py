@@ -6,11 +6,21 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, thaw
-from rxdelta.formats.ai_sdk.marks import DISPLAY_TEXT, OPTIONS, TEXT, TOOL_UPDATE, TYPE, marked, marks_for
+from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, ToolResult, thaw
+from rxdelta.formats.ai_sdk.marks import (
+    DISPLAY_TEXT,
+    METADATA,
+    OPTIONS,
+    TEXT,
+    TOOL_UPDATE,
+    TYPE,
+    marked,
+    marks_for,
+)
 from rxdelta.formats.ai_sdk.parts import Part
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
 from rxdelta.formats.encoding import whole_characters
+from rxdelta.formats.result_metadata import shown_metadata
 
 if TYPE_CHECKING:
     from rxdelta.core import Block
@@ -43,7 +53,7 @@ class CallPart(Part):
         self._available = False  # tool-input-available was sent
         self._settled = False  # the input was an error, or the last output was sent
         self._title: str | None = None
-        self._result: Any = None  # the last preliminary one
+        self._result: ToolResult | None = None  # the last preliminary one
         self._output: ContentPart | None = None  # of a tool that the provider runs
 
     @property
@@ -65,10 +75,11 @@ class CallPart(Part):
         if self._repeats:
             return
         self._read_id(call)
-        can_start = self.stream.can_mark_starts or not self.run.marks
+        can_start = self.stream.since_6 or not self.run.marks
         if can_start and not self._started and self._id is not None and call.name:
             self._started = True
             out.append({"type": "tool-input-start", **self._head(call), **self.run.marked({})})
+            self._send_title(out)
             if isinstance(call.arguments, str):
                 self._send(out, call.arguments)
 
@@ -99,7 +110,7 @@ class CallPart(Part):
         """The fields that every chunk of the input has."""
         self._name = call.name or _UNNAMED
         head: dict[str, Any] = {"toolCallId": self._id, "toolName": self._name}
-        if call.display_text:
+        if call.display_text and self.stream.since_6:
             head["title"] = self._title = call.display_text
         return head | self._executor()
 
@@ -143,6 +154,7 @@ class CallPart(Part):
         if call.status == "complete":
             self._available = True
             out.append({"type": "tool-input-available", **frame})
+            self._send_title(out)
             self._send_result(out)
             return
         self._settled = True
@@ -163,11 +175,17 @@ class CallPart(Part):
         call = self.fold.block
         if not isinstance(call, ToolCall) or call.call_id != self._call_id:
             return
-        if (self._started or self._available) and call.display_text not in (None, self._title):
+        if self._started or self._available:
+            self._send_title(out)
+        self._send_result(out)
+
+    def _send_title(self, out: Out) -> None:
+        """Send the call's display text, unless the client has it as the title."""
+        call = self._call
+        if call.display_text not in (None, self._title):
             self._title = call.display_text
             data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text, **self.run.marks}
             out.append({"type": TOOL_UPDATE, "id": cast("str", self._id), "data": data})
-        self._send_result(out)
 
     def set_output(self, out: Out, output: ContentPart) -> bool:
         """Send the output of the provider's own tool; `False` if the call has an output, or failed."""
@@ -186,37 +204,46 @@ class CallPart(Part):
             self._send_provider_output(out, self._output)
             return
         result, status = self._call.result, self._call.execution_status()
-        content = result and result.content
+        content, marks = result and result.content, self._result_marks(result)
         if status in TERMINAL:
             self._settled = True
             if status == "failed" or (result is not None and result.is_error):
-                self._send_error(out, content)
+                self._send_error(out, content, marks)
             else:
-                self._send_output(out, output=thaw(content))
+                self._send_output(out, marks, output=thaw(content))
         elif result is not None and result is not self._result:
             self._result = result
-            self._send_output(out, output=thaw(content), preliminary=True)
+            self._send_output(out, marks, output=thaw(content), preliminary=True)
+
+    def _result_marks(self, result: ToolResult | None) -> dict[str, Any]:
+        """The marks of a result. Without any, the client would keep those of the result before."""
+        if result is None or not (result.metadata or (self._result and self._result.metadata)):
+            return {}
+        return {METADATA: shown_metadata(result.metadata, reasoning=self.run.show_reasoning)}
 
     def _send_provider_output(self, out: Out, output: ContentPart) -> None:
         options = output.options
         content = options.get("output")
         marks = marks_for(output)
         if options.get("status") == "error" or options.get("is_error") is True:
-            self._send_error(out, content, **marked(marks))
+            self._send_error(out, content, marks)
             return
         del marks[OPTIONS]
         if rest := {name: value for name, value in thaw(options).items() if name != "output"}:
             marks[OPTIONS] = rest
-        self._send_output(out, output=thaw(content), **marked(marks))
+        self._send_output(out, marks, output=thaw(content))
 
-    def _send_output(self, out: Out, **fields: Any) -> None:
-        out.append({"type": "tool-output-available", "toolCallId": self._id, **fields, **self._executor()})
+    def _send_output(self, out: Out, marks: dict[str, Any], **fields: Any) -> None:
+        frame = {"type": "tool-output-available", "toolCallId": self._id, **fields}
+        out.append(frame | self._about_output(marks))
 
-    def _send_error(self, out: Out, content: Any, **fields: Any) -> None:
+    def _send_error(self, out: Out, content: Any, marks: dict[str, Any]) -> None:
         error = {"errorText": _as_text(content) or TOOL_FAILED}
-        out.append(
-            {"type": "tool-output-error", "toolCallId": self._id, **error, **fields, **self._executor()}
-        )
+        frame = {"type": "tool-output-error", "toolCallId": self._id, **error}
+        out.append(frame | self._about_output(marks))
+
+    def _about_output(self, marks: dict[str, Any]) -> dict[str, Any]:
+        return {**(marked(marks) if self.stream.since_6 else {}), **self._executor()}
 
 
 class OutputPart(Part):

@@ -395,9 +395,14 @@ class AiSdkDecoder:
             self._read_output(out, call, found, content, failed=failed, more=more)
             return
         status = "executing" if more else "failed" if failed else "completed"
-        out.append(
-            events.ToolUpdate(call.id, status, result=ToolResult(call.id, _json(content), is_error=failed))
+        metadata = marks_of(found).get(METADATA)
+        result = ToolResult(
+            call.id,
+            _json(content),
+            is_error=failed,
+            metadata=kept(metadata) if is_mapping(metadata) else None,
         )
+        out.append(events.ToolUpdate(call.id, status, result=result))
 
     def _read_output(
         self, out: Out, call: _Call, found: Json, content: Any, *, failed: bool, more: bool

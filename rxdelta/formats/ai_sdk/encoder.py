@@ -99,6 +99,7 @@ class AiSdkEncoder:
         def make(walk: Walk, first: RunParts | None) -> RunParts:
             return RunParts(self._stream, walk, first, show_reasoning=reasoning)
 
+        self._choice = choice
         self._runs = Lanes(make, choice, limits)
         self._last = self._runs.first  # of the runs that aren't sub-agents', the one whose message ended last
 
@@ -115,20 +116,23 @@ class AiSdkEncoder:
         given: Any = event
         kind: Any = type(event)
         field = _piece_field(kind)
-        if field is not None and (growing := self._runs.find(given.run_id)) is not None:
-            growing.grow(out, given, field)
+        runs = self._runs
+        if field is not None and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
+            fold = runs.newest.blocks.get(given.index)
+            if fold is not None and fold.grows is kind and given.choice == self._choice:
+                fold.place.grow(out, getattr(given, field))  # as in `Walk.grow`, but the part grows its block
             return out
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if kind is ProviderEvent:
             return out
         try:
-            runs = self._runs.of(event)
+            concerned = runs.of(event)
         except ProviderError as error:
             return self.fail(error)
-        if len(self._runs) > 1 and not self._runs.first.noted:
-            self._runs.first.note(out)
-        for run in runs:
+        if len(runs) > 1 and not runs.first.noted:
+            runs.first.note(out)
+        for run in concerned:
             was_over = run.walk.over
             run.encode(out, event)
             if run.walk.over and not was_over and not run.subagent:
@@ -153,7 +157,8 @@ class AiSdkEncoder:
         step, summary = self._last.step, self._summary(self._last)
         if step.status == "interrupted":
             out.append({"type": "message-metadata", "messageMetadata": summary})
-            out.append({"type": "abort", "reason": step.reason} if step.reason else {"type": "abort"})
+            reason = {"reason": step.reason} if step.reason and self._stream.since_6 else {}
+            out.append({"type": "abort", **reason})
         else:
             out.append({"type": "finish", "finishReason": step.reason or "stop", "messageMetadata": summary})
         self._end(out)

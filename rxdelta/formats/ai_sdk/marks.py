@@ -6,7 +6,7 @@ back with the next turn. A chunk with marks, and the marks that it may have:
     text-start                     type
     text-end, reasoning-end        type, options, citations
     tool-input-available, -error   type, metadata
-    tool-output-available, -error  options
+    tool-output-available, -error  options, metadata
     source-url, source-document    cited
     file                           type, options
     custom                         the whole block
@@ -79,7 +79,7 @@ CITATIONS: Final = "citations"
 """The block's citations, as the provider gave them."""
 
 METADATA: Final = "metadata"
-"""A call's `metadata`."""
+"""A call's `metadata`, or that of its result."""
 
 CITED: Final = "cited"
 """`True`: a text cites this source, so its citations repeat it."""

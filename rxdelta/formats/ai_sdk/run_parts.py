@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk
-from rxdelta.core.events import BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
+from rxdelta.core.events import AttemptReset, BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallIds, CallPart, OutputPart
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT,
@@ -51,9 +51,11 @@ class RunParts:
 
     Attributes:
         step: The message that the walk is in.
+        blocks: Its blocks.
         calls: The calls of the run by their ids.
         sources: The sources that the client has.
         marks: What each part of the run is marked with.
+        show_reasoning: Whether reasoning is sent.
         noted: Whether the client is told which messages the run has, since there are several runs.
         parent: The run's parent.
         subagent: Whether the run works for another one: it has a parent, and not the same as the first run.
@@ -67,34 +69,36 @@ class RunParts:
         self.sources = Sources(stream.new_id)
         self.marks: dict[str, Any] = {}
         self.parent: str | None = None
-        self.noted = self.subagent = False
+        self.noted = self.subagent = self._is_new = False
         self._first = first
         self._facts: dict[str, Any] = {}
-        self._show_reasoning = show_reasoning
-        self._blocks = walk.blocks
+        self.show_reasoning = show_reasoning
+        self.blocks = walk.blocks
         self._past_usage: dict[str, int] = {}  # of the messages and attempts that have ended
 
     def begin(self, event: Event, /) -> None:
         """The run begins with this event."""
-        self.parent = event.parent_run_id if isinstance(event, MessageStart) else None
-        name, first = self.stream.run_name(event.run_id), self._first
-        parent = {} if self.parent is None else {PARENT_RUN_ID: self.parent}
-        if first is None:
-            self._facts = {RUN_ID: name, FIRST: True, **parent}
-            return
-        self.noted = True
-        self.subagent = self.parent not in (None, first.parent)
-        self.marks = {RUN_ID: name, **({SUBAGENT: True} if self.subagent else {})}
-        self._facts = {**self.marks, **parent}
+        name = self.stream.run_name(event.run_id)
+        self._facts = {RUN_ID: name, FIRST: True} if self._first is None else {RUN_ID: name}
+        self.noted = self._first is not None
+        self._is_new = True
 
-    def grow(self, out: Out, event: Any, field: str) -> None:
-        """Send a piece of a block, which this field of the event holds."""
-        fold = self._blocks.get(event.index)
-        if fold is not None and fold.grows is type(event) and event.choice == self.walk.choice:
-            fold.place.grow(out, getattr(event, field))  # as in `Walk.grow`, but the part grows its block
+    def _read_parent(self, event: Event) -> None:
+        """Read whose the run is, of the first event that the client can see something of."""
+        self._is_new, first = False, self._first
+        self.parent = event.parent_run_id if isinstance(event, MessageStart) else None
+        self.subagent = first is not None and self.parent not in (None, first.parent)
+        if self.subagent:
+            self._facts[SUBAGENT] = True
+        if first is not None:
+            self.marks = {**self._facts}
+        if self.parent is not None:
+            self._facts[PARENT_RUN_ID] = self.parent
 
     def encode(self, out: Out, event: Event) -> None:
         """Send what another event of this run, or of every run, changes."""
+        if self._is_new and not isinstance(event, AttemptReset):
+            self._read_parent(event)
         for change in self.walk.step(event):
             self._CHANGES[change.kind](self, out, event, change)
 
@@ -197,7 +201,7 @@ class RunParts:
         step = self._open_step(out)
         if isinstance(event, MessageFinish):
             step.finish(event)
-            calls = (fold.block for fold in self._blocks.values() if isinstance(fold.block, ToolCall))
+            calls = (fold.block for fold in self.blocks.values() if isinstance(fold.block, ToolCall))
             called = "tool_use" if any(call.type != "server_tool_call" for call in calls) else "stop"
             limit = event.reason if event.reason in ("length", "content_filter") else None
             step.status = "length" if limit == "length" else "complete"
@@ -255,7 +259,7 @@ class RunParts:
 
     def _new_part(self, step: Step, fold: BlockFold) -> Part:
         kind = kind_of(fold.block)
-        if kind == "reasoning" and not self._show_reasoning:
+        if kind == "reasoning" and not self.show_reasoning:
             return Part(step, fold)
         if kind == "text" or kind == "reasoning":
             return TextPart(step, fold, kind)

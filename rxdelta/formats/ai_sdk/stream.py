@@ -29,7 +29,7 @@ class Stream:
 
     Attributes:
         started: Whether the client has the start of the stream.
-        can_mark_starts: Whether the client knows the metadata of a call's start.
+        since_6: Whether the client knows the titles of calls, metadata of their starts and outputs, and why it is aborted.
         has_citations: Whether it knows the citations of a text.
         has_custom: Whether it knows `custom` parts.
         used_call_ids: The ids of the calls that the client has.
@@ -37,7 +37,7 @@ class Stream:
 
     def __init__(self, sdk_version: int, start: Mapping[str, Any]) -> None:
         self.started = False
-        self.can_mark_starts = sdk_version >= 6
+        self.since_6 = sdk_version >= 6
         self.has_citations = self.has_custom = self._can_reset = sdk_version >= 7
         self.used_call_ids: set[str] = set()
         self._start = start

@@ -79,6 +79,7 @@ class LangChainEncoder:
         def make(walk: Walk, _first: RunFrames | None) -> RunFrames:
             return RunFrames(self._frames.of_run(None), walk, new_id)
 
+        self._choice = choice
         self._runs = Lanes(make, choice, limits)
 
     def encode(self, event: Event, /) -> Sequence[LangChainFrame]:
@@ -92,17 +93,22 @@ class LangChainEncoder:
             return ()
         given: Any = event
         kind: Any = type(event)
-        if kind in DELTAS and (growing := self._runs.find(given.run_id)) is not None:
-            return growing.grow(given)
+        runs = self._runs
+        if kind in DELTAS and (given.run_id == runs.newest_id or runs.turn_to(given.run_id)):
+            run = runs.newest
+            fold = run.walk.blocks.get(given.index)
+            if fold is None or fold.grows is not kind or given.choice != self._choice:
+                return ()
+            return run.blocks.grow(fold, given)  # as in `Walk.grow`, but the event is needed, too
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if isinstance(event, ProviderEvent):
             return (self._frames.of_run(event.run_id).custom(event),)
         try:
-            runs = self._runs.of(event)
+            concerned = runs.of(event)
         except ProviderError as error:
             return self.fail(error)
-        return [frame for run in runs for frame in run.encode(event)]
+        return [frame for run in concerned for frame in run.encode(event)]
 
     def fail(self, error: Exception, /) -> Sequence[LangChainFrame]:
         """The stream ended with an error: all that is open is closed, and each message ends with the masked error."""

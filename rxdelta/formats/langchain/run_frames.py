@@ -41,6 +41,9 @@ class RunFrames:
         frames: Writes the frames of the run's namespace.
         walk: Follows the run's messages.
         new_id: An id for a message that has none.
+
+    Attributes:
+        blocks: Writes the frames of the message's blocks.
     """
 
     def __init__(self, frames: FrameWriter, walk: Walk, new_id: Callable[[], str]) -> None:
@@ -50,18 +53,11 @@ class RunFrames:
         self._tools = ToolRuns(frames)
         self._open = False  # whether the client is in a message
         self._usage: TokenUsage | None = None  # of the message
-        self._blocks = BlockFrames(frames, self._tools)
+        self.blocks = BlockFrames(frames, self._tools)
 
     def begin(self, event: Event, /) -> None:
         """The run begins with this event."""
         self._frames.enter(event.run_id)
-
-    def grow(self, event: Any) -> Sequence[LangChainFrame]:
-        """The frames of a delta: as in `Walk.grow`, but the event is needed, too."""
-        fold = self.walk.blocks.get(event.index)
-        if fold is None or fold.grows is not type(event) or event.choice != self.walk.choice:
-            return ()
-        return self._blocks.grow(fold, event)
 
     def encode(self, event: Event) -> Frames:
         """The frames of another event of this run, or of every run."""
@@ -78,7 +74,7 @@ class RunFrames:
 
     def close(self) -> Frames:
         """End what is open within the message, and the tools that run."""
-        yield from self._blocks.close()
+        yield from self.blocks.close()
         yield from self._tools.close()
 
     def fail(self, message: str) -> Frames:
@@ -109,13 +105,13 @@ class RunFrames:
         if self.walk.run_id is not None:
             data[PARENT_RUN_ID] = (
                 event.parent_run_id
-            )  # also where it has none: else the namespace above would be it
+            )  # None, too: else the namespace above would be the parent
         yield self._frames.frame("messages", data)
 
     def _message_start(self, event: MessageStart, changes: Changes) -> Frames:
         if changes[0].kind == "another":
             if self._open:
-                yield from self._blocks.close()
+                yield from self.blocks.close()
                 yield self._frames.message("error", message=_ANOTHER, **{SYNTHETIC: True})
             self._put_away()
         if self._open:
@@ -127,7 +123,7 @@ class RunFrames:
     def _put_away(self) -> None:
         """Go on with another message, or another attempt at this one."""
         self._open, self._usage = False, None
-        self._blocks = BlockFrames(self._frames, self._tools)
+        self.blocks = BlockFrames(self._frames, self._tools)
 
     def _message_finish(self, event: MessageFinish, changes: Changes) -> Frames:
         if not changes:
@@ -152,14 +148,14 @@ class RunFrames:
         self._open = False
         for change in changes:
             if change.kind == "closed":
-                yield from self._blocks.finish(change.fold, change.fold.block, synthetic=True)
+                yield from self.blocks.finish(change.fold, change.fold.block, synthetic=True)
 
     def _attempt_reset(self, event: AttemptReset, changes: Changes) -> Frames:
         """End the attempt's message. Its error stays here: `on_error` is not asked what may be shown of it."""
         event = AttemptReset(event.attempt, usage=event.usage, choice=event.choice)
         if changes[0].kind == "reset":
-            yield from self._blocks.close()
-            yield from self._tools.close(self._blocks)
+            yield from self.blocks.close()
+            yield from self._tools.close(self.blocks)
         if self._open:
             fields = without_lane(event)
             del fields["event"]
@@ -179,17 +175,17 @@ class RunFrames:
         for change in changes:
             fold, before = change.fold, change.before
             if before is not None:
-                yield from self._blocks.cut(fold, before)
+                yield from self.blocks.cut(fold, before)
             yield from self._start_block(event.index, fold, fold.block)
 
     def _start_block(self, key: Index, fold: BlockFold, begun: Block) -> Frames:
         if not self._open:
             yield from self._begin(MessageStart(), synthetic=True)
-        yield from self._blocks.start(key, fold, begun)
+        yield from self.blocks.start(key, fold, begun)
 
     def _block_delta(self, event: BlockDelta, changes: Changes) -> Frames:
         for change in changes:
-            yield from self._blocks.change(change.fold, event)
+            yield from self.blocks.change(change.fold, event)
 
     def _block_finish(self, event: BlockFinish, changes: Changes) -> Frames:
         for change in changes:
@@ -199,7 +195,7 @@ class RunFrames:
                 fold, before = change.fold, change.before
                 if len(changes) > 1 and before is not None:  # the block had no start
                     yield from self._start_block(event.index, fold, before)
-                yield from self._blocks.finish(fold, fold.block, as_folded=event.content is None)
+                yield from self.blocks.finish(fold, fold.block, as_folded=event.content is None)
 
     _STEPS: ClassVar[Mapping[type, Callable[..., Iterable[LangChainFrame]]]] = {
         MessageStart: _message_start,

@@ -31,9 +31,9 @@ def to_ai_sdk(
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
-    In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message. Out: frames
-    for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits until
-    it is whole, and `finish` until the source completes, because results of tools may come until then.
+    In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
+    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits
+    until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of
     each of its messages (docs/wire.md).
@@ -46,9 +46,10 @@ def to_ai_sdk(
         message_id: The UI message's id. Without one the client makes up an id, or continues its last message,
             as it must when it sends results of its own tools.
         choice: Which of several alternative replies to encode.
-        sdk_version: The client's major version. Only 7 can take a failed attempt back (`reset-step`, since
-            7.0.77 at the latest) and has `custom` parts and citations. For 5 and 6 a failed attempt stays as
-            a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
+        sdk_version: The client's major version: 7 for 7.0.77 or later, 6 for 6.0.120 or later, 5 for 5.0.100 or later.
+            Only 7 can take a failed attempt back (`reset-step`) and has `custom` parts and citations. For 5 and 6 a
+            failed attempt stays as a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
+            5 gets no metadata of results.
         on_error: The text of an error for the browser; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
         metadata: Your own metadata of the UI message. The stream adds `model`, `status`, `finishReason` and

@@ -24,6 +24,15 @@ def test_g12_a_failed_attempt_is_taken_back() -> None:
     assert client.pending == []
 
 
+@pytest.mark.parametrize("history", [ASKED, None])
+def test_g12_a_reply_whose_first_attempt_failed_comes_back_as_one_message(history: Any) -> None:
+    failed = [ev.MessageStart("m1"), *text(0, "Oh"), *thought(1, "x")[:2], ev.AttemptReset(1)]
+    whole = message(text(0, "Hello"), thought(1, "hm"), text(2, "again"))
+    client = read(told(*failed, *whole, messages=history), ASKED)
+    (reply,) = rd.from_ag_ui(client.messages)[1:]
+    assert (reply.text, reply.reasoning) == ("Helloagain", "hm")
+
+
 def test_g12_an_attempt_that_had_said_nothing_needs_no_snapshot() -> None:
     events = [ev.MessageStart("m1"), ev.AttemptReset(1), *message(text(0, "Hello"))]
     assert "MESSAGES_SNAPSHOT" not in types(told(*events))

@@ -67,6 +67,17 @@ def test_u3_news_of_a_call_that_nobody_knows_are_not_told() -> None:
     assert told(ev.ToolUpdate("nobody", "completed", "x", rd.ToolResult("nobody", 1))) == []
 
 
+def test_sdk_5_gets_a_display_text_beside_the_call_and_nothing_that_it_refuses() -> None:
+    start, *rest = CALL
+    named = [ev.BlockStart(1, {"type": "tool_call", "id": "c1"}), ev.ToolUpdate("c1", None, "Looking")]
+    for events in ([start, named[1], *rest], [*named, ev.BlockDelta(1, {"name": "look"}), *rest]):
+        frames = told(*events, *whole(SERVER, 2), *whole(OUTPUT, 3), sdk_version=5)
+        assert of_type("data-tool-update", frames) == [
+            {"type": "data-tool-update", "id": "c1", "data": {"toolCallId": "c1", "displayText": "Looking"}}
+        ]
+    assert frames_of([START, ev.MessageInterrupted("by the user")], sdk_version=5)[-2] == {"type": "abort"}
+
+
 def test_u5_a_call_that_cannot_be_read_is_an_error_with_its_text() -> None:
     frame = told(CALL[0], ev.ToolCallDelta(1, '{"at": '), ev.BlockFinish(1))[-1]
     assert (frame["type"], frame["input"]) == ("tool-input-error", '{"at": ')

@@ -375,7 +375,7 @@ def events_of(wire_format: str, chunks: list[Any]) -> list[rd.Event]:
 
 
 @pytest.mark.parametrize(("wire_format", "chunks"), recorded())
-@pytest.mark.parametrize("version", [5, 7])
+@pytest.mark.parametrize("version", [6, 7])
 def test_a_recorded_reply_keeps_the_rules_and_comes_back(
     wire_format: str, chunks: list[Any], version: int
 ) -> None:
