@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from rxdelta.core import ByRun, Event, Limits, Walk, concerns_any_run
-from rxdelta.core.events import AttemptReset, MessageInterrupted, ProviderEvent, StreamError, ToolUpdate
+from rxdelta.core.events import ProviderEvent, StreamError, ToolUpdate
 
 __all__ = ["Lane", "Lanes"]
 
@@ -49,7 +49,6 @@ class Lanes(Generic[L]):
         self._choice = choice
         self._limits = limits
         self._lanes: dict[str | None, L] = ByRun(limits)
-        self._interrupted = False  # every run, also those that begin later
         self.first = self.newest = self._new(None)
         self.newest_id: object = self  # which no run is named
 
@@ -99,13 +98,10 @@ class Lanes(Generic[L]):
         lane = self._new(self.first) if self._lanes else self.first
         self._lanes[event.run_id] = lane
         lane.walk.run_id = event.run_id
-        lane.walk.over = lane.walk.over or self._interrupted
         lane.begin(event)
         return (lane,)
 
     def _of_any_run(self, event: Event) -> Sequence[L]:
-        if isinstance(event, (MessageInterrupted, AttemptReset)) and event.choice in (None, self._choice):
-            self._interrupted = isinstance(event, MessageInterrupted)
         lanes = tuple(self)
         if isinstance(event, ToolUpdate) and len(lanes) > 1:
             return [lane for lane in lanes if lane.walk.has_call(event.call_id)] or lanes[:1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rxdelta.core import ByRun, Event, in_run
+from rxdelta.core import ByRun, Event, clean_text, in_run
 from rxdelta.core.events import MessageStart
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RunsDecoder:
 
 def _named(events: Sequence[Event], address: Address) -> Sequence[Event]:
     """The events with the run. They are fresh, so most are changed in place, which costs a tenth of a copy."""
-    run_id, parent, _, _ = address
+    run_id, parent = clean_text(address.run_id), address.parent_run_id
     named = None
     for place, event in enumerate(events):
         if event.run_id is not None or (type(event) is MessageStart and event.parent_run_id != parent):

@@ -156,3 +156,11 @@ def test_an_event_of_the_openai_package_has_a_run() -> None:
     created, *_ = response("a", "r1")
     events = decoded("openai-responses", [types.ResponseCreatedEvent.construct(**created)])
     assert events == [rd.events.MessageStart("r1", "m", run_id="a")]
+
+
+def test_a_run_has_a_name_that_can_be_written() -> None:
+    item = {"event": "on_chat_model_stream", "run_id": "a\ud83d", "parent_ids": ["p\ud83d"]}
+    chunk = {"type": "AIMessageChunk", "content": "Hi", "id": "m"}
+    events = rd.providers.decoder("langchain").decode({**item, "data": {"chunk": chunk}})
+    assert {event.run_id for event in events} == {"a\ufffd"}
+    assert events[0].to_dict()["parent_run_id"] == "p\ufffd"

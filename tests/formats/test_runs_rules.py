@@ -27,6 +27,17 @@ OTHER = within(
 SUB = within("sub", turn(text(0, "deep"), used=100), "main")
 
 
+def test_a_run_that_begins_after_a_stop_is_not_stopped() -> None:
+    late = within("late", turn(text(0, "late"), used=1))[1:]  # its start was lost
+    events = [*MAIN[:3], ev.MessageInterrupted("enough"), *late]
+    read = decoded("langchain", to_langchain(events))
+    assert (
+        "".join(event.text for event in read if isinstance(event, ev.TextDelta) and event.run_id == "late")
+        == "late"
+    )
+    assert "late" in [part.get("text") for part in ai_sdk.read(ai_sdk.frames_of(events)).parts]
+
+
 # The AI SDK.
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rxdelta.core import ByRun, InvalidValueError, concerns_any_run, in_run, wrong_value
+from rxdelta.core import ByRun, InvalidValueError, clean_text, concerns_any_run, in_run, wrong_value
 from rxdelta.core.events import EVENT_TYPES, ProviderEvent, StreamError
 from rxdelta.runtime import lift_machine, operator_maker
 
@@ -59,7 +59,8 @@ def with_run(run_id: str, parent: str | None = None) -> Callable[[Observable[Eve
     ]
     if wrong:
         raise InvalidValueError.of(wrong)
-    return lift_machine("with_run", lambda sink: _WithRun(sink, run_id, parent))
+    name, above = clean_text(run_id), None if parent is None else clean_text(parent)
+    return lift_machine("with_run", lambda sink: _WithRun(sink, name, above))
 
 
 class _WithRun:

@@ -223,6 +223,17 @@ def test_what_waits_for_a_run_comes_before_the_error() -> None:
     assert got == [ev.AttemptReset(1, run_id="x"), BOOM]
 
 
+def test_every_event_gets_a_name_that_can_be_written() -> None:
+    reply = [
+        ev.MessageStart(),
+        ev.BlockStart(0, {"type": "text"}),
+        ev.TextDelta(0, "Hi"),
+        ev.MessageFinish("stop"),
+    ]
+    names = {event.run_id for event in named(*reply, run_id="a\ud83d")}
+    assert names == {"a\ufffd"}
+
+
 @pytest.mark.parametrize("name", ["", None, 3, b"x"])
 def test_a_name_is_a_string(name: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="run_id: must be a string that is not empty"):
