@@ -23,7 +23,7 @@ ev = rd.events
 Events: TypeAlias = Sequence[rd.Event]
 ByRun: TypeAlias = dict[str | None, Any]
 
-FORMATS = ("openai-chat", "anthropic-messages", "openai-responses", "gemini", "langchain")
+FORMATS = ("openai-chat", "anthropic-messages", "openai-responses", "gemini", "mistral", "cohere", "ollama")
 
 
 def told(source: rx.Observable[Any]) -> list[Any]:
