@@ -1,9 +1,8 @@
 """The life of a message and of its blocks: from an event to the changes that it makes. Every reader stands on this.
 
 A stream is read lane by lane: each run (`_runs.py`) and each choice in it. In a lane one message follows another. A
-message is *empty* until its first
-block begins, then *open*, then *over*. A block is *unknown*, then *open*, then *ended*. The tables say what an event
-changes in each state. `-` means that it changes nothing.
+message is *empty* until its first block begins, then *open*, then *over*. A block is *unknown*, then *open*, then *ended*.
+The tables say what an event changes in each state. `-` means that it changes nothing.
 
     event of the message    empty                     open                           over
     MessageStart            started                   started, or another: below     another, started

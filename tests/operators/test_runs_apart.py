@@ -324,3 +324,17 @@ def test_metrics_add_up_the_usage_of_the_runs() -> None:
         rx.from_iterable([event for events in lists for event in events]).pipe(rd.tap_metrics(metrics.append))
     )
     assert [one.usage for one in metrics] == [rd.TokenUsage(21, 6)] * 2
+
+
+def test_metrics_have_the_newest_usage_of_a_run_whose_message_ended_before_another_run_began() -> None:
+    def reply(run_id: str, tokens: int) -> Events:
+        usage = rd.TokenUsage(tokens)
+        return named([ev.MessageStart(), ev.MessageFinish("stop", usage=usage)], run_id)
+
+    for order in ("a1 b10 a100", "a1 b10 a100 b1000", "a1 a100 b10"):
+        events = [event for one in order.split() for event in reply(one[0], int(one[1:]))]
+        newest = {one[0]: int(one[1:]) for one in order.split()}
+        metrics: list[rd.StreamMetrics] = []
+        told(rx.from_iterable(events).pipe(rd.tap_metrics(metrics.append)))
+        assert metrics[-1].usage is not None
+        assert metrics[-1].usage.input_tokens == sum(newest.values()), order

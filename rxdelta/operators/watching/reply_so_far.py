@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, is_settled
-from rxdelta.core.events import EVENT_TYPES
+from rxdelta.core.events import EVENT_TYPES, MessageStart
 from rxdelta.runtime import report
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ class ReplySoFar:
         self._sink = sink
         self._choice = choice
         self._gave_up = False
-        self._open: list[_Run] = []
-        self._settled: TokenUsage | None = None
+        self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
         self.snapshot: Snapshot | None = None
 
     @cached_property
@@ -36,21 +35,18 @@ class ReplySoFar:
         return PerRun(self._begin, self._sink.limits)  # which are known at the first event
 
     def _begin(self, run_id: str | None) -> _Run:
-        """Begin a run, and forget the runs whose messages have ended, but for their usage."""
+        """Begin a run, and put away the messages that have ended, but for their usage."""
         for run in [run for run in self._open if is_settled(run.snapshot)]:
-            self._open.remove(run)
-            self._settled = _sum(self._settled, run.snapshot.total_usage)
-            run.forget()
-        begun = _Run(lambda: Fold(choice=self._choice, run_id=run_id, limits=self._sink.limits))
-        self._open.append(begun)
-        return begun
+            del self._open[run]
+            run.put_away()
+        return _Run(lambda: Fold(choice=self._choice, run_id=run_id, limits=self._sink.limits))
 
     @property
     def usage(self) -> TokenUsage | None:
         """The usage of the newest message, failed attempts included; of several runs the sum."""
         if not self._open:
             return None if self.snapshot is None else self.snapshot.total_usage
-        return reduce(_sum, (run.snapshot.total_usage for run in self._open), self._settled)
+        return reduce(_sum, (run.usage for run in self._runs.known()))
 
     def note(self, value: Any) -> None:
         if isinstance(value, Snapshot):
@@ -58,6 +54,7 @@ class ReplySoFar:
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
                 for run in self._runs.of(value):
+                    self._open[run] = None
                     before = run.snapshot
                     if run.step(value) is not before or self.snapshot is None:
                         self.snapshot = run.snapshot
@@ -74,17 +71,25 @@ class _Run:
     def __init__(self, begin: Callable[[], Fold]) -> None:
         self._begin = begin
         self._fold = begin()
+        self._usage_before: TokenUsage | None = None  # of a message that was put away
 
     @property
     def snapshot(self) -> Snapshot:
         return self._fold.snapshot
 
+    @property
+    def usage(self) -> TokenUsage | None:
+        return self._usage_before or self._fold.snapshot.total_usage
+
     def step(self, event: Event) -> Snapshot:
         if self._fold.begins_another(event):
             self._fold = self._begin()
+        if isinstance(event, MessageStart):
+            self._usage_before = None
         return self._fold.step(event)
 
-    def forget(self) -> None:
+    def put_away(self) -> None:
+        self._usage_before = self.usage
         self._fold = self._begin()
 
 
