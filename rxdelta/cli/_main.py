@@ -281,5 +281,5 @@ def _console() -> Any:
 
 def _print_error(message: str) -> None:
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
-        with suppress(OSError):  # there is nowhere else to say it
+        with suppress(OSError):  # no other stream could report it
             print(visible(f"rxdelta: {message}", lines=False), file=sys.stderr)
