@@ -36,6 +36,7 @@ from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, tha
 from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
 from rxdelta.core._message import Message
+from rxdelta.core._options import alternatives, check_function, check_word, did_you_mean
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact
@@ -101,15 +102,19 @@ __all__ = [
     "Walk",
     "Walks",
     "apply_event",
+    "alternatives",
     "another_run",
     "as_exception",
     "block_from_wire",
     "block_to_wire",
     "call_id_of",
+    "check_function",
     "check_place",
+    "check_word",
     "clean_text",
     "concerns_any_run",
     "described",
+    "did_you_mean",
     "events",
     "extend",
     "freeze",

@@ -172,6 +172,9 @@ def retry_stream(
         1 'Hello'
         1 'Hello'
     """
+    if isinstance(factory, Observable):
+        wanted = "must be a function that makes the stream, because each attempt needs a new request"
+        raise InvalidValueError.of([("factory", factory, f"{wanted}: lambda: from_async_iterable(…)")])
     wrong: list[tuple[str, object, str]] = [
         (name, value, "must be a function")
         for name, value in (("factory", factory), ("backoff", backoff), ("retry_if", retry_if))
