@@ -68,7 +68,11 @@ class InvalidValueError(RxDeltaError, ValueError):
     def of(
         cls, problems: Sequence[tuple[str, object, str] | tuple[str, object, str, str]]
     ) -> InvalidValueError:
-        """One error for all invalid fields of one value, each as (field, value, what is wrong, advice if there is any)."""
+        """One error for all invalid fields of one value.
+
+        Args:
+            problems: Each as (field, value, fault), or as (field, value, fault, advice).
+        """
         faults = "; ".join(f"{field}: {wrong}" for field, _, wrong, *_ in problems)
         got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, *_ in problems)
         advice = "".join(f"; {text}" for _, _, _, *texts in problems for text in texts if text)

@@ -16,7 +16,7 @@ def check_word(field: str, value: object, allowed: Iterable[str]) -> None:
     """Check an option that is one of a few words.
 
     Raises:
-        InvalidValueError: It is none of them; the error lists them, and says which one is likely.
+        InvalidValueError: The value is another one. The error lists the words, the likely one apart.
 
     Example:
         >>> check_word("start", "mesage", ["ready", "message"])
@@ -29,10 +29,10 @@ def check_word(field: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def check_function(field: str, value: object, what: str) -> None:
-    """Check an option that is a function. `what` says of what it is a function.
+    """Check an option that is a function; `what` describes the function.
 
     Raises:
-        InvalidValueError: It can't be called.
+        InvalidValueError: The value can't be called.
 
     Example:
         >>> check_function("fn", None, "a function of a block's stream")
@@ -44,7 +44,7 @@ def check_function(field: str, value: object, what: str) -> None:
 
 
 def alternatives(given: object, known: Iterable[str]) -> str:
-    """All words that there are, behind those that were probably meant.
+    """Advise on a wrong word: name the likely words, then list all known words.
 
     Example:
         >>> alternatives("openai", ["openai-chat", "gemini"])
@@ -58,9 +58,7 @@ def alternatives(given: object, known: Iterable[str]) -> str:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Ask for the words that were probably meant; `""` if there are none.
-
-    Those are the words that begin with what was given, or else the most similar one.
+    """Ask for the likely words: those that begin with the given text, or else the most similar word; `""` without one.
 
     Example:
         >>> did_you_mean("openai", ["gemini", "openai-chat", "openai-responses"])

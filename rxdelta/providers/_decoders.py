@@ -145,5 +145,5 @@ def detect(chunk: object) -> str:
 def _seen(name: str, value: object) -> str:
     """A field by its name; where it names the chunk's kind, by that too."""
     if name in ("type", "object", "event") and isinstance(value, str):
-        return f"{name}={value[:60]!r}"
-    return name
+        return f"{quote(name)}={quote(repr(value[:60]))}"
+    return quote(name)

@@ -1,16 +1,17 @@
-"""The mistake of an operator without its parentheses: `source.pipe(scan_deltas)`."""
+"""What every function that makes an operator checks: parentheses were not forgotten, and the options that many have."""
 
 from __future__ import annotations
 
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, abc
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = ["operator_maker"]
 
@@ -18,8 +19,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_OPTIONS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "call_id": (lambda value: isinstance(value, str), "must be a string"),
+    "choice": (_is_number, "must be a whole number from 0"),
+    "is_ping": (callable, "must be a function of a value"),
+    "limits": (lambda value: isinstance(value, Limits), "must be rd.Limits(…)"),
+    "on_error": (callable, "must be a function that returns the text for the reader"),
+    "on_violation": (callable, "must be a function of the rule's name and the event"),
+    "reason": (lambda value: isinstance(value, str), "must be a string"),
+    "scheduler": (lambda value: isinstance(value, abc.SchedulerBase), "must be a scheduler of reactivex"),
+}
+"""Options that mean the same everywhere. Their defaults are always allowed."""
+
+
 def operator_maker(make: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which refuses the source as its first argument.
+    """The same function, which refuses the source as its first argument, and wrong values of common options.
 
     Raises:
         InvalidValueError: By the function, at once.
@@ -31,6 +49,12 @@ def operator_maker(make: Callable[P, R]) -> Callable[P, R]:
         first: Any = args[0] if args else None
         if isinstance(first, Observable):
             raise InvalidValueError(f"{name} makes an operator: write source.pipe({name}(…))")
+        given: dict[str, Any] = {**dict(zip(make.__code__.co_varnames, args)), **options}
+        for option in _OPTIONS.keys() & given.keys():
+            is_allowed, wanted = _OPTIONS[option]
+            value = given[option]
+            if not is_allowed(value) and value is not signature(make).parameters[option].default:
+                raise InvalidValueError.of([(option, value, wanted)])
         return make(*args, **options)
 
     return checked

@@ -172,12 +172,17 @@ def retry_stream(
         1 'Hello'
         1 'Hello'
     """
-    if isinstance(factory, Observable):
-        wanted = "must be a function that makes the stream, because each attempt needs a new request"
-        raise InvalidValueError.of([("factory", factory, f"{wanted}: lambda: from_async_iterable(…)")])
     wrong: list[tuple[str, object, str]] = [
-        (name, value, "must be a function")
-        for name, value in (("factory", factory), ("backoff", backoff), ("retry_if", retry_if))
+        (name, value, wanted)
+        for name, value, wanted in (
+            (
+                "factory",
+                factory,
+                "must be a function that makes the stream, for a new request in each attempt",
+            ),
+            ("backoff", backoff, "must be a function of the number of failures and the error"),
+            ("retry_if", retry_if, "must be a function of the error"),
+        )
         if not callable(value) and (name, value) != ("backoff", None)
     ]
     for name, count in (("attempts", attempts), ("min_overlap", min_overlap)):

@@ -135,8 +135,6 @@ def run_tools(
         raise InvalidValueError.of([("max_concurrency", max_concurrency, "must be at least 1")])
     check_word("start", start, ("ready", "message"))
     check_word("unknown", unknown, ("fail", "leave"))
-    if on_error is not None:
-        check_function("on_error", on_error, "a function of the call and the error")
     rules = _Rules(
         tools=_checked(tools),
         max_concurrency=max_concurrency,
@@ -159,9 +157,9 @@ def run_tools(
 
 def _checked(tools: object) -> dict[str, Tool]:
     if not isinstance(tools, Mapping):
-        one: Any = next(iter(tools), None) if isinstance(tools, (list, tuple)) else tools  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        name = getattr(one, "__name__", "name")
-        wanted = f'must be a mapping of functions by the names that the model uses: {{"{name}": {name}}}'
+        wanted = (
+            'must be a mapping of functions by the names that the model uses: {"get_forecast": get_forecast}'
+        )
         raise InvalidValueError.of([("tools", tools, wanted)])
     known: dict[str, Any] = dict(tools)  # pyright: ignore[reportUnknownArgumentType]
     for name, tool in known.items():
