@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -258,6 +260,12 @@ def test_no_message_shows_a_large_value_whole_nor_a_secret(make: Callable[[Any],
         make(LARGE)
     assert len(str(caught.value)) < 1000
     assert SECRET not in str(caught.value)
+
+
+def test_a_missing_extra_is_named() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import rxdelta.asgi"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "ImportError: rxdelta.asgi needs starlette: pip install 'rxdelta[asgi]'" in done.stderr
 
 
 def test_a_sync_source_in_the_async_door_is_told_of_its_own() -> None:

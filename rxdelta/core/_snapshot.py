@@ -206,7 +206,7 @@ class Snapshot(Reply):
 
     @property
     def content(self) -> str | ContentPart | tuple[ContentItem, ...] | None:
-        """Content that is not merged into `blocks` yet. A snapshot that was folded has none."""
+        """What a small delta brings. In a snapshot of a fold it is `None`: the reply's text is `text`."""
         return self._head.content
 
     @property
