@@ -25,6 +25,7 @@ from rxdelta.core._reply_json import (
     reply_fields,
     reply_to_dict,
 )
+from rxdelta.core._origin import Origin
 from rxdelta.core._runs import another_run
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._strict_json import clean_text
@@ -89,6 +90,7 @@ class Head:
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
+    origin: Origin | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
