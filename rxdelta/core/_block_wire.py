@@ -66,7 +66,9 @@ def block_from_wire(content: Fields, key: Key, *, origin: Origin | None = None) 
         call = change(_NO_CALL, type=_CALLS[kind], key=key, open=True, _origin=origin)
         return _update_call(call, content)
     if kind == "non_standard":
-        return make_part("unsupported", None, _mapping(content.get("value", content)), (), key, True, origin=origin)
+        return make_part(
+            "unsupported", None, _mapping(content.get("value", content)), (), key, True, origin=origin
+        )
     kind = part_type(kind)
     if kind not in PART_TYPES or kind == "unsupported":
         return make_part("unsupported", None, _mapping(content), (), key, True, origin=origin)

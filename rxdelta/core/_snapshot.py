@@ -16,6 +16,7 @@ from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
 from rxdelta.core._message import ENDED, Message, Reply, add_usage, show
+from rxdelta.core._origin import Origin
 from rxdelta.core._reply_json import (
     call_from_json,
     content_from_json,
@@ -25,7 +26,6 @@ from rxdelta.core._reply_json import (
     reply_fields,
     reply_to_dict,
 )
-from rxdelta.core._origin import Origin
 from rxdelta.core._runs import another_run
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._strict_json import clean_text

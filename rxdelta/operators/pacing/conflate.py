@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.operators.pacing.paced import PacedLatest, newest_only
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["conflate"]
 
@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 @operator_maker
-def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
+def conflate(
+    *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
+) -> Callable[[Observable[T]], Observable[T]]:
     """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
 
     ::
@@ -66,16 +68,16 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
     """
 
     def begin(sink: Sink[T]) -> _Conflation[T]:
-        return _Conflation(sink, scheduler)
+        return _Conflation(sink, scheduler, key)
 
-    return lift("conflate", begin, serial=False)
+    return newest_only("conflate", begin, key)
 
 
 class _Conflation(PacedLatest[T]):
     """One subscription's state."""
 
-    def __init__(self, sink: Sink[T], scheduler: abc.SchedulerBase | None) -> None:
-        super().__init__(sink, scheduler or CurrentThreadScheduler.singleton())
+    def __init__(self, sink: Sink[T], scheduler: abc.SchedulerBase | None, key: KeyOf | None) -> None:
+        super().__init__(sink, scheduler or CurrentThreadScheduler.singleton(), key)
         self._is_scheduled = scheduler is not None
 
     def _take_turn(self) -> None:

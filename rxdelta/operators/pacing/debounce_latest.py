@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
+from rxdelta.operators.pacing.paced import PacedLatest, newest_only
+from rxdelta.runtime import ABOUT_NOW, check_seconds, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["debounce_latest"]
 
@@ -21,7 +21,11 @@ T = TypeVar("T")
 
 @operator_maker
 def debounce_latest(
-    seconds: float, max_wait: float | None = None, *, scheduler: abc.SchedulerBase | None = None
+    seconds: float,
+    max_wait: float | None = None,
+    *,
+    key: KeyOf | None = None,
+    scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Emit the newest value when the source has been silent for `seconds`, and after `max_wait` at the latest.
 
@@ -60,27 +64,31 @@ def debounce_latest(
     rest = check_seconds("seconds", seconds)
     longest = 5 * rest if max_wait is None else check_seconds("max_wait", max_wait)
 
-    return lift(
-        "debounce_latest", lambda sink: _Debounce(sink, rest, longest, sink.clock(scheduler)), serial=False
+    return newest_only(
+        "debounce_latest", lambda sink: _Debounce(sink, rest, longest, sink.clock(scheduler), key), key
     )
 
 
 class _Debounce(PacedLatest[T]):
     """One subscription's state. Values don't move the timer: when it fires too early, it waits for the remaining time."""
 
-    def __init__(self, sink: Sink[T], rest: float, longest: float, time: abc.SchedulerBase) -> None:
-        super().__init__(sink, time)
+    def __init__(
+        self, sink: Sink[T], rest: float, longest: float, time: abc.SchedulerBase, key: KeyOf | None
+    ) -> None:
+        super().__init__(sink, time, key)
         self._rest = rest
         self._longest = longest
         self._held_since = self._newest_at = time.now
         self._is_due = False
+        self._is_timed = False  # whether the held values wait for the timer
 
     def _hold(self, value: T) -> bool:
         self._newest_at = self._time.now
-        if not self._held:
+        if not self._is_timed:
+            self._is_timed = True
             self._held_since = self._newest_at
             self._start_timer(min(self._rest, self._longest))
-        self._held = (value,)
+        self._held.append(value)
         return False
 
     def _on_timer(self) -> None:
@@ -90,11 +98,12 @@ class _Debounce(PacedLatest[T]):
             self._longest - (now - self._held_since).total_seconds(),
         )
         self._is_due = bool(self._held) and remaining < ABOUT_NOW
-        if self._held and not self._is_due and not self._sink.closed:
+        self._is_timed = bool(self._held)
+        if self._is_timed and not self._is_due and not self._sink.closed:
             self._start_timer(remaining)
 
-    def _take_due(self) -> tuple[T] | tuple[()]:
-        if not self._is_due and self._end is None:
-            return ()
-        self._is_due = False
-        return super()._take_due()
+    def _may_go(self) -> bool:
+        return self._is_due
+
+    def _has_gone(self) -> None:
+        self._is_due = self._is_timed = False

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import check_seconds, lift, operator_maker
+from rxdelta.operators.pacing.paced import PacedLatest, newest_only
+from rxdelta.runtime import check_seconds, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["throttle_latest"]
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @operator_maker
 def throttle_latest(
-    seconds: float, *, scheduler: abc.SchedulerBase | None = None
+    seconds: float, *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Emit at most one value per `seconds`: the first at once, then the newest.
 
@@ -58,30 +58,29 @@ def throttle_latest(
     """
     interval = check_seconds("seconds", seconds)
 
-    return lift(
-        "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler)), serial=False
+    return newest_only(
+        "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler), key), key
     )
 
 
 class _Throttle(PacedLatest[T]):
     """One subscription's state."""
 
-    def __init__(self, sink: Sink[T], interval: float, time: abc.SchedulerBase) -> None:
-        super().__init__(sink, time)
+    def __init__(self, sink: Sink[T], interval: float, time: abc.SchedulerBase, key: KeyOf | None) -> None:
+        super().__init__(sink, time, key)
         self._interval = interval
         self._window_open = False  # values are held while it is open
 
     def _hold(self, value: T) -> bool:
-        self._held = (value,)
+        self._held.append(value)
         return not self._window_open
 
     def _on_timer(self) -> None:
         self._window_open = False
 
-    def _take_due(self) -> tuple[T] | tuple[()]:
-        if not self._held or (self._window_open and self._end is None):
-            return ()
-        if self._end is None:
-            self._window_open = True
-            self._start_timer(self._interval)
-        return super()._take_due()
+    def _may_go(self) -> bool:
+        return not self._window_open
+
+    def _has_gone(self) -> None:
+        self._window_open = True
+        self._start_timer(self._interval)
