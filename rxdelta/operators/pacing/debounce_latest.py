@@ -34,9 +34,12 @@ def debounce_latest(
         source  -ab------cdefghijk----|
         output  ----b---------h----k--|   debounce_latest(2, 5)
 
-    For values of which a later one contains the earlier, such as snapshots, and for work that is too expensive to be
-    done for each of them, such as storing. After `max_wait` at most, a value or a newer one is emitted. A held value
-    is emitted before the source's completion or error is passed on.
+    For work that is too expensive to be done for each value, such as storing. After `max_wait` at most, a value or a
+    newer one is emitted, if the reader isn't busy (see `throttle_latest`). Held values are emitted before the source's
+    completion or error is passed on.
+
+    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    the blocks of `per_block` and parallel calls each keep their last state (see `key`).
 
     Source and timer may be on different threads, and a source on several: emissions are serialised, and no
     caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
@@ -46,14 +49,16 @@ def debounce_latest(
     Args:
         seconds: How long the source must be silent.
         max_wait: The longest time that any value waits, also if the source never rests. By default five times `seconds`.
+        key: The name of the thing that a value is a state of, see `throttle_latest`.
         scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if either isn't a positive number.
+        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+            pieces of text, calls, frames. The error names the operator to use instead.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
-    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
+    Errors: The source's own. `InvalidValueError` at the first event or Observable, and whatever `key` raises.
 
     Example:
         >>> import reactivex as rx

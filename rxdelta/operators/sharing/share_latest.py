@@ -25,11 +25,14 @@ T = TypeVar("T")
 def share_latest(
     *, keep: bool = False, restart: bool = False, key: KeyOf | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """Share one subscription to the source: a late reader first gets the newest value, then live values.
+    """Share one subscription to the source: a late reader first gets the newest values, then live values.
 
-    For values of which a later one contains the earlier, such as snapshots. The first reader subscribes the
-    source, and the last one to leave disposes it. A later reader then gets the newest value and a
-    `StreamInterrupted`: a paid request is never repeated by accident.
+    For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each thing that may
+    still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply
+    of a conversation. `throttle_latest` says what a thing is.
+
+    The first reader subscribes the source, and the last one to leave disposes it. A later reader then gets the newest
+    values and a `StreamInterrupted`: a paid request is never repeated by accident.
 
     Each reader has its own pace and its own policy: `to_async_iterable(shared)` and its kin queue values for a slow
     reader (`block`), or give it the `latest` value, or an `error`. The source waits only while no reader has room, so
@@ -40,15 +43,21 @@ def share_latest(
     `async for`, or goes to the loop's exception handler or the log without such a reader. Readers may subscribe,
     leave and read on several threads.
 
-    Completes with the source, for late readers after the newest value.
+    Completes with the source, for late readers after the newest values.
 
     Args:
         keep: Go on when the last reader leaves, until the source ends.
         restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
             itself stays ended.
+        key: The name of the thing that a value is a state of, see `throttle_latest`. The newest value of each is kept
+            for late readers as long as the source goes on.
 
-    Errors: The source's own, replayed after the newest value. `InvalidValueError` for an event, because the
-    newest event doesn't contain the earlier ones: use `share_events()`. `StreamInterrupted`, see above.
+    Raises:
+        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+            pieces of text, calls, frames. The error names the operator to use instead.
+
+    Errors: The source's own, replayed after the newest values. `InvalidValueError` for an event: use `share_events()`.
+    `StreamInterrupted`, see above.
 
     Example:
         >>> import rxdelta as rd
