@@ -136,6 +136,7 @@ class Newest(Generic[T]):
         self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._head: Any = None  # of the snapshot that came last, and its thing
         self._thing: Hashable = None
+        self._users: Any = None  # the type of a value of the user's, which is looked at once
 
     def __len__(self) -> int:
         return len(self._values)
@@ -149,6 +150,9 @@ class Newest(Generic[T]):
         """
         given: Any = value
         values = self._values
+        if type(given) is self._users:
+            values[None] = value
+            return
         if type(given) is Snapshot and given._head is self._head:  # the next delta of the same message
             values[self._thing] = value
             return
@@ -161,6 +165,8 @@ class Newest(Generic[T]):
             values.move_to_end(thing)
         if kind is _KINDS[Snapshot] and given.status == "incomplete":  # else a tool's news may finish it
             self._head, self._thing = given._head, thing
+        if kind is _USERS:
+            self._users = type(given)
         self._put(thing, kind, value)
 
     def _keep_apart(self, thing: Hashable, kind: _Kind, value: T) -> Hashable:
