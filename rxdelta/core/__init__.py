@@ -1,7 +1,6 @@
-"""Replies as values, and how they grow. Pure: no I/O, no clock, no reactivex.
+"""Replies as values, and how they grow. Pure: no I/O, no clock, no reactivex."""
 
-What `__all__` lists is public. A name that is imported as itself (`X as X`) is for the other rooms only.
-"""
+# A name that is imported as itself (`X as X`) is for the other rooms. What `__all__` lists is public.
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
@@ -63,7 +62,7 @@ from rxdelta.core._runs import (
 from rxdelta.core._scripts import SPACELESS as SPACELESS
 from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over as is_over, is_settled as is_settled
 from rxdelta.core._strict_json import (
-    InvalidJson as InvalidJson,
+    InvalidJson,
     clean_text as clean_text,
     parse_json as parse_json,
     parse_object as parse_object,
@@ -97,6 +96,7 @@ __all__ = [
     "FrozenDict",
     "FrozenList",
     "IncompleteMessageError",
+    "InvalidJson",
     "InvalidToolCallError",
     "InvalidValueError",
     "LimitExceededError",
