@@ -27,6 +27,7 @@ from pygments.lexers.data import JsonLexer
 from reactivex import Observable
 from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.logging import getLogger
 from support.api import public
 
 import rxdelta as rd
@@ -88,6 +89,7 @@ def _public_names() -> dict[str, str]:
     return names
 
 
+LOG = getLogger(__name__)
 NAMES = _public_names()
 TOP = {*rd.__all__}
 
@@ -131,7 +133,9 @@ def _to_rst(text: str) -> str:
 
 def read_docstring(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     if what == "data":
-        lines[:] = [*DATA_DOCS.get(name.rpartition(".")[2], lines)]
+        lines[:] = DATA_DOCS.get(name.rpartition(".")[2], [])
+        if not lines:
+            LOG.warning("%s has no description below it", name)
     text = _to_rst("\n".join(lines))
     if what in ("attribute", "data", "property"):
         text = f": {text}"  # napoleon looks for a type in front of the first colon: there is none

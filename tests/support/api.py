@@ -36,16 +36,16 @@ def door(name: str) -> ModuleType:
 
 
 def public() -> dict[str, Any]:
-    """Each public thing once, by its first name. What has two names at the top has two."""
+    """Each public thing by its name in the first door that has it."""
     things: dict[str, Any] = {}
-    known: set[int] = set()
-    for name in DOORS:
-        module = door(name)
-        found = {one: getattr(module, one) for one in module.__all__}
-        path = f"rxdelta.{name}".rstrip(".")
-        new = {f"{path}.{one}": thing for one, thing in found.items() if id(thing) not in known}
-        things |= {one: thing for one, thing in new.items() if not isinstance(thing, ModuleType)}
-        known |= {id(thing) for thing in new.values()}
+    known: set[tuple[str, int]] = set()
+    for each in DOORS:
+        module = door(each)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if (name, id(thing)) not in known and not isinstance(thing, ModuleType):
+                things[".".join(("rxdelta", each, name)).replace("..", ".")] = thing
+            known.add((name, id(thing)))
     return things
 
 
