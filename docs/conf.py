@@ -159,8 +159,10 @@ def sign(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
     """A signature as in the source: aliases by their names, and the defaults that attrs has."""
-    if what == "class" and issubclass(thing, (Observable, rd.Sink)):
-        return "", None  # operators make streams and sinks
+    if what == "class" and (
+        issubclass(thing, (Observable, rd.Sink)) or getattr(thing, "_is_protocol", False)
+    ):
+        return "", None  # operators make streams and sinks, and nobody makes a protocol
     texts = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text or "") for text in (signature, returns)]
     if what in ("class", "exception") and attrs.has(thing):
         fields = attrs.fields_dict(thing)

@@ -1,6 +1,6 @@
 """Replies as values, and how they grow. Pure: no I/O, no clock, no reactivex."""
 
-# A name that is imported as itself (`X as X`) is for the other rooms. What `__all__` lists is public.
+# `__all__` lists the public names. Other rooms also import the names below that have the form `X as X`.
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
