@@ -125,6 +125,7 @@ def docs(session: nox.Session) -> None:
 
 
 VERSION = Path("rxdelta/__init__.py")
+VERSION_LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 CHANGELOG = Path("CHANGELOG.md")
 DIST = Path("dist")
 SMOKE = """
@@ -146,40 +147,34 @@ def release(session: nox.Session) -> None:
     for version in session.posargs:
         write_version(session, version)
     session.install(*PROJECT["build-system"]["requires"], *group("release"), *constraints(session, locked()))
-    version = re.findall(r'^__version__ = "(.+)"$', VERSION.read_text("utf-8"), re.MULTILINE)[0]
+    version = re.findall(VERSION_LINE, VERSION.read_text("utf-8"))[0]
     shutil.rmtree(DIST, ignore_errors=True)
-    session.run(
-        "python", "-m", "build", "--no-isolation", "--outdir", str(DIST), silent=True
-    )  # the wheel from the sdist
+    # The sdist from the tree, and the wheel from the sdist.
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(DIST), silent=True)
     wheel, sdist = DIST / f"rxdelta-{version}-py3-none-any.whl", DIST / f"rxdelta-{version}.tar.gz"
     session.run("twine", "check", "--strict", str(wheel), str(sdist))
     check_contents(session, wheel, sdist)
     for distribution in (wheel, sdist):
         try_in_empty_environment(session, distribution.resolve(), version)
-    tags = session.run(
-        "git", "tag", "--points-at", "HEAD", external=True, silent=True, success_codes=range(256)
+    git = ["git", "tag", "--points-at", "HEAD"]
+    tags = re.findall(
+        r"^v\d.*", str(session.run(*git, external=True, silent=True, success_codes=range(256))), re.MULTILINE
     )
-    if wrong := [tag for tag in str(tags).split() if re.fullmatch(r"v\d.*", tag) and tag != f"v{version}"]:
-        session.error(f"the version is {version}, and HEAD has the tag {wrong[0]}")
-    session.log(
-        f"{version} is ready. Nothing was committed, tagged or published; CONTRIBUTING.md says what is left."
-    )
+    if tags not in ([], [f"v{version}"]):
+        session.error(f"the version is {version}, and HEAD has the tag {tags[0]}")
+    session.log(f"{version} is ready. Nothing is published; CONTRIBUTING.md says what is left to do.")
 
 
 def write_version(session: nox.Session, version: str) -> None:
     """Into the package; for a release also into the changelog and the description of the API."""
-    text = re.sub(
-        r'^__version__ = ".+"$', f'__version__ = "{version}"', VERSION.read_text("utf-8"), flags=re.MULTILINE
-    )
-    VERSION.write_text(text, "utf-8")
+    text = VERSION.read_text("utf-8")
+    VERSION.write_text(re.sub(VERSION_LINE, f'__version__ = "{version}"', text), "utf-8")
     if "dev" in version:
         return
-    heading = f"## {version} – {datetime.now(UTC).date()}"
     changelog = CHANGELOG.read_text("utf-8")
     if f"## {version} " not in changelog:
-        CHANGELOG.write_text(
-            changelog.replace("## Unreleased\n", f"## Unreleased\n\n{heading}\n", 1), "utf-8"
-        )
+        headings = f"## Unreleased\n\n## {version} – {datetime.now(UTC).date()}\n"
+        CHANGELOG.write_text(changelog.replace("## Unreleased\n", headings, 1), "utf-8")
     session.install("-e", ".[all]", *constraints(session, locked()))
     session.run("python", "tests/support/api.py")
     session.run("python", "tests/support/api.py", "--write")
@@ -193,30 +188,22 @@ def check_contents(session: nox.Session, wheel: Path, sdist: Path) -> None:
         session.error(f"the wheel and the tree differ in {sorted(different)}")
     with tarfile.open(sdist) as archive:
         unpacked = {name.partition("/")[2] for name in archive.getnames()}
-    needed = {
-        *tree,
-        "CHANGELOG.md",
-        "LICENSE",
-        "README.md",
-        "noxfile.py",
-        "requirements-dev.lock",
-        "tests/conftest.py",
-    }
-    if missing := needed - unpacked:
+    if missing := {*tree, "LICENSE", "README.md", "noxfile.py", "tests/conftest.py"} - unpacked:
         session.error(f"the sdist lacks {sorted(missing)}")
 
 
 def try_in_empty_environment(session: nox.Session, distribution: Path, version: str) -> None:
     place = Path(session.create_tmp()).resolve() / ("sdist" if distribution.suffix == ".gz" else "wheel")
     session.run("python", "-m", "venv", "--clear", str(place))
-    programs, options = (
-        place / ("Scripts" if os.name == "nt" else "bin"),
-        {"external": True, "env": {"PYTHONPATH": None}},
-    )
-    session.run(str(programs / "pip"), "install", "--quiet", str(distribution), **options)
+    programs = place / ("Scripts" if os.name == "nt" else "bin")
+
+    def run(program: str, *arguments: str) -> None:
+        session.run(str(programs / program), *arguments, external=True, silent=True, env={"PYTHONPATH": None})
+
+    run("pip", "install", str(distribution))
     with session.chdir(place):
-        session.run(str(programs / "rxdelta"), "demo", silent=True, **options)
-        session.run(str(programs / "python"), "-c", SMOKE, version, **options)
+        run("rxdelta", "demo")
+        run("python", "-c", SMOKE, version)
 
 
 @nox.session
