@@ -12,6 +12,7 @@ from rxdelta.core._tool_call import ToolCall, change, finished_arguments
 __all__ = ["Block", "settled"]
 
 Block: TypeAlias = ContentPart | ToolCall
+"""A block of a reply."""
 
 
 def settled(block: Block, *, key: Key = None) -> Block:
