@@ -79,7 +79,7 @@ def on_settled(
     """
     check_function("fn", fn, "a function of a snapshot and an outcome")
 
-    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False)
+    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False, emits="same")
 
 
 class _Settling(Generic[T]):
