@@ -188,6 +188,8 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.on_settled(None), ["fn: must be a function of a snapshot and an outcome"]),  # type: ignore[arg-type]
     (lambda: rd.validate("strict"), ["on_violation: must be a function"]),  # type: ignore[arg-type]
     (lambda: rd.retry_stream(source()), ["factory: must be a function that makes the stream"]),
+    (lambda: rd.retry_stream(source, limits=5), ["limits: must be rd.Limits"]),  # type: ignore[call-overload]
+    (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
     (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
     (lambda: rd.throttle_latest("50ms"), ["seconds: must be a positive number of seconds (got seconds='50ms')"]),  # type: ignore[arg-type]

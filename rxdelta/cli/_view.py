@@ -64,7 +64,7 @@ class Plain:
             return
         if not text.startswith(written):
             self._say("the provider has replaced this text; it is now:")
-            self._put("\n")
+            self._end_line()
             written = ""
         self._put(text[len(written) :])
         self._written[number] = text
@@ -75,9 +75,13 @@ class Plain:
             self._out.flush()
             self._last = text[-1]
 
+    def _end_line(self) -> None:
+        if self._last != "\n":
+            self._put("\n")
+
     def _say(self, line: str) -> None:
-        if self._last != "\n" and self._out is not None and self._out.isatty():
-            self._put("\n")  # both streams are likely to be on this terminal
+        if self._out is not None and self._out.isatty():
+            self._end_line()  # both streams are likely to be on this terminal
         if self._err is not None:
             with suppress(OSError):  # the text is what counts
                 print(visible(line, lines=False), file=self._err, flush=True)

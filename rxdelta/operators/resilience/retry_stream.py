@@ -22,7 +22,7 @@ from rxdelta.operators.resilience.continuation import Continuation, can_be_conti
 from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
 from rxdelta.operators.resilience.replies import Replies
-from rxdelta.runtime import create
+from rxdelta.runtime import checks_options, create
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +84,7 @@ def retry_stream(
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
+@checks_options
 def retry_stream(
     factory: Callable[..., Observable[Event]],
     attempts: int = 3,
