@@ -58,7 +58,7 @@ def alternatives(given: object, known: Iterable[str]) -> str:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Ask for the likely words: those that begin with the given text, or else the most similar word; `""` without one.
+    """Ask for the likely words: those with the same beginning, or else the most similar word; `""` without one.
 
     Example:
         >>> did_you_mean("openai", ["gemini", "openai-chat", "openai-responses"])
@@ -72,7 +72,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
         return ""
     words = {_plain(word): word for word in sorted(known)}
     plain = _plain(given)
-    found = [word for key, word in words.items() if key.startswith(plain)]
+    found = [word for key, word in words.items() if key.startswith(plain) or plain.startswith(key)]
     if not found:
         from difflib import get_close_matches  # not needed unless there is a mistake
 

@@ -303,8 +303,8 @@ class Snapshot(Reply):
                 snapshot=self,
             )
         if self.role != "assistant":
-            said = "a Message has the role 'assistant': nothing has said yet whose snapshot this is"
-            raise InvalidValueError.of([("role", self.role, "is invalid", said)])
+            wanted = "to_message() takes a snapshot with the role 'assistant'"
+            raise InvalidValueError.of([("role", self.role, "is invalid", wanted)])
         whole = self if self.merged_content else absorb_content(self)
         blocks = [self._finished(block) for block in whole.blocks]
         head = self._head

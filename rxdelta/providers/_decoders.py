@@ -106,7 +106,10 @@ def _with_checked_options(known: Format) -> Callable[..., Decoder]:
 
 
 def _check_options(known: Format, options: dict[str, Any]) -> None:
-    parameters = signature(known.decoder).parameters
+    try:
+        parameters = signature(known.decoder).parameters
+    except ValueError:  # an installed format's decoder, which is no Python function
+        return
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return
     words = {*parameters, "cumulative", "reasoning_tags"}

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import rxdelta as rd
-from rxdelta.cli import main, visible
+from rxdelta.cli import main, picture, visible
 from rxdelta.cli._view import Plain
 from rxdelta.testing import SAMPLES, open_sample
 
@@ -438,6 +438,15 @@ def test_a_terminal_that_cannot_show_a_picture_gets_the_text(poor: dict[str, str
         assert "\x1b" not in shown.seen
         assert "**Lisbon**" in shown.seen
         assert shown.seen.count("\n[tool_call] get_forecast(") == 2
+
+
+@pytest.mark.parametrize("kind", ["text", "reasoning"])
+def test_a_block_that_has_just_begun_is_drawn_empty(kind: str) -> None:
+    console = pytest.importorskip("rich.console").Console(width=40)
+    with console.capture() as drawn:
+        console.print(picture(rd.Fold().step(rd.events.BlockStart(0, {"type": kind}))))
+    assert f"{kind} …" in drawn.get()
+    assert "{" not in drawn.get()
 
 
 def test_a_picture_that_is_higher_than_the_terminal_is_drawn_once() -> None:

@@ -25,6 +25,7 @@ from rxdelta.core import (
     ToolResult,
     check_function,
     check_word,
+    quote,
 )
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
@@ -163,7 +164,9 @@ def _checked(tools: object) -> dict[str, Tool]:
         raise InvalidValueError.of([("tools", tools, wanted)])
     known: dict[str, Any] = dict(tools)  # pyright: ignore[reportUnknownArgumentType]
     for name, tool in known.items():
-        check_function(f"tools[{name!r}]", tool, "a function, which gets the call's arguments as keywords")
+        check_function(
+            f"tools[{quote(repr(name))}]", tool, "a function, which gets the call's arguments as keywords"
+        )
     return known
 
 
