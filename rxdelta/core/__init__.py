@@ -35,6 +35,18 @@ from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
 from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
+from rxdelta.core._literals import (
+    FINISH_REASONS,
+    CallStatus,
+    CallType,
+    ExecutionStatus,
+    FinishReason,
+    MessageRole,
+    MessageStatus,
+    SnapshotRole,
+    SnapshotStatus,
+    finish_reason,
+)
 from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
@@ -46,34 +58,50 @@ from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over, is_settled
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
-from rxdelta.core._tool_call import ToolCall, raw_arguments, real_id, with_news
+from rxdelta.core._tool_call import (
+    Arguments,
+    CompleteToolCall,
+    InvalidToolCall,
+    ToolCall,
+    raw_arguments,
+    real_id,
+    with_news,
+)
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [
     "DEFAULT_LIMITS",
+    "FINISH_REASONS",
     "JOINABLE",
     "PIECE_FIELDS",
     "SPACELESS",
     "TERMINAL",
+    "Arguments",
     "Block",
     "BlockFold",
     "BufferOverflowError",
     "ByChoice",
     "ByRun",
     "CallIndex",
+    "CallStatus",
+    "CallType",
     "Change",
     "Citation",
+    "CompleteToolCall",
     "ContentPart",
     "EmptyStreamError",
     "Event",
     "EventsSoFar",
+    "ExecutionStatus",
+    "FinishReason",
     "Fold",
     "FrozenDict",
     "FrozenList",
     "GrowingText",
     "IncompleteMessageError",
     "InvalidJson",
+    "InvalidToolCall",
     "InvalidToolCallError",
     "InvalidValueError",
     "Joined",
@@ -83,6 +111,8 @@ __all__ = [
     "MergeError",
     "Message",
     "MessageDelta",
+    "MessageRole",
+    "MessageStatus",
     "PartialJsonParser",
     "PerRun",
     "ProtocolChecker",
@@ -91,6 +121,8 @@ __all__ = [
     "Reads",
     "RxDeltaError",
     "Snapshot",
+    "SnapshotRole",
+    "SnapshotStatus",
     "StallTimeoutError",
     "StreamInterrupted",
     "TokenUsage",
@@ -112,6 +144,7 @@ __all__ = [
     "described",
     "events",
     "extend",
+    "finish_reason",
     "freeze",
     "grows_by",
     "in_run",

@@ -30,7 +30,7 @@ class Model(BaseModel):
 def projections(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.text_deltas()), Observable[str])
     assert_type(events.pipe(rd.reasoning_deltas(choice=1)), Observable[str])
-    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.ToolCall])
+    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.CompleteToolCall | rd.InvalidToolCall])
     assert_type(events.pipe(rd.usage_updates()), Observable[rd.TokenUsage])
     assert_type(events.pipe(rd.json_items("items")), Observable[Any])
     assert_type(events.pipe(rd.json_items(["items", 0], call_id="c1")), Observable[Any])

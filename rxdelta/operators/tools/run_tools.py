@@ -14,7 +14,17 @@ import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
-from rxdelta.core import Event, InvalidValueError, Limits, Message, Snapshot, ToolCall, ToolError, ToolResult
+from rxdelta.core import (
+    Event,
+    ExecutionStatus,
+    InvalidValueError,
+    Limits,
+    Message,
+    Snapshot,
+    ToolCall,
+    ToolError,
+    ToolResult,
+)
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.sub_agent import SubAgent, is_of_agent
@@ -289,7 +299,7 @@ class _ToolRunner:
             call, "failed", ToolResult(call.call_id, why, is_error=True, duration=self._seconds(call))
         )
 
-    def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
+    def _settle(self, call: AskedCall, status: ExecutionStatus, result: ToolResult) -> None:
         """Emit the call's outcome; only the first counts."""
         run = self._runs.get(call)
         if call.asked is None or self._remove_run(call):
@@ -442,7 +452,7 @@ class _ToolRunner:
         elif (result := self._to_result(run, outcome.value)) is None:
             self._take_turn(self._fail, run.call, _NOT_JSON)
         else:
-            status = "failed" if result.is_error else "completed"
+            status: ExecutionStatus = "failed" if result.is_error else "completed"
             self._take_turn(self._settle, run.call, status, result)
 
     def _cancelled(self, call: AskedCall) -> None:
@@ -490,6 +500,6 @@ def _with_agent(run: _ToolRun | None, result: ToolResult) -> ToolResult:
 
 
 def _update(
-    call: AskedCall, status: str | None, text: str | None = None, result: ToolResult | None = None
+    call: AskedCall, status: ExecutionStatus | None, text: str | None = None, result: ToolResult | None = None
 ) -> ToolUpdate:
     return ToolUpdate(call.call_id, status, text, result, choice=call.run.choice, run_id=call.run.run_id)
