@@ -15,13 +15,13 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
 from rxdelta.core import (
+    CompleteToolCall,
     Event,
     ExecutionStatus,
     InvalidValueError,
     Limits,
     Message,
     Snapshot,
-    ToolCall,
     ToolError,
     ToolResult,
 )
@@ -63,7 +63,7 @@ def run_tools(
     start: Literal["ready", "message"] = "ready",
     *,
     unknown: Literal["fail", "leave"] = "fail",
-    on_error: Callable[[ToolCall, Exception], str] | None = None,
+    on_error: Callable[[CompleteToolCall, Exception], str] | None = None,
     choice: int = 0,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -167,7 +167,7 @@ class _Rules:
     timeout: float | None
     at_once: bool
     leaves_unknown: bool
-    on_error: Callable[[ToolCall, Exception], str] | None
+    on_error: Callable[[CompleteToolCall, Exception], str] | None
     choice: int
 
     def is_ours(self, name: str) -> bool:
@@ -179,7 +179,7 @@ class _ToolRun:
 
     __slots__ = ("agent", "asked", "began", "call", "cancel", "has_news", "name", "pause", "pauses")
 
-    def __init__(self, call: AskedCall, asked: ToolCall) -> None:
+    def __init__(self, call: AskedCall, asked: CompleteToolCall) -> None:
         self.call = call
         self.asked = asked
         self.name = asked.name or ""
