@@ -26,7 +26,7 @@ def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> Fro
 
 
 def _later_status(known: object, new: object) -> object:
-    """The status that is further on. A word that this version doesn't know is as far as `executing`."""
+    """The status that is further on. An unknown word ranks with `executing`."""
     if isinstance(known, str) and isinstance(new, str):
         forward = _RANKS.get(new, _UNKNOWN) >= _RANKS.get(known, _UNKNOWN)
         return new if forward and known not in TERMINAL else known
