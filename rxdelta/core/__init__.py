@@ -59,7 +59,6 @@ from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse
 from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
 from rxdelta.core._to_events import to_events
 from rxdelta.core._tool_call import (
-    Arguments,
     CompleteToolCall,
     InvalidToolCall,
     ToolCall,
@@ -77,7 +76,6 @@ __all__ = [
     "PIECE_FIELDS",
     "SPACELESS",
     "TERMINAL",
-    "Arguments",
     "Block",
     "BlockFold",
     "BufferOverflowError",

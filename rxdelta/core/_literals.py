@@ -61,6 +61,8 @@ SNAPSHOT_STATUSES = words(SnapshotStatus)
 FINISH_REASONS = words(FinishReason)
 CALL_TYPES = frozenset(words(CallType))
 
+_CUT: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
+
 
 def finish_reason(reason: str | None, *, asked: bool) -> FinishReason:
     """Our word for a reason: whether the model has asked for calls decides, unless the reply was cut.
@@ -70,6 +72,3 @@ def finish_reason(reason: str | None, *, asked: bool) -> FinishReason:
         asked: Whether the message has calls that the provider doesn't run.
     """
     return _CUT.get(reason or "") or ("tool_use" if asked else "pause" if reason == "pause" else "stop")
-
-
-_CUT: Mapping[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}

@@ -179,13 +179,6 @@ class Message(Reply):
         [{'type': 'text', 'text': 'Hi'}]
     """
 
-    if TYPE_CHECKING:
-
-        @property
-        def tool_calls(self) -> tuple[CompleteToolCall, ...]:
-            """The calls that the caller has to run, each with its `arguments` as a mapping."""
-            ...
-
     role: MessageRole = "assistant"
     status: MessageStatus = "complete"
     blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
@@ -225,6 +218,13 @@ class Message(Reply):
                 ),
             ]
         )
+
+    if TYPE_CHECKING:
+
+        @property
+        def tool_calls(self) -> tuple[CompleteToolCall, ...]:
+            """The calls that the caller has to run. The `arguments` of each are a mapping."""
+            ...
 
     def __copy__(self) -> Message:
         return self

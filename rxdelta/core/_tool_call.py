@@ -45,7 +45,6 @@ else:
     K = TypeVar("K", covariant=True)
 
 __all__ = [
-    "Arguments",
     "CompleteToolCall",
     "InvalidToolCall",
     "ToolCall",
@@ -324,7 +323,7 @@ class ToolCall(Generic[A, K]):
         check([one_of("status", data.get("status", "incomplete"), _STATUSES)])
         if data.get("status") != "complete" or kind == "invalid_tool_call":
             return call
-        whole = call.complete()
+        whole = call.complete()  # but a call that was stored without arguments stays so
         return whole if call.arguments is not None else change(whole, arguments=None)
 
 
