@@ -25,6 +25,7 @@ from rxdelta.core._literals import (
 )
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
 from rxdelta.core._message import Message, Reply, add_usage, show
+from rxdelta.core._origin import Origin
 from rxdelta.core._reply_json import (
     call_from_json,
     content_from_json,
@@ -96,6 +97,7 @@ class Head:
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
+    origin: Origin | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
