@@ -10,7 +10,7 @@ from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireForm
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder, as_mapping
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import Address, RunsDecoder
 
@@ -18,7 +18,7 @@ __all__ = ["decoder", "decoder_factory", "detect"]
 
 
 def decoder(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
@@ -50,7 +50,7 @@ def decoder(
 
 
 def decoder_factory(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Limits
+    from rxdelta.providers import WireFormat
 
 __all__ = ["decode"]
 
 
 @operator_maker
 def decode(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
