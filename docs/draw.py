@@ -18,6 +18,7 @@ from rxdelta.testing import open_sample
 
 HERE = Path(__file__).parent
 WIDTH, FRAMES, SECONDS = 84, 14, 8.0
+BEGIN = 3.0  # whoever opens the page sees the reply in mid-growth, and its beginning in the next round
 
 
 def frame(reply: rd.Snapshot | rd.Message, height: int) -> str:
@@ -45,7 +46,7 @@ def main() -> None:
     for line in sample.splitlines():
         snapshots += [fold.step(event) for event in decoder.decode(json.loads(line))]
     step = len(snapshots) // (FRAMES - 1)
-    chosen = [*snapshots[::step], snapshots[-1]]
+    chosen = [*snapshots[step::step], snapshots[-1]]  # the first ones show next to nothing
     height = height_of(chosen[-1])
     frames = [frame(snapshot, height) for snapshot in chosen]
     box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frames[-1])
@@ -56,11 +57,11 @@ def main() -> None:
         begin, end = n * share, 100 if n == len(frames) - 1 else (n + 1) * share
         styles.append(
             f"@keyframes k{n}{{0%{{opacity:0}}{begin:.2f}%{{opacity:1}}{end:.2f}%{{opacity:{int(end == 100)}}}100%{{opacity:{int(end == 100)}}}}}"
-            f".k{n}{{opacity:0;animation:k{n} {SECONDS}s infinite;animation-timing-function:step-end}}"
+            f".k{n}{{opacity:{int(end == 100)};animation:k{n} {SECONDS}s -{BEGIN}s infinite;animation-timing-function:step-end}}"
         )
         bodies.append(f'<g class="k{n}">{svg}</g>')
-    # Where nothing is animated (print, reduced motion) the finished picture shows.
-    still = f"@media(prefers-reduced-motion:reduce){{g{{animation:none!important}}.k{len(frames) - 1}{{opacity:1}}}}"
+    # Where nothing is animated (print, previews, reduced motion) the finished picture shows.
+    still = "@media(prefers-reduced-motion:reduce){g{animation:none!important}}"
     whole = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box[1]} {box[2]}" role="img" '
         'aria-label="A reply grows: reasoning, text, and two tool calls with live arguments">'

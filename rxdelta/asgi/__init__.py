@@ -1,6 +1,11 @@
 """A pipeline as the response of a Starlette or FastAPI application. Needs `rxdelta[asgi]`, or FastAPI alone."""
 
-from rxdelta.asgi._event_stream import EventStreamResponse
-from rxdelta.asgi._open_streams import end_streams
+try:
+    from rxdelta.asgi._event_stream import EventStreamResponse
+    from rxdelta.asgi._open_streams import end_streams
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("starlette"):
+        raise
+    raise ImportError("rxdelta.asgi needs starlette: pip install 'rxdelta[asgi]'") from error
 
 __all__ = ["EventStreamResponse", "end_streams"]

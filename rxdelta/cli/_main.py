@@ -13,27 +13,40 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, Any
 
+from reactivex import Observable
+from reactivex import operators as ops
+
+from rxdelta import __version__
 from rxdelta.aio import for_each, from_async_iterable
-from rxdelta.cli._recording import chunks_of, detected, paced
-from rxdelta.cli._view import Lines, View, live_view
-from rxdelta.cli._visible import visible
+from rxdelta.cli._recording import UnreadableError, chunks_of, detected, paced
+from rxdelta.cli._view import Plain, View, live_view
+from rxdelta.cli._visible import spell_out, visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
     MalformedChunkError,
     Message,
+    ProviderError,
     RxDeltaError,
     Snapshot,
+    UnknownWireFormatError,
 )
-from rxdelta.operators import decode, scan_deltas, throttle_latest, until_stopped
-from rxdelta.providers import FORMATS
+from rxdelta.operators import (
+    MessageStream,
+    decode,
+    group_by_message,
+    scan_deltas,
+    throttle_latest,
+    until_stopped,
+)
+from rxdelta.providers import FORMATS, decoder
 from rxdelta.testing import SAMPLES, open_sample
 
 __all__ = ["main"]
 
 FRAME = 1 / 20
 
-COMPLETE, UNUSABLE, INCOMPLETE = 0, 2, 3
+COMPLETE, UNWRITABLE, UNUSABLE, INCOMPLETE = 0, 1, 2, 3
 STOPPED = 128  # and the number of the signal
 _SIGPIPE = 13  # has no name on Windows
 
@@ -41,26 +54,31 @@ _SIGPIPE = 13  # has no name on Windows
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
+    Standard output gets the reply: a picture on a terminal, its text elsewhere, or JSON. The rest goes to standard error.
+
     Returns:
-        0 for a message that is complete or cut by length, 3 for an incomplete one, 2 for input that is no known stream;
-        130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if the reader of the output has gone.
+        0 for a message that is complete or cut by length, 3 for an incomplete one, 2 for input that is no known stream, 1
+        if the output can't be written; 130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if the reader
+        of the output has gone.
     """
     options = _parser().parse_args(arguments)
-    stdout: Any = sys.stdout
-    if hasattr(stdout, "reconfigure"):
-        # The encoding of standard output may lack characters of the reply.
-        stdout.reconfigure(errors="backslashreplace")
+    spell_out(sys.stdout)
+    spell_out(sys.stderr)
     try:
         with _open(options) as file:
             code = asyncio.run(_replay(file, options))
         print(end="", flush=True)
         return code
-    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())  # the exit flushes the buffer once more
-        return STOPPED + _SIGPIPE
-    except OSError as error:
-        _print_error(f"cannot read {options.file}: {error.strerror or error}")
+    except UnreadableError as error:
+        _print_error(f"cannot read {options.file}: {error}")
         return UNUSABLE
+    except OSError as error:
+        # The exit flushes the buffer once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe, as `head` does
+            return STOPPED + _SIGPIPE
+        _print_error(f"cannot write the output: {error.strerror or error}")
+        return UNWRITABLE
     except KeyboardInterrupt:
         _print_error("stopped")
         return STOPPED + signal.SIGINT
@@ -70,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rxdelta", description="Watch a model's streamed reply grow into snapshots and end as a message."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     demo = commands.add_parser("demo", help="replay a bundled sample")
     demo.add_argument(
@@ -88,8 +107,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--format",
             default="auto",
-            choices=("auto", *FORMATS),
-            help="the wire format (default: by the first chunk)",
+            type=_wire_format,
+            metavar="NAME",
+            help=f"the wire format (default: by the first chunk): {', '.join(sorted(FORMATS))}",
         )
         command.add_argument(
             "--speed",
@@ -100,9 +120,18 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--json",
             action="store_true",
-            help="print one JSON object, the message (or snapshot), and nothing else",
+            help="print the message (or snapshot) as one line of JSON, and nothing else",
         )
     return parser
+
+
+def _wire_format(name: str) -> str:
+    try:
+        if name != "auto":
+            decoder(name)
+    except UnknownWireFormatError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return name
 
 
 def _speed(text: str) -> float:
@@ -116,43 +145,62 @@ def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
     if options.command == "demo":
         options.file = SAMPLES[options.sample]
         return open_sample(options.sample)
-    if options.file != "-":
-        return open(options.file, "rb")
-    stdin: Any = sys.stdin
-    if stdin is None:
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    try:
+        if options.file != "-":
+            return open(options.file, "rb")
+        stdin: Any = sys.stdin
+        if stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    except OSError as error:
+        raise UnreadableError(error.strerror) from error
     return nullcontext(stdin.buffer)
 
 
 async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
     try:
-        wire_format, chunks = await detected(chunks_of(file), options.format)
+        wire_format, likely, chunks = await detected(chunks_of(file), options.format)
     except RxDeltaError as error:
         _print_error(f"{options.file} is not a known stream: {error}")
         return UNUSABLE
-    console = None if options.json else _console()
-    speed = options.speed if options.speed is not None else 1.0 if console is not None else 0.0
+    stdout: Any = sys.stdout
+    is_terminal = stdout is not None and stdout.isatty()  # `None` if the parent process has closed it
+    console = _console() if is_terminal and not options.json else None
     view: AbstractContextManager[View | None] = nullcontext(None)
     if not options.json:
-        view = nullcontext(Lines(sys.stdout)) if console is None else live_view(console)
+        view = nullcontext(Plain(stdout, sys.stderr)) if console is None else live_view(console)
+    speed = options.speed if options.speed is not None else float(is_terminal and not options.json)
     with _stopped_by_signals() as stop, view as shown:
-        reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), stop, shown))
-        if reply is None and not stop.is_set():
-            _print_error(f"{options.file} is not a known stream: {failure}")
+        snapshots, failure = await _fold(wire_format, paced(chunks, speed), stop, shown)
+        has_blocks = any(snapshot.blocks for snapshot in snapshots)
+        misfits = (
+            likely not in (wire_format, None) and not has_blocks and not isinstance(failure, ProviderError)
+        )
+        if (misfits or not snapshots) and not stop.is_set():
+            reason = str(failure or "it holds nothing of a message")
+            if misfits:
+                reason = f"it looks like {likely}, not like {wire_format} ({reason})"
+            _print_error(f"{options.file} is not a known stream: {reason}")
             return UNUSABLE
-        if reply is not None and shown is not None:
-            shown.show(reply)
-    if options.json and reply is not None:
+        endings = [_ending(snapshot) for snapshot in snapshots]
+        if failure is not None and endings:
+            endings[-1] = endings[-1][0], failure
+        if shown is not None:
+            shown.end(snapshots)
+    for reply, fault in endings if options.json else ():
         output = reply.to_dict()
-        if failure is not None:
-            output["error"] = {"type": type(failure).__name__, "message": str(failure)}
+        if fault is not None:
+            output["error"] = {"type": type(fault).__name__, "message": str(fault)}
         print(json.dumps(output, allow_nan=False))  # ASCII, because it is the same in every encoding
     if stop.is_set():
         _print_error("stopped")
         return STOPPED + stop.signal
-    if failure is not None:
-        _print_error(f"{type(failure).__name__}: {failure}")
-    return COMPLETE if reply is not None and reply.status in ("complete", "length") else INCOMPLETE
+    for said in dict.fromkeys(
+        f"{type(error).__name__}: {error}" for _, error in endings if error is not None
+    ):
+        _print_error(said)
+    if console is not None and options.command == "demo":
+        console.print("[dim]--json prints the message; rxdelta replay FILE draws a recording of yours[/dim]")
+    return COMPLETE if all(reply.status in ("complete", "length") for reply, _ in endings) else INCOMPLETE
 
 
 class _Stop(asyncio.Event):
@@ -184,52 +232,54 @@ def _stopped_by_signals() -> Generator[_Stop]:
 
 async def _fold(
     wire_format: str, chunks: Any, stop: asyncio.Event, view: View | None
-) -> tuple[Snapshot | None, RxDeltaError | None]:
-    """Draw the snapshots. Return the last one, and the error that ended the stream, if any."""
-    latest: Snapshot | None = None
+) -> tuple[list[Snapshot], RxDeltaError | None]:
+    """Draw the snapshots of each message. Return the last ones, and the error that ended the stream, if any."""
+    latest: dict[int, Snapshot] = {}
 
-    def keep(snapshot: Snapshot) -> None:
-        nonlocal latest
-        latest = snapshot
+    def fold(message: MessageStream, number: int) -> Observable[Snapshot]:
+        def keep(snapshot: Snapshot) -> None:
+            latest[number] = snapshot
+
+        return message.pipe(scan_deltas(), ops.do_action(keep))
+
+    def draw(_: object) -> None:
         if view is not None:
-            view.draw(snapshot)
+            view.draw([*latest.values()])
 
-    snapshots = from_async_iterable(chunks).pipe(
-        decode(wire_format), until_stopped(stop), scan_deltas(), throttle_latest(FRAME)
+    events = from_async_iterable(chunks).pipe(decode(wire_format), until_stopped(stop))
+    snapshots = events.pipe(
+        group_by_message(), ops.map_indexed(fold), ops.merge_all(), throttle_latest(FRAME)
     )
+    error: RxDeltaError | None = None
     try:
-        await for_each(snapshots, keep, overflow="latest")
-    except RxDeltaError as error:
-        if not isinstance(error, MalformedChunkError) or latest is not None:
-            latest = error.snapshot
-        return latest, error
-    return latest, None
+        await for_each(snapshots, draw)
+    except RxDeltaError as failure:
+        error = failure
+        if not latest and not isinstance(error, MalformedChunkError):
+            latest[0] = error.snapshot or Snapshot()
+    return [*latest.values()], error
 
 
-def _ending(
-    snapshot: Snapshot | None, error: RxDeltaError | None
-) -> tuple[Message | Snapshot | None, RxDeltaError | None]:
-    """Return the message; or the snapshot, and why it is no message; or only the error."""
-    if snapshot is None:
-        return None, error or MalformedChunkError("it holds nothing of a message")
+def _ending(snapshot: Snapshot) -> tuple[Message | Snapshot, RxDeltaError | None]:
+    """Return the message; or the snapshot, and why it is no message."""
     try:
-        return snapshot.to_message(), error
+        return snapshot.to_message(), None
     except (IncompleteMessageError, InvalidToolCallError) as unfinished:
-        return snapshot, error or unfinished
+        return snapshot, unfinished
 
 
 def _console() -> Any:
-    """A console to draw on, if standard output is a terminal and rich is installed."""
-    stdout: Any = sys.stdout
-    if stdout is None or not stdout.isatty():  # `None` if the parent process has closed it
-        return None
+    """A console to draw on, if rich is installed and the terminal can show a picture."""
     try:
         from rich.console import Console
     except ImportError:
         _print_error("for the live view: pip install 'rxdelta[cli]'")
         return None
-    return Console()
+    console = Console()
+    return None if console.is_dumb_terminal or console.options.ascii_only else console
 
 
 def _print_error(message: str) -> None:
-    print(visible(f"rxdelta: {message}", lines=False), file=sys.stderr)
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
+        with suppress(OSError):  # no other stream could report it
+            print(visible(f"rxdelta: {message}", lines=False), file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import IO, Any
 from rxdelta.core import MalformedChunkError, UnknownWireFormatError
 from rxdelta.providers import NdjsonParser, SseParser, detect
 
-__all__ = ["chunks_of", "detected", "paced"]
+__all__ = ["UnreadableError", "chunks_of", "detected", "paced"]
 
 CHUNKS_A_SECOND = 30.0
 """The pace of a recording at speed 1."""
@@ -21,12 +21,17 @@ _SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
 _LOOK_AT = 20  # chunks to detect a format from
 
 
+class UnreadableError(Exception):
+    """The input can't be opened or read."""
+
+
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
     """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks, unless it
     is one of LangGraph's tuples.
 
     Raises:
         MalformedChunkError: The file has another format, or a record is no JSON.
+        UnreadableError: The reading fails.
     """
     parser: SseParser | NdjsonParser | None = None
     head = b""
@@ -104,31 +109,31 @@ async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
     Thread(target=run, name="rxdelta-replay", daemon=True).start()
     while data := await blocks.get():
         if isinstance(data, Exception):
-            raise data
+            raise UnreadableError(getattr(data, "strerror", None) or data) from data
         yield data
 
 
-async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, AsyncIterator[Any]]:
-    """Return the stream's format, and its chunks from the beginning.
+async def detected(
+    chunks: AsyncIterator[Any], wire_format: str
+) -> tuple[str, str | None, AsyncIterator[Any]]:
+    """Return the stream's format, the one that it looks like, and its chunks from the beginning.
 
     Raises:
         UnknownWireFormatError: `wire_format` is `auto`, and the first chunks match no format.
         MalformedChunkError: There are no chunks at all.
     """
     seen: list[Any] = []
+    likely: str | None = None
     error: Exception = MalformedChunkError("there is no chunk in it")
     async for chunk in chunks:
         seen.append(chunk)
-        if wire_format != "auto":
-            break
         try:
-            wire_format = detect(_object_in(chunk))
-            break
+            likely = detect(_object_in(chunk))
         except UnknownWireFormatError as unknown:
             error = unknown if len(seen) == 1 else error
-            if len(seen) == _LOOK_AT:
-                break
-    if not seen or wire_format == "auto":
+        if likely is not None or wire_format != "auto" or len(seen) == _LOOK_AT:
+            break
+    if not seen or (likely is None and wire_format == "auto"):
         raise error
 
     async def whole() -> AsyncIterator[Any]:
@@ -137,7 +142,7 @@ async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, A
         async for chunk in chunks:
             yield chunk
 
-    return wire_format, whole()
+    return likely if wire_format == "auto" and likely is not None else wire_format, likely, whole()
 
 
 async def paced(chunks: AsyncIterator[Any], speed: float) -> AsyncIterator[Any]:

@@ -3,46 +3,88 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TextIO
 
 from rxdelta.cli._visible import visible
 from rxdelta.core import Block, ContentPart, Message, Snapshot, ToolCall, thaw
 
-__all__ = ["Lines", "View", "live_view", "picture"]
+__all__ = ["Plain", "View", "live_view", "picture"]
 
 
 class View(Protocol):
-    """Shows snapshots while they grow, then the final reply."""
+    """Shows the snapshots of a stream's messages while they grow, then the last ones."""
 
-    def draw(self, snapshot: Snapshot) -> None: ...
+    def draw(self, replies: Sequence[Snapshot]) -> None: ...
 
-    def show(self, reply: Snapshot | Message) -> None: ...
+    def end(self, replies: Sequence[Snapshot]) -> None: ...
 
 
-class Lines:
-    """Prints a line for each block when it has ended, then one for the message."""
+class Plain:
+    """The text on standard output while it grows, as a pipe or a file wants it.
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._printed: set[Any] = set()
+    The rest goes to standard error: a line for each block of another kind when it has ended, and one for each message.
+    """
 
-    def _print(self, line: str) -> None:
-        print(visible(line, lines=False), file=self._out, flush=True)
+    def __init__(self, out: TextIO | None, err: TextIO | None) -> None:
+        self._out, self._err = out, err
+        self._written: dict[int, str] = {}  # the text of each message
+        self._said: set[tuple[int, Any]] = set()
+        self._last = "\n"  # character of the output
 
-    def draw(self, snapshot: Snapshot) -> None:
-        for block in snapshot.blocks:
-            if not block.open and block.key not in self._printed:
-                self._printed.add(block.key)
-                self._print(line_of(block))
+    def draw(self, replies: Sequence[Snapshot]) -> None:
+        for number, reply in enumerate(replies):
+            has_ended = reply.status != "incomplete" and reply is not replies[-1]
+            self._show(number, reply, has_ended)
+            if not has_ended:  # the text of the next message comes behind the text of this one
+                break
 
-    def show(self, reply: Snapshot | Message) -> None:
-        if isinstance(reply, Snapshot):
-            for block in reply.blocks:
-                if block.key not in self._printed:
-                    self._print(f"{line_of(block)} …")
-        self._print(summary(reply))
+    def end(self, replies: Sequence[Snapshot]) -> None:
+        for number, reply in enumerate(replies):
+            self._show(number, reply, True)
+            self._say(summary(reply))
+
+    def _show(self, number: int, reply: Snapshot, has_ended: bool) -> None:
+        text = ""
+        for block in reply.blocks:
+            if isinstance(block, ContentPart) and block.type == "text":
+                text += block.text or ""
+                # Half a line end waits for the other half.
+                self._write(number, text if has_ended else text.rstrip("\r"))
+            elif (number, block.key) not in self._said and (has_ended or not block.open):
+                self._said.add((number, block.key))
+                self._say(f"{line_of(block)}{' …' if block.open else ''}")
+        if has_ended and text[-1:] not in ("", "\n"):
+            self._write(number, f"{text}\n")
+
+    def _write(self, number: int, text: str) -> None:
+        written = self._written.get(number, "")
+        if written.startswith(text):
+            return
+        if not text.startswith(written):
+            self._say("the provider has replaced this text; it is now:")
+            self._end_line()
+            written = ""
+        self._put(text[len(written) :])
+        self._written[number] = text
+
+    def _put(self, text: str) -> None:
+        if self._out is not None:
+            self._out.write(visible(text))
+            self._out.flush()
+            self._last = text[-1]
+
+    def _end_line(self) -> None:
+        if self._last != "\n":
+            self._put("\n")
+
+    def _say(self, line: str) -> None:
+        if self._out is not None and self._out.isatty():
+            self._end_line()  # both streams are likely to be on this terminal
+        if self._err is not None:
+            with suppress(OSError):  # the text is what counts
+                print(visible(line, lines=False), file=self._err, flush=True)
 
 
 def line_of(block: Block) -> str:
@@ -59,7 +101,8 @@ def summary(reply: Snapshot | Message) -> str:
     tokens = [
         f"{count:,} {name} tokens" for count, name in zip(counts, ("input", "output")) if count is not None
     ]
-    parts = [reply.status, reply.finish_reason, reply.model, *tokens]
+    run = f"run {reply.run_id}" if reply.run_id else None
+    parts = [reply.status, reply.finish_reason, reply.model, *tokens, run]
     return " · ".join(part for part in parts if part)
 
 
@@ -100,7 +143,8 @@ def _panel(block: Block) -> Any:
         body = Markdown(visible(block.text or ""))
         title, style = f"text{mark}", "white"
     else:
-        body = block.text or json.dumps(thaw(block.options), ensure_ascii=False)[:500]
+        options = json.dumps(thaw(block.options), ensure_ascii=False)[:500] if block.options else ""
+        body = block.text or options
         body = Text(visible(body), style="dim italic")
         title, style = f"{block.type}{mark}", "bright_black"
     # A Text, because rich parses markup in strings.
@@ -120,21 +164,36 @@ class _Visible:
             yield Segment(text if control else visible(text), style, control)
 
 
+class _Tail:
+    """The last lines of a renderable, as many as the screen has: what has scrolled off can't be drawn anew."""
+
+    def __init__(self, drawn: Any) -> None:
+        self._drawn = drawn
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.segment import Segment
+
+        lines = console.render_lines(self._drawn, options, pad=False)[-options.size.height :]
+        for number, line in enumerate(lines):
+            yield from ([Segment.line()] if number else [])
+            yield from line
+
+
 class _Live:
-    def __init__(self, console: Any, live: Any) -> None:
-        self._console = console
+    def __init__(self, live: Any) -> None:
         self._live = live
 
-    def draw(self, snapshot: Snapshot) -> None:
-        self._live.update(picture(snapshot), refresh=True)
+    def draw(self, replies: Sequence[Snapshot]) -> None:
+        self._live.update(_Tail(_pictures(replies)), refresh=True)
 
-    def show(self, reply: Snapshot | Message) -> None:
-        from rich.pretty import Pretty
+    def end(self, replies: Sequence[Snapshot]) -> None:
+        self._live.update(_pictures(replies))  # whole, because `live` draws once more when it ends
 
-        self._live.update(picture(reply), refresh=True)
-        self._live.stop()
-        self._console.print()
-        self._console.print(f"[bold]{type(reply).__name__}[/bold]", Pretty(reply.to_dict()))
+
+def _pictures(replies: Sequence[Snapshot]) -> Any:
+    from rich.console import Group
+
+    return Group(*(picture(reply) for reply in replies))
 
 
 @contextmanager
@@ -143,4 +202,4 @@ def live_view(console: Any) -> Generator[View]:
     from rich.live import Live
 
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
-        yield _Live(console, live)
+        yield _Live(live)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["visible"]
+import codecs
+from typing import Any
+
+__all__ = ["spell_out", "visible"]
+
+_SPELT = {"·": "-", "•": "*", "…": "..."}
+"""What the command and rich write themselves, for encodings that lack it."""
 
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SYMBOLS: dict[int, int | str] = {
@@ -29,3 +35,21 @@ def visible(text: str, *, lines: bool = True) -> str:
         ('␛[2J', 'a\nb', 'a␊b', '\\u202eexe.txt')
     """
     return text.replace("\r\n", "\n").translate(_SYMBOLS_IN_LINES if lines else _SYMBOLS)
+
+
+def spell_out(stream: Any) -> None:
+    """Let a stream write characters that its encoding lacks in others, mostly as escapes: `\\u4f60`."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors=_ERRORS)
+
+
+def _spelt_out(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    escaped = (_SPELT.get(one) or one.encode("ascii", "backslashreplace").decode() for one in missing)
+    return "".join(escaped), error.end
+
+
+_ERRORS = "rxdelta.cli"
+codecs.register_error(_ERRORS, _spelt_out)

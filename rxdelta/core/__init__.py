@@ -56,6 +56,12 @@ from rxdelta.core._literals import (
     finish_reason as finish_reason,
 )
 from rxdelta.core._message import Message
+from rxdelta.core._options import (
+    alternatives as alternatives,
+    check_function as check_function,
+    check_word as check_word,
+    did_you_mean as did_you_mean,
+)
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
 from rxdelta.core._redact import redact as redact

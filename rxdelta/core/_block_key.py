@@ -35,6 +35,6 @@ def wrong_key(key: object) -> Problem | None:
     number = key
     if is_list(key):
         if isinstance(key, list) or len(key) != 2 or key[0] not in ("part", "call"):
-            return ("key", key, "is invalid")
+            return ("key", key, "is invalid", "key is a number, a text, ('part', slot) or ('call', index)")
         number = key[1]
     return None if isinstance(number, str) else index_or_none("key", number, lowest=None)

@@ -65,11 +65,18 @@ class InvalidValueError(RxDeltaError, ValueError):
         self.value = value
 
     @classmethod
-    def of(cls, problems: Sequence[tuple[str, object, str]]) -> InvalidValueError:
-        """One error for all invalid fields of one value, each as (field, value, what is wrong)."""
-        faults = "; ".join(f"{field}: {wrong}" for field, _, wrong in problems)
-        got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, _ in problems)
-        return cls(f"{faults} (got {got})", field=problems[0][0], value=problems[0][1])
+    def of(
+        cls, problems: Sequence[tuple[str, object, str] | tuple[str, object, str, str]]
+    ) -> InvalidValueError:
+        """One error for all invalid fields of one value.
+
+        Args:
+            problems: Each as (field, value, fault), or as (field, value, fault, advice).
+        """
+        faults = "; ".join(f"{field}: {wrong}" for field, _, wrong, *_ in problems)
+        got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, *_ in problems)
+        advice = "".join(f"; {text}" for _, _, _, *texts in problems for text in texts if text)
+        return cls(f"{faults} (got {got}){advice}", field=problems[0][0], value=problems[0][1])
 
 
 class MalformedChunkError(RxDeltaError, ValueError):

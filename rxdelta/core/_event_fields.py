@@ -70,7 +70,7 @@ def to_finish_content(value: Mapping[str, Any] | Block | None) -> FrozenDict[Any
 def wrong_index(value: object) -> Problem | None:
     """An index is a key: a non-empty string, or an integer below `Limits.index`; not a bool or float."""
     if isinstance(value, str):
-        return None if value else ("index", value, "is invalid")
+        return None if value else ("index", value, "is invalid", "index is a whole number or a text")
     return index_of("index", value, lowest=None)
 
 

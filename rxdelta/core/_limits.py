@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 
 import attrs
 
-from rxdelta.core._errors import LimitExceededError
+from rxdelta.core._errors import InvalidValueError, LimitExceededError
 
 __all__ = ["DEFAULT_LIMITS", "ByChoice", "ByRun", "Limits", "check_place"]
 
@@ -17,6 +17,9 @@ T = TypeVar("T")
 @attrs.frozen(kw_only=True)
 class Limits:
     """Bounds on the memory that a stream may take. Beyond one, `LimitExceededError` has the reply so far.
+
+    Raises:
+        InvalidValueError: A bound is not a whole number from 0.
 
     Example:
         >>> import rxdelta as rd
@@ -38,6 +41,15 @@ class Limits:
     """Nesting of arguments and other JSON documents."""
     line_bytes: int = 2**20
     """Bytes in one line of SSE or NDJSON."""
+
+    def __attrs_post_init__(self) -> None:
+        wrong = [
+            (field.name, value, "must be a whole number from 0")
+            for field in attrs.fields(Limits)
+            if not isinstance(value := getattr(self, field.name), int) or isinstance(value, bool) or value < 0
+        ]
+        if wrong:
+            raise InvalidValueError.of(wrong)
 
 
 DEFAULT_LIMITS = Limits()

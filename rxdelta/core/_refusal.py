@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from rxdelta.core._errors import InvalidValueError, ProviderError
-from rxdelta.core._events import EVENT_TYPES, StreamError
+from rxdelta.core._events import EVENT_TYPES, Event, StreamError
+from rxdelta.core._frozen import is_mapping
+from rxdelta.core._message import Message
 from rxdelta.core._snapshot import Snapshot
 
 __all__ = ["Reads", "is_readable", "refusal", "wrong_value"]
+
+_WIRE_NAMES = frozenset(kind.event for kind in get_args(Event))
 
 Reads: TypeAlias = Literal["events", "snapshots", "events or snapshots"]
 """The values that an operator, a fold or an encoder can use."""
@@ -59,6 +63,10 @@ def _advice(value: object, reads: Reads) -> str:
         return "put scan_deltas() in front of it"
     if callable(getattr(value, "subscribe", None)):
         return "put ops.merge_all() in front of it, or use it on each of the inner streams"
+    if isinstance(value, Message):
+        return "to_events() makes events of a message"
+    if is_mapping(value) and str(value.get("event")) in _WIRE_NAMES:
+        return "events.from_dict() makes an event of its stored form"
     text = isinstance(value, (bytes, bytearray, str))
     made = "parse_sse() or parse_ndjson(), then decode(), make" if text else "decode() makes"
     return f"{made} events of {'it' if text else 'chunks'}" + (

@@ -217,7 +217,7 @@ class Snapshot(Reply):
 
     @property
     def content(self) -> str | ContentPart | tuple[ContentItem, ...] | None:
-        """Content that is not merged into `blocks` yet. A snapshot that was folded has none."""
+        """What a small delta brings. In a snapshot of a fold it is `None`: the reply's text is `text`."""
         return self._head.content
 
     @property
@@ -314,7 +314,8 @@ class Snapshot(Reply):
                 snapshot=self,
             )
         if self.role != "assistant":
-            raise InvalidValueError.of([("role", self.role, "is invalid")])
+            wanted = "to_message() takes a snapshot with the role 'assistant'"
+            raise InvalidValueError.of([("role", self.role, "is invalid", wanted)])
         whole = self if self.merged_content else absorb_content(self)
         blocks = [self._finished(block) for block in whole.blocks]
         return Message(

@@ -10,6 +10,7 @@ import attrs
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
+from rxdelta.core._options import alternatives
 from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
-Problem: TypeAlias = tuple[str, object, str]
-"""A field, its value, and what is wrong with the value."""
+Problem: TypeAlias = tuple[str, object, str] | tuple[str, object, str, str]
+"""A field, its value, what is wrong with the value, and perhaps what is allowed."""
 
 
 def check(problems: Iterable[Problem | None]) -> None:
@@ -33,7 +34,9 @@ def check(problems: Iterable[Problem | None]) -> None:
 
 
 def one_of(field: str, value: object, allowed: Iterable[str]) -> Problem | None:
-    return None if isinstance(value, str) and value in allowed else (field, value, "is invalid")
+    if isinstance(value, str) and value in allowed:
+        return None
+    return (field, value, "is invalid", alternatives(value, allowed))
 
 
 def one_of_or_none(field: str, value: object, allowed: Iterable[str]) -> Problem | None:
@@ -59,7 +62,7 @@ def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Probl
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or (lowest is not None and value < lowest):
-        return (field, value, "is invalid")
+        return _wrong_index(field, value, lowest)
     if abs(value) >= DEFAULT_LIMITS.index:
         raise LimitExceededError.of("index", DEFAULT_LIMITS.index, f"the {field}")
     return None
@@ -67,7 +70,16 @@ def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Probl
 
 def index_of(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
     """An index that is required."""
-    return (field, value, "is invalid") if value is None else index_or_none(field, value, lowest=lowest)
+    return _wrong_index(field, value, lowest) if value is None else index_or_none(field, value, lowest=lowest)
+
+
+def _wrong_index(field: str, value: object, lowest: int | None) -> Problem:
+    return (
+        field,
+        value,
+        "is invalid",
+        f"{field} is a whole number{'' if lowest is None else f' from {lowest}'}",
+    )
 
 
 def clean(value: str | None) -> str | None:
@@ -188,7 +200,9 @@ class TokenUsage:
             [
                 count_or_none("input_tokens", self.input_tokens),
                 count_or_none("output_tokens", self.output_tokens),
-                None if isinstance(self.cumulative, bool) else ("cumulative", self.cumulative, "is invalid"),
+                None
+                if isinstance(self.cumulative, bool)
+                else ("cumulative", self.cumulative, "must be True or False"),
             ]
         )
 
@@ -300,7 +314,9 @@ class ToolResult:
         check(
             [
                 text_or_none("call_id", self.call_id),
-                None if isinstance(self.is_error, bool) else ("is_error", self.is_error, "is invalid"),
+                None
+                if isinstance(self.is_error, bool)
+                else ("is_error", self.is_error, "must be True or False"),
                 None if known else ("duration", self.duration, "must be a number of seconds"),
             ]
         )

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from rxdelta.core import ContentPart, InvalidValueError, Message, ToolCall, ToolResult, thaw
+from rxdelta.core import ContentPart, InvalidValueError, Message, Snapshot, ToolCall, ToolResult, thaw
 
 __all__ = [
     "Native",
@@ -87,7 +87,8 @@ def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
             known.add(item)  # pyright: ignore[reportUnknownArgumentType]
         else:
             wanted = "must be a Message, a ToolResult, a string, or an object in the provider's own form"
-            raise InvalidValueError.of([(f"messages[{place}]", item, wanted)])
+            advice = "its to_message() makes a Message" if isinstance(item, Snapshot) else ""
+            raise InvalidValueError.of([(f"messages[{place}]", item, wanted, advice)])
     return known.turns()
 
 

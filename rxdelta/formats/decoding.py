@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError
+from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot
+from rxdelta.core.events import EVENT_TYPES
 
 __all__ = ["Chunk", "Decoder", "Fields", "as_mapping"]
 
@@ -44,9 +45,15 @@ def as_mapping(chunk: object, wire_format: str) -> Chunk:
             )  # which of the SDK's classes it is, where the class alone says so
             known: dict[str, Any] = {"type": kind} if isinstance(kind, str) else {}
             return {**known, **fields}
-    raise MalformedChunkError.at(
-        wire_format, "", "an object (bytes and text go through parse_sse() or parse_ndjson() first)", chunk
-    )
+    raise MalformedChunkError.at(wire_format, "", _wanted(chunk), chunk)
+
+
+def _wanted(chunk: object) -> str:
+    if isinstance(chunk, (bytes, bytearray, str)):
+        return "an object (bytes and text go through parse_sse() or parse_ndjson() first)"
+    if type(chunk) in EVENT_TYPES or isinstance(chunk, Snapshot):
+        return "a provider's object (what decode() or scan_deltas() has made isn't decoded again)"
+    return "an object"
 
 
 @attrs.frozen

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rxdelta.core import InvalidValueError, clean_text, parse_json
+from rxdelta.core import InvalidValueError, Snapshot, clean_text, parse_json
+from rxdelta.core.events import EVENT_TYPES
 
 __all__ = ["DONE", "KEEP_ALIVE", "SSE_HEADERS", "Done", "sse_frame"]
 
@@ -60,7 +61,10 @@ def _data(frame: Any) -> str:
             return _on_one_line(dump(by_alias=True))
     except Exception as error:  # RecursionError, and anything that an object's own method raises
         raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
-    raise InvalidValueError.of([("frame", frame, "must be a JSON object, an AG-UI event, or DONE")])
+    wanted = "must be a JSON object, an AG-UI event, or DONE"
+    makers = "to_ai_sdk(), to_ag_ui() or to_langchain_events() makes frames of events"
+    is_ours = type(frame) in EVENT_TYPES or isinstance(frame, Snapshot)
+    raise InvalidValueError.of([("frame", frame, wanted, makers if is_ours else "")])
 
 
 def _on_one_line(written: Any) -> str:

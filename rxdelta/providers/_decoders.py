@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from inspect import signature
 from typing import Any
 
-from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
+from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError, alternatives, quote
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder, as_mapping
-from rxdelta.formats.format import WireFormat
+from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import Address, RunsDecoder
 
@@ -85,15 +86,37 @@ def _maker(
     if isinstance(wire_format, str):
         known = registry.find(wire_format)
         if known is None:
-            raise UnknownWireFormatError(
-                f"no wire format is called {wire_format!r}; there are {', '.join(registry.names())}"
-            )
-        return known.decoder, known.address
+            wrong = f"no wire format is called {quote(repr(wire_format))}"
+            raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, registry.names())}")
+        return _with_checked_options(known), known.address
     if callable(wire_format):
         return wire_format, None
     raise InvalidValueError.of(
         [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
     )
+
+
+def _with_checked_options(known: Format) -> Callable[..., Decoder]:
+    def make(**options: Any) -> Decoder:
+        if options:
+            _check_options(known, options)
+        return known.decoder(**options)
+
+    return make
+
+
+def _check_options(known: Format, options: dict[str, Any]) -> None:
+    try:
+        parameters = signature(known.decoder).parameters
+    except ValueError:  # an installed format's decoder, which is no Python function
+        return
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return
+    words = {*parameters, "cumulative", "reasoning_tags"}
+    for option, value in options.items():
+        if option not in words:
+            wrong = f"the wire format {known.name!r} has no option {option!r}"
+            raise InvalidValueError(f"{wrong}; {alternatives(option, words)}", field=option, value=value)
 
 
 def detect(chunk: object) -> str:
@@ -125,5 +148,5 @@ def detect(chunk: object) -> str:
 def _seen(name: str, value: object) -> str:
     """A field by its name; where it names the chunk's kind, by that too."""
     if name in ("type", "object", "event") and isinstance(value, str):
-        return f"{name}={value[:60]!r}"
-    return name
+        return f"{quote(name)}={quote(repr(value[:60]))}"
+    return quote(name)

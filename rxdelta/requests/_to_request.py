@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
-from rxdelta.core import UnknownWireFormatError
+from rxdelta.core import InvalidValueError, UnknownWireFormatError, alternatives, quote
 from rxdelta.formats import registry
 from rxdelta.formats.conversation import Said, conversation
 
@@ -62,10 +62,11 @@ def to_request(
         >>> request["messages"][2]["content"]
         [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '2'}]
     """
+    if not isinstance(wire_format, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidValueError.of([("wire_format", wire_format, "must be the name of a format")])
     known = registry.find(wire_format)
     if known is None or known.request is None:
         reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
-        raise UnknownWireFormatError(
-            f"no request can be written as {wire_format!r}{reason}; there are {', '.join(request_formats())}"
-        )
+        wrong = f"no request can be written as {quote(repr(wire_format))}{reason}"
+        raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, request_formats())}")
     return known.request(conversation(messages, reasoning=reasoning))

@@ -4,7 +4,7 @@ from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, cloc
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
-from rxdelta.runtime.makers import operator_maker
+from rxdelta.runtime.makers import checks_options, operator_maker
 from rxdelta.runtime.marks import Emits, Mark, refuse_pieces
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
@@ -26,6 +26,7 @@ __all__ = [
     "Backpressure",
     "call_on",
     "check_seconds",
+    "checks_options",
     "clock",
     "create",
     "current_session",

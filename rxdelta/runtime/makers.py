@@ -1,36 +1,79 @@
-"""The mistake of an operator without its parentheses: `source.pipe(scan_deltas)`."""
+"""What every function that makes an operator checks: parentheses were not forgotten, and the options that many have."""
 
 from __future__ import annotations
 
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from reactivex import Observable
+from reactivex import Observable, abc
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["operator_maker"]
+__all__ = ["checks_options", "operator_maker"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+_OPTIONS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "call_id": (_is_text, "must be a string"),
+    "choice": (_is_number, "must be a whole number from 0"),
+    "is_ping": (callable, "must be a function of a value"),
+    "limits": (lambda value: isinstance(value, Limits), "must be rd.Limits(…)"),
+    "on_error": (callable, "must be a function that returns the text for the reader"),
+    "on_violation": (callable, "must be a function of the rule's name and the event"),
+    "reason": (_is_text, "must be a string"),
+    "scheduler": (lambda value: isinstance(value, abc.SchedulerBase), "must be a scheduler of reactivex"),
+}
+"""Options that mean the same everywhere. Their defaults are always allowed."""
+
+
+def checks_options(make: Callable[P, R]) -> Callable[P, R]:
+    """The same function, which refuses wrong values of common options.
+
+    Raises:
+        InvalidValueError: By the function, at once.
+    """
+
+    @wraps(make)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        given: dict[str, Any] = {**dict(zip(make.__code__.co_varnames, args)), **options}
+        for option in _OPTIONS.keys() & given.keys():
+            is_allowed, wanted = _OPTIONS[option]
+            value = given[option]
+            if not is_allowed(value) and value is not signature(make).parameters[option].default:
+                raise InvalidValueError.of([(option, value, wanted)])
+        return make(*args, **options)
+
+    return checked
+
+
 def operator_maker(make: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which refuses the source as its first argument.
+    """The same function, which refuses the source as its first argument, and checks options as `checks_options` does.
 
     Raises:
         InvalidValueError: By the function, at once.
     """
     name = make.__name__
+    checked = checks_options(make)
 
     @wraps(make)
-    def checked(*args: P.args, **options: P.kwargs) -> R:
+    def made(*args: P.args, **options: P.kwargs) -> R:
         first: Any = args[0] if args else None
         if isinstance(first, Observable):
             raise InvalidValueError(f"{name} makes an operator: write source.pipe({name}(…))")
-        return make(*args, **options)
+        return checked(*args, **options)
 
-    return checked
+    return made

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from importlib import resources
 from typing import IO, Any
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import check_word
 from rxdelta.providers import NdjsonParser, SseParser
 
 __all__ = ["SAMPLES", "open_sample", "sample_chunks"]
@@ -33,8 +33,7 @@ def open_sample(name: str) -> IO[bytes]:
     Raises:
         InvalidValueError: There is no sample of this name.
     """
-    if name not in SAMPLES:
-        raise InvalidValueError.of([("name", name, f"must be one of {', '.join(SAMPLES)}")])
+    check_word("name", name, SAMPLES)
     return (resources.files("rxdelta.testing") / "samples" / SAMPLES[name]).open("rb")
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 import rxdelta as rd
-from rxdelta.cli import main, visible
+from rxdelta.cli import main, picture, visible
+from rxdelta.cli._view import Plain
 from rxdelta.testing import SAMPLES, open_sample
 
 SECONDS = 60  # nothing here takes time; what hangs is found
@@ -55,13 +56,48 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
     return code, json.loads(said.out), said.err
 
 
-def test_the_demo_ends_as_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_gets_the_text_and_standard_error_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     said = capsys.readouterr()
-    assert "[reasoning] Two cities" in said.out
-    assert said.out.count("[tool_call] get_forecast(") == 2
-    assert said.out.splitlines()[-1].startswith("complete · tool_use · sample-model-1 · 412 input tokens")
-    assert said.err == ""
+    assert said.out == (
+        "I'll compare the two forecasts for Saturday and Sunday.\n\n"
+        "1. **Lisbon** – usually mild by now\n2. **Oslo** – may well have snow\n"
+    )
+    reasoning, *calls, end = said.err.splitlines()
+    assert reasoning.startswith("[reasoning] Two cities")
+    assert [call.partition("(")[0] for call in calls] == ["[tool_call] get_forecast"] * 2
+    assert end.startswith("complete · tool_use · sample-model-1 · 412 input tokens")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("", ""), ("a", "a\n"), ("a\r\nb\n\n", "a\nb\n\n"), ("a\r", "a␍\n")]
+)
+def test_a_text_ends_with_a_line_end(
+    text: str, said: str, capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    chunks = [chat(letter) for letter in text]
+    assert main(["replay", recording(lines(*chunks, chat("", "stop")))]) == 0
+    assert capsys.readouterr() == (said, "complete · stop · m\n")
+
+
+def test_a_text_that_is_taken_back_is_written_anew(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    events = [
+        rd.events.BlockStart(0, {"type": "text"}),
+        rd.events.TextDelta(0, "Helo"),
+        rd.events.BlockFinish(0, {"type": "text", "text": "Hello"}),
+        rd.events.MessageFinish("stop"),
+    ]
+    view = Plain(sys.stdout, sys.stderr)
+    fold = rd.Fold()
+    snapshots = [fold.step(event) for event in events]
+    for snapshot in snapshots:
+        view.draw([snapshot])
+    view.end(snapshots[-1:])
+    said = capsys.readouterr()
+    assert said.out == "Helo\nHello\n"
+    assert said.err == "the provider has replaced this text; it is now:\ncomplete · stop\n"
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -149,11 +185,40 @@ def test_a_line_that_no_stream_has_is_refused(
     assert "is not a known stream" in capsys.readouterr().err
 
 
-def test_a_stream_of_another_format_than_asked_for_is_refused(
-    capsys: pytest.CaptureFixture[str], recording: Any
-) -> None:
+def test_what_is_no_chunk_is_refused(capsys: pytest.CaptureFixture[str], recording: Any) -> None:
     assert main(["replay", recording(lines(7)), "--format", "openai-chat"]) == 2
     assert "is not a known stream" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wire_format", ["anthropic-messages", "ollama", "langchain", "openai-completions", "openai-responses"]
+)
+def test_a_stream_of_another_format_than_asked_for_is_refused_by_both_names(
+    wire_format: str, capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    assert main(["replay", recording(lines(chat("Hi", "stop"))), "--format", wire_format]) == 2
+    assert f"it looks like openai-chat, not like {wire_format}" in capsys.readouterr().err
+
+
+def test_a_dialect_may_be_read_as_what_it_is_a_dialect_of(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    assert main(["replay", recording(lines(chat("Hi", "stop"))), "--format", "mistral"]) == 0
+    assert capsys.readouterr().out == "Hi\n"
+
+
+def test_the_version_is_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert (left.value.code, capsys.readouterr().out) == (0, f"rxdelta {rd.__version__}\n")
+
+
+def test_the_help_lists_each_format_once_and_sorted(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["replay", "--help"])
+    said = re.sub(r"-\s+|\s+", lambda gap: gap[0].rstrip() or " ", capsys.readouterr().out)
+    assert ", ".join(sorted(rd.providers.FORMATS)) in said
+    assert said.count("openai-completions") == 1
 
 
 def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,15 +254,16 @@ def test_lines_captures_and_bodies_are_told_apart(
     assert (code, reply["blocks"][0]["text"]) == (0, "Hi")
 
 
+def said(node: str, text: str, **more: Any) -> list[Any]:
+    """A chunk as LangGraph emits it."""
+    message = {"type": "AIMessageChunk", "content": text, "id": f"lc_run--{node}", **more}
+    return [message, {"langgraph_node": node, "langgraph_checkpoint_ns": f"{node}:1"}]
+
+
 def test_the_tuples_of_langgraph_are_not_taken_apart(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
     """A list is a list of chunks, but a message goes with its metadata, which say whose it is."""
-
-    def said(node: str, text: str, **more: Any) -> list[Any]:
-        message = {"type": "AIMessageChunk", "content": text, "id": f"lc_run--{node}", **more}
-        return [message, {"langgraph_node": node, "langgraph_checkpoint_ns": f"{node}:1"}]
-
     one = [said("a", "Hi"), said("a", "", chunk_position="last")]
     for items in (
         one,
@@ -206,9 +272,29 @@ def test_the_tuples_of_langgraph_are_not_taken_apart(
         for data in (lines(*items), lines(items)):  # also all in one list
             code, reply, _ = run_json(capsys, "replay", recording(data))
             assert (code, reply["blocks"][0]["text"], reply["run_id"]) == (0, "Hi", "a:1/lc_run--a")
-    _, reply, problem = run_json(capsys, "replay", recording(lines(one[0], said("b", "Ho"), *one[1:])))
-    assert reply["blocks"][0]["text"] == "Hi"
-    assert "group_by_run()" in problem
+
+
+TWO_AGENTS = [said("a", "Hi"), said("b", "Ho"), said("a", "!", chunk_position="last")]
+
+
+def test_each_message_of_several_agents_is_shown(capsys: pytest.CaptureFixture[str], recording: Any) -> None:
+    path = recording(lines(*TWO_AGENTS))
+    assert main(["replay", path]) == 3
+    out, err = capsys.readouterr()
+    assert out == "Hi!\nHo\n"
+    assert err.splitlines()[:2] == ["complete · stop · run a:1/lc_run--a", "incomplete · run b:1/lc_run--b"]
+    assert main(["replay", path, "--json"]) == 3
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (rd.Message.from_dict(first).text, first["run_id"]) == ("Hi!", "a:1/lc_run--a")
+    assert (rd.Snapshot.from_dict(second).text, second["error"]["type"]) == ("Ho", "IncompleteMessageError")
+
+
+def test_messages_one_after_the_other_are_told_apart(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    path = recording(lines(*(said(node, node, chunk_position="last") for node in "ab")))
+    assert main(["replay", path]) == 0
+    assert capsys.readouterr().out == "a\nb\n"
 
 
 def test_standard_input_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,10 +322,10 @@ def test_a_pipe_that_is_still_open_is_drawn_as_it_comes() -> None:
             lines(chat("Hi"), {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
         )
         process.stdin.flush()
-        assert process.stdout.readline() == b"[text] Hi\n"
+        assert process.stdout.read(2) == b"Hi"
         process.stdin.write(lines(chat("", "tool_calls")))
         process.stdin.close()
-        assert b"[tool_call] f({})" in process.stdout.read()
+        assert process.stdout.read() == b"\n"
     assert process.returncode == 0
 
 
@@ -251,27 +337,40 @@ def test_who_reads_no_further_ends_it_without_a_word(more: list[str]) -> None:
     with os.fdopen(writer, "wb") as gone:
         program = [sys.executable, "-m", "rxdelta", "demo", *more]
         done = subprocess.run(program, stdout=gone, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert done.returncode == 141
+    assert b"rxdelta" not in done.stderr
 
 
 @pytest.mark.parametrize(
     ("closed", "arguments", "code", "said"),
     [
-        (1, ["demo"], 0, b""),
+        (1, ["demo", "overloaded"], 3, b"incomplete"),
         (1, ["demo", "--json"], 0, b""),
         (0, ["replay", "-"], 2, b"rxdelta: cannot read -: Bad file descriptor\n"),
+        (2, ["demo", "overloaded"], 3, b""),
     ],
 )
 def test_a_closed_stream_is_no_crash(closed: int, arguments: list[str], code: int, said: bytes) -> None:
     program = f"exec {shlex.quote(sys.executable)} -m rxdelta {' '.join(arguments)} {closed}>&-"
     done = subprocess.run(program, shell=True, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
-    assert (done.returncode, done.stderr) == (code, said)
+    assert done.returncode == code
+    assert done.stderr == said or (said and done.stderr.startswith(said))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_full_disk_is_no_unreadable_file(more: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        program = [sys.executable, "-m", "rxdelta", "demo", *more]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, check=False, timeout=SECONDS)
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"rxdelta: cannot write the output: No space left on device\n")
 
 
 class Terminal:
     """A terminal in which the command runs."""
 
-    def __init__(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> None:
+    def __init__(self, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> None:
         self._keeper, terminal = pty.openpty()
         self._seen = b""
         self.process = subprocess.Popen(
@@ -279,7 +378,7 @@ class Terminal:
             stdin=stdin,
             stdout=terminal,
             stderr=terminal,
-            env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "200", "LINES": "60"},
+            env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "200", "LINES": "60"} | environment,
         )
         os.close(terminal)
 
@@ -326,7 +425,48 @@ def test_a_terminal_gets_a_live_picture() -> None:
         assert shown.code() == 0
         assert "╭" in shown.seen
         assert "tool_call get_forecast" in shown.seen
-        assert "\x1b[1mMessage\x1b[0m" in shown.seen
+        assert "input tokens" in shown.seen.splitlines()[-2]
+        assert "rxdelta replay FILE" in shown.seen.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "poor", [{"TERM": "dumb"}, {"PYTHONIOENCODING": "ascii"}], ids=["cannot move", "cannot write boxes"]
+)
+def test_a_terminal_that_cannot_show_a_picture_gets_the_text(poor: dict[str, str]) -> None:
+    with terminal("demo", "--speed", "0", **poor) as shown:
+        assert shown.code() == 0
+        assert "\x1b" not in shown.seen
+        assert "**Lisbon**" in shown.seen
+        assert shown.seen.count("\n[tool_call] get_forecast(") == 2
+
+
+@pytest.mark.parametrize("kind", ["text", "reasoning"])
+def test_a_block_that_has_just_begun_is_drawn_empty(kind: str) -> None:
+    console = pytest.importorskip("rich.console").Console(width=40)
+    with console.capture() as drawn:
+        console.print(picture(rd.Fold().step(rd.events.BlockStart(0, {"type": kind}))))
+    assert f"{kind} …" in drawn.get()
+    assert "{" not in drawn.get()
+
+
+def test_a_picture_that_is_higher_than_the_terminal_is_drawn_once() -> None:
+    """Only what is on the screen can be drawn anew: the rest would stay, once for each snapshot."""
+    chunks = [chat(f"line{number} is here\n\n") for number in range(40)]
+    ours, theirs = os.pipe()
+    try:
+        with terminal("replay", "-", stdin=ours, LINES="12", COLUMNS="40") as shown:
+            for number in range(0, 40, 10):
+                os.write(theirs, lines(*chunks[number : number + 10]))
+                shown.until(f"line{number + 9} ")
+            os.write(theirs, lines(chat("", "stop")))
+            os.close(theirs)
+            assert shown.code() == 0
+            *drawn, whole = shown.seen.split("\x1b[1A\x1b[2K" * 11)
+            assert len(drawn) > 2
+            assert not any("line0 " in more for more in drawn[1:])
+            assert [f"line{number} " in whole for number in range(40)] == [True] * 40
+    finally:
+        os.close(ours)
 
 
 # What a model could do to whoever watches: set the title, write the clipboard, wipe the screen (twice, once in C1),
@@ -363,11 +503,12 @@ def test_a_providers_control_characters_are_symbols_in_a_pipe(
     capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
     assert main(["replay", recording(hostile_reply())]) == 0
-    said = capsys.readouterr().out
-    for place in PLACES:
-        assert place + SHOWN.replace("␍", " " if place in ("reasoning", "text") else "␍") in said
-    assert "argument\\u001b]0;owned\\u0007" in said
-    assert visible(said) == said
+    out, err = capsys.readouterr()
+    assert out == f"text{SHOWN}\n"
+    for place in set(PLACES) - {"text"}:
+        assert place + SHOWN.replace("␍", " " if place == "reasoning" else "␍") in err
+    assert "argument\\u001b]0;owned\\u0007" in err
+    assert visible(err) == err
 
 
 def test_a_providers_control_characters_are_symbols_on_a_terminal(recording: Any) -> None:
@@ -440,11 +581,11 @@ def test_an_encoding_that_lacks_the_letters_loses_nothing(more: list[str], recor
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
         timeout=SECONDS,
     )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, b"" if more else b"complete - stop - m\n")
     if more:
         assert json.loads(done.stdout)["blocks"][0]["text"] == "Zürich 你 😀"
     else:
-        assert done.stdout.startswith(rb"[text] Z\xfcrich \u4f60 \U0001f600")
+        assert done.stdout == rb"Z\xfcrich \u4f60 \U0001f600" + b"\n"
 
 
 STOPS = pytest.mark.parametrize(
@@ -471,14 +612,15 @@ def test_a_stop_on_a_silent_pipe_prints_what_had_come(number: signal.Signals, co
         try:
             process.stdin.write(SILENT)
             process.stdin.flush()
-            assert process.stdout.readline() == b"[text] Hi\n"
+            assert process.stdout.read(2) == b"Hi"
             process.send_signal(number)
             process.wait(SECONDS)  # while the pipe is open
-            assert process.stdout.read().decode().splitlines() == [
+            assert process.stdout.read() == b"\n"
+            assert process.stderr.read().decode().splitlines() == [
                 '[invalid_tool_call] f({"x": 1, "y)',
                 "interrupted · m",
+                "rxdelta: stopped",
             ]
-            assert process.stderr.read() == b"rxdelta: stopped\n"
         finally:
             process.kill()
     assert process.returncode == code
@@ -496,7 +638,7 @@ def test_a_stop_on_a_terminal_leaves_it_as_it_was(number: signal.Signals, code: 
             assert shown.code() == code
             assert shown.seen.rindex("\x1b[?25h") > shown.seen.rindex("\x1b[?25l")  # the cursor
             assert "rxdelta: stopped" in shown.seen
-            assert "'interrupted'" in TERMINAL.sub("", shown.seen)
+            assert "interrupted · m" in TERMINAL.sub("", shown.seen)
     finally:
         os.close(ours)
         os.close(theirs)

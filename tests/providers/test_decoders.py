@@ -53,7 +53,7 @@ def test_an_unknown_name_lists_those_there_are(name: str) -> None:
 
 
 def test_an_option_that_the_format_does_not_know_is_refused_where_it_was_written() -> None:
-    with pytest.raises(TypeError, match="speed"):
+    with pytest.raises(rd.InvalidValueError, match="speed"):
         rd.decode("openai-chat", speed=2)
 
 

@@ -23,4 +23,4 @@ def without(material: str, missing: str) -> str:
         return f"left out: {material}"
     if os.environ.get("CI") == "true":
         raise FileNotFoundError(f"CI needs {missing} (or --without {material})")
-    return f"{missing} is not here"
+    return f"needs {material} (CONTRIBUTING.md), and {missing} is not here"

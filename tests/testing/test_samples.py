@@ -26,5 +26,5 @@ def test_a_sample_keeps_the_protocol(name: str) -> None:
 
 @pytest.mark.parametrize("read", [open_sample, lambda name: asyncio.run(all_of(name))])
 def test_an_unknown_sample_is_refused_with_the_known_names(read: Any) -> None:
-    with pytest.raises(rd.InvalidValueError, match="weather, forecast, tides, overloaded"):
+    with pytest.raises(rd.InvalidValueError, match="'weather', 'forecast', 'tides' or 'overloaded'"):
         read("nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, Fold, RxDeltaError, Snapshot, StreamInterrupted
+from rxdelta.core import Event, Fold, InvalidValueError, RxDeltaError, Snapshot, StreamInterrupted
 from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def scan_deltas(
         choice: Which of several alternative replies to fold; by default the seed's, else the first (0).
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
+    Raises:
+        InvalidValueError: At once, for an invalid argument.
+
     Errors: Every error behind this operator has `.snapshot`, the newest of this fold. `ProviderError` for a
     `StreamError`; `LimitExceededError`; `ProtocolError` if another message begins (two merged replies, or a
     conversation, which `group_by_message()` splits); `InvalidValueError` for a value that is neither event nor delta.
@@ -48,6 +51,8 @@ def scan_deltas(
         Hel
         Hello
     """
+    if seed is not None and not isinstance(seed, Snapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidValueError.of([("seed", seed, "must be a Snapshot")])
     if choice is None:
         choice = 0 if seed is None else seed.choice
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from reactivex import Observable, compose
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, check_function
 from rxdelta.operators.grouping.group_by_block import BlockStream, Grouping
 from rxdelta.operators.grouping.streams import split_by
 from rxdelta.runtime import lift, operator_maker, report
@@ -40,6 +40,9 @@ def per_block(
         fn: Maps a block's stream to an Observable.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
+    Raises:
+        InvalidValueError: At once, if `fn` is no function.
+
     Errors: Only when all pipelines have ended, so that none affects another. First the source's own. Else the error
     of the first pipeline that failed by itself, or of `fn` (further ones are reported like an observer's). Else
     `StreamInterrupted` if the source completed with an open block and the block's pipeline passed that error on. The
@@ -55,6 +58,8 @@ def per_block(
         None
         Hi
     """
+
+    check_function("fn", fn, "a function of a block's stream")
 
     def begin(sink: Sink[R]) -> _Merging[R]:
         return _Merging(sink, fn)
@@ -80,7 +85,9 @@ class _Merging(Generic[R]):
         try:
             result = self._fn(block)
             if not isinstance(result, Observable):
-                raise InvalidValueError.of([("fn", result, "must return an Observable")])
+                raise InvalidValueError.of(
+                    [("fn", result, "must return an Observable, such as block.pipe(…)")]
+                )
         except Exception as error:
             pipeline.on_error(error)
         else:

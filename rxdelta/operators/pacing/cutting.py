@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import thread_time
 from typing import Literal, TypeAlias
 
-from rxdelta.core import SPACELESS, InvalidValueError
+from rxdelta.core import SPACELESS, InvalidValueError, did_you_mean
 from rxdelta.operators.pacing.graphemes import grapheme_end, is_unfinished
 
 __all__ = ["Chunking", "Cutter", "Rule", "rule_of"]
@@ -51,7 +51,7 @@ def rule_of(chunking: Chunking) -> tuple[Callable[[], Rule], int]:
     elif callable(chunking):
         return lambda: _ByFunction(chunking), _LONGEST["word"]
     wanted = "must be 'word', 'line', 'char', a compiled pattern or a function"
-    raise InvalidValueError.of([("chunking", chunking, wanted)])
+    raise InvalidValueError.of([("chunking", chunking, wanted, did_you_mean(chunking, _LONGEST))])
 
 
 class Cutter:

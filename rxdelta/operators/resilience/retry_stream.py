@@ -22,7 +22,7 @@ from rxdelta.operators.resilience.continuation import Continuation, can_be_conti
 from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
 from rxdelta.operators.resilience.replies import Replies
-from rxdelta.runtime import create
+from rxdelta.runtime import checks_options, create
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +84,7 @@ def retry_stream(
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
+@checks_options
 def retry_stream(
     factory: Callable[..., Observable[Event]],
     attempts: int = 3,
@@ -173,8 +174,16 @@ def retry_stream(
         1 'Hello'
     """
     wrong: list[tuple[str, object, str]] = [
-        (name, value, "must be a function")
-        for name, value in (("factory", factory), ("backoff", backoff), ("retry_if", retry_if))
+        (name, value, wanted)
+        for name, value, wanted in (
+            (
+                "factory",
+                factory,
+                "must be a function that makes the stream, for a new request in each attempt",
+            ),
+            ("backoff", backoff, "must be a function of the number of failures and the error"),
+            ("retry_if", retry_if, "must be a function of the error"),
+        )
         if not callable(value) and (name, value) != ("backoff", None)
     ]
     for name, count in (("attempts", attempts), ("min_overlap", min_overlap)):

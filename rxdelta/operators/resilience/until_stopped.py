@@ -12,7 +12,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import call_on, lift, running_loop
+from rxdelta.runtime import call_on, checks_options, lift, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,7 @@ class _Waitable(Protocol):
 Signal: TypeAlias = Observable[Any] | _Waitable | Awaitable[Any]
 
 
+@checks_options
 def until_stopped(
     signal: Signal, *, reason: str | None = "stopped"
 ) -> Callable[[Observable[Event]], Observable[Event]]:

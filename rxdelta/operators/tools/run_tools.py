@@ -24,6 +24,9 @@ from rxdelta.core import (
     Snapshot,
     ToolError,
     ToolResult,
+    check_function,
+    check_word,
+    quote,
 )
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
@@ -132,14 +135,10 @@ def run_tools(
     """
     if max_concurrency is not None and (not isinstance(max_concurrency, int) or max_concurrency < 1):
         raise InvalidValueError.of([("max_concurrency", max_concurrency, "must be at least 1")])
-    if start not in ("ready", "message"):
-        raise InvalidValueError.of([("start", start, "must be 'ready' or 'message'")])
-    if unknown not in ("fail", "leave"):
-        raise InvalidValueError.of([("unknown", unknown, "must be 'fail' or 'leave'")])
-    if on_error is not None and not callable(on_error):
-        raise InvalidValueError.of([("on_error", on_error, "must be a function of the call and the error")])
+    check_word("start", start, ("ready", "message"))
+    check_word("unknown", unknown, ("fail", "leave"))
     rules = _Rules(
-        tools=dict(tools),
+        tools=_checked(tools),
         max_concurrency=max_concurrency,
         timeout=None if timeout is None else check_seconds("timeout", timeout),
         at_once=start == "ready",
@@ -156,6 +155,20 @@ def run_tools(
         return create("run_tools", begin, limits=limits, emits="events")
 
     return apply
+
+
+def _checked(tools: object) -> dict[str, Tool]:
+    if not isinstance(tools, Mapping):
+        wanted = (
+            'must be a mapping of functions by the names that the model uses: {"get_forecast": get_forecast}'
+        )
+        raise InvalidValueError.of([("tools", tools, wanted)])
+    known: dict[str, Any] = dict(tools)  # pyright: ignore[reportUnknownArgumentType]
+    for name, tool in known.items():
+        check_function(
+            f"tools[{quote(repr(name))}]", tool, "a function, which gets the call's arguments as keywords"
+        )
+    return known
 
 
 @attrs.frozen(kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import attrs
 from reactivex.disposable import Disposable
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import check_function
 from rxdelta.operators.watching.reply_so_far import ReplySoFar
 from rxdelta.operators.watching.side_call import SideCall
 from rxdelta.runtime import lift, operator_maker
@@ -77,8 +77,7 @@ def on_settled(
         >>> pieces.pipe(rd.scan_deltas(), rd.on_settled(store)).subscribe().dispose()
         completed Hello
     """
-    if not callable(fn):
-        raise InvalidValueError.of([("fn", fn, "must be a function of a snapshot and an outcome")])
+    check_function("fn", fn, "a function of a snapshot and an outcome")
 
     return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False, emits="same")
 

@@ -214,7 +214,7 @@ def test_an_unknown_format_and_what_is_no_format_are_refused_at_once() -> None:
         rd.decode("openai_chat")
     with pytest.raises(rd.InvalidValueError, match="wire_format"):
         rd.decode(Obedient())  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(rd.InvalidValueError, match="no_such_option"):
         rd.decode("openai-chat", no_such_option=1)
 
 

@@ -1,0 +1,294 @@
+"""What is easily got wrong: the error says what is allowed, what was seen, and what would be right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import operators as ops
+
+import rxdelta as rd
+from rxdelta.testing import open_sample
+
+ev = rd.events
+
+
+class ChatCompletionChunk:
+    """An object as an SDK's stream has it."""
+
+
+FEEDS: dict[str, tuple[Any, str]] = {
+    "snapshots": (rd.Snapshot(merged_content=[rd.ContentPart("text", "Hi")]), "in front of scan_deltas()"),
+    "chunks": ({"id": "c1", "choices": []}, "decode() makes events of chunks"),
+    "objects of an SDK": (ChatCompletionChunk(), "a ChatCompletionChunk; decode() makes events of chunks"),
+    "bytes": (b'data: {"id": 1}\n\n', "parse_sse() or parse_ndjson(), then decode(), make events of it"),
+    "lines": ('{"id": 1}', "parse_sse() or parse_ndjson(), then decode(), make events of it"),
+    "messages": (rd.Message(), "to_events() makes events of a message"),
+    "stored events": (
+        ev.TextDelta(0, "Hi").to_dict(),
+        "events.from_dict() makes an event of its stored form",
+    ),
+    "streams": (rx.never(), "ops.merge_all()"),
+    "nothing": (None, "and got None"),
+}
+
+OF_EVENTS: dict[str, Callable[[], Any]] = {
+    "compact_deltas": lambda: rd.compact_deltas(0.01),
+    "completed_tool_calls": rd.completed_tool_calls,
+    "group_by_block": rd.group_by_block,
+    "group_by_choice": rd.group_by_choice,
+    "group_by_message": rd.group_by_message,
+    "group_by_run": rd.group_by_run,
+    "json_items": rd.json_items,
+    "partial_arguments": rd.partial_arguments,
+    "partial_json": rd.partial_json,
+    "per_block": lambda: rd.per_block(lambda block: block),
+    "reasoning_deltas": rd.reasoning_deltas,
+    "run_tools": lambda: rd.run_tools({}),
+    "scan_deltas": rd.scan_deltas,
+    "share_events": rd.share_events,
+    "smooth": rd.smooth,
+    "stable_blocks": rd.stable_blocks,
+    "text_deltas": rd.text_deltas,
+    "until_stopped": lambda: rd.until_stopped(rx.never()),
+    "usage_updates": rd.usage_updates,
+    "validate": rd.validate,
+    "with_run": lambda: rd.with_run("a"),
+}
+OF_SNAPSHOTS: dict[str, Callable[[], Any]] = {
+    "to_message": rd.to_message,
+    "until_all_tools_terminal": rd.until_all_tools_terminal,
+}
+ENCODERS: dict[str, Callable[[], Any]] = {
+    "to_ai_sdk": lambda: rd.to_ai_sdk(on_error=str),
+    "to_langchain_events": lambda: rd.to_langchain_events(on_error=str),
+    "to_ag_ui": lambda: rd.to_ag_ui(thread_id="t", run_id="r", on_error=str),
+}
+OF_ANYTHING = {
+    *("parse_sse", "parse_ndjson", "decode", "to_sse"),  # these have tests of their own, below
+    *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
+    *("stall_timeout", "on_settled", "tap_metrics", "tap_otel"),  # these look on
+    *(
+        "retry_stream",
+        "exponential_backoff",
+        "is_transient",
+        "lift",
+        "lift_machine",
+        "lift_map",
+    ),  # no operators
+}
+
+
+def ended(value: Any, operator: Any) -> tuple[list[Any], list[Exception]]:
+    values: list[Any] = []
+    errors: list[Exception] = []
+    rx.of(value).pipe(operator).subscribe(values.append, errors.append)
+    return values, errors
+
+
+def test_every_operator_is_in_a_table() -> None:
+    made = {name for name in rd.operators.__all__ if name.islower()}
+    assert made == {*OF_EVENTS, *OF_SNAPSHOTS, *ENCODERS, *OF_ANYTHING}
+
+
+@pytest.mark.parametrize(
+    ("name", "feed"),
+    # `scan_deltas` merges small snapshots.
+    [(name, feed) for name in OF_EVENTS for feed in FEEDS if (name, feed) != ("scan_deltas", "snapshots")],
+)
+def test_what_is_no_event_is_refused_with_the_cure(name: str, feed: str) -> None:
+    value, cure = FEEDS[feed]
+    values, (error,) = ended(value, OF_EVENTS[name]())
+    assert (values, type(error)) == ([], rd.InvalidValueError)
+    assert str(error).startswith(f"{name}() reads events")
+    assert cure in str(error)
+
+
+@pytest.mark.parametrize("name", OF_SNAPSHOTS)
+@pytest.mark.parametrize(
+    ("value", "cure"),
+    [
+        (ev.MessageStart(), "got a MessageStart; put scan_deltas() in front of it"),
+        (FEEDS["chunks"][0], "decode() makes events of chunks, and scan_deltas() makes snapshots of events"),
+        (b"{}", "then decode(), make events of it, and scan_deltas() makes snapshots of events"),
+    ],
+    ids=["events", "chunks", "bytes"],
+)
+def test_what_is_no_snapshot_is_refused_with_the_cure(name: str, value: Any, cure: str) -> None:
+    _, (error,) = ended(value, OF_SNAPSHOTS[name]())
+    assert isinstance(error, rd.InvalidValueError)
+    assert str(error).startswith(f"{name}() reads snapshots")
+    assert cure in str(error)
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_an_encoder_tells_whoever_watches_its_errors(name: str, feed: str) -> None:
+    if name == "to_ag_ui":
+        pytest.importorskip("ag_ui")
+    value, cure = FEEDS[feed]
+    frames, errors = ended(value, ENCODERS[name]())
+    said = " ".join(str(frame) for frame in frames)
+    assert errors == []
+    assert f"{name}() reads events" in said
+    assert cure in said
+
+
+@pytest.mark.parametrize("value", [ev.TextDelta(0, "Hi"), rd.Snapshot()], ids=["events", "snapshots"])
+def test_what_is_decoded_is_not_decoded_again(value: Any) -> None:
+    _, (error,) = ended(value, rd.decode("openai-chat"))
+    assert "has made isn't decoded again" in str(error)
+
+
+@pytest.mark.parametrize("value", [ev.TextDelta(0, "Hi"), rd.Snapshot()], ids=["events", "snapshots"])
+def test_a_frame_is_made_by_an_encoder(value: Any) -> None:
+    _, (error,) = ended(value, rd.to_sse())
+    assert "to_ai_sdk(), to_ag_ui() or to_langchain_events() makes frames" in str(error)
+
+
+def source() -> Any:
+    return rx.of({"id": "c1"})
+
+
+REFUSED: list[tuple[Callable[[], object], list[str]]] = [
+    # Names of formats
+    (lambda: rd.decode("openai"), ["'openai'; did you mean 'openai-chat', 'openai-completions' or 'openai-responses'?"]),
+    (lambda: rd.decode("anthropic"), ["did you mean 'anthropic-messages'?", "There are ag-ui, ai-sdk, anthropic-"]),
+    (lambda: rd.decode("openai_chat"), ["did you mean 'openai-chat'?"]),
+    (lambda: rd.decode("Gemini"), ["did you mean 'gemini'"]),
+    (lambda: rd.decode("openai-chat-completions"), ["did you mean 'openai-chat'?"]),
+    (lambda: rd.decode("mistrall"), ["did you mean 'mistral'?"]),
+    (lambda: rd.decode("qqq"), ["no wire format is called 'qqq'; there are ag-ui, "]),
+    (lambda: rd.decode(None), ["wire_format: must be a format's name or a function"]),  # type: ignore[arg-type]
+    (lambda: rd.to_request([], "openai"), ["written as 'openai'; did you mean 'openai-chat' or 'openai-responses'?"]),
+    (lambda: rd.to_request([], "openai-completions"), ["because "]),
+    (lambda: rd.to_request("openai-chat", ["Hi"]), ["wire_format: must be the name of a format"]),  # type: ignore[arg-type]
+    (lambda: rd.to_request([rd.Snapshot()], "openai-chat"), ["messages[0]: must be a Message", "its to_message()"]),  # type: ignore[list-item]
+    # Options of decoders
+    (lambda: rd.decode("openai-chat", resoning_tags="think"), ["no option 'resoning_tags'; did you mean 'reasoning_tags'?"]),
+    (lambda: rd.decode("openai-chat", reasoning_tags=3), ["reasoning_tags: must be True, or names of tags"]),  # type: ignore[arg-type]
+    (lambda: rd.decode("openai-chat", cumulative="yes"), ['cumulative: must be True, False or "auto"']),  # type: ignore[arg-type]
+    (lambda: rd.decode("openai-chat", limits=5), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    # Operators
+    (lambda: rd.run_tools([print]), ["tools: must be a mapping of functions by the names that the model uses"]),  # type: ignore[arg-type]
+    (lambda: rd.run_tools({"x": "y"}), ["tools['x']: must be a function", "(got tools['x']='y')"]),  # type: ignore[dict-item]
+    (lambda: rd.run_tools({}, start="mesage"), ["start: must be 'ready' or 'message'", "did you mean 'message'?"]),  # type: ignore[arg-type]
+    (lambda: rd.run_tools({}, unknown="raise"), ["unknown: must be 'fail' or 'leave' (got unknown='raise')"]),  # type: ignore[arg-type]
+    (lambda: rd.run_tools({}, choice="0"), ["choice: must be a whole number from 0 (got choice='0')"]),  # type: ignore[arg-type]
+    (lambda: rd.text_deltas(choice=None), ["choice: must be a whole number from 0"]),  # type: ignore[arg-type]
+    (lambda: rd.text_deltas(limits=1000), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.scan_deltas("Hi"), ["seed: must be a Snapshot"]),  # type: ignore[arg-type]
+    (lambda: rd.scan_deltas(None, "0"), ["choice: must be a whole number"]),  # type: ignore[arg-type]
+    (lambda: rd.per_block(None), ["fn: must be a function of a block's stream"]),  # type: ignore[arg-type]
+    (lambda: rd.on_settled(None), ["fn: must be a function of a snapshot and an outcome"]),  # type: ignore[arg-type]
+    (lambda: rd.validate("strict"), ["on_violation: must be a function"]),  # type: ignore[arg-type]
+    (lambda: rd.retry_stream(source()), ["factory: must be a function that makes the stream"]),
+    (lambda: rd.retry_stream(source, limits=5), ["limits: must be rd.Limits"]),  # type: ignore[call-overload]
+    (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
+    (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
+    (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
+    (lambda: rd.throttle_latest("50ms"), ["seconds: must be a positive number of seconds (got seconds='50ms')"]),  # type: ignore[arg-type]
+    (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
+    (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
+    (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
+    (lambda: rd.to_ai_sdk(on_error="Sorry"), ["on_error: must be a function that returns the text"]),  # type: ignore[arg-type]
+    (lambda: rd.to_ai_sdk(sdk_version=4), ["sdk_version: must be 5, 6 or 7"]),  # type: ignore[arg-type]
+    (lambda: source().pipe(rd.scan_deltas), ["write source.pipe(scan_deltas(…))"]),
+    (lambda: open_sample("wether"), ["name: must be 'weather', ", "did you mean 'weather'?"]),
+    # Values
+    (lambda: rd.Limits(blocks=-1), ["blocks: must be a whole number from 0 (got blocks=-1)"]),
+    (lambda: rd.Limits(runs="many", line_bytes=1.5), ["runs: must be a whole number from 0; line_bytes: must be"]),  # type: ignore[arg-type]
+    (lambda: rd.ContentPart("txt"), ["type: is invalid (got type='txt'); did you mean 'text'? There are audio, "]),
+    (lambda: rd.ContentPart("text", key=(1,)), ["key: is invalid", "('part', slot) or ('call', index)"]),  # type: ignore[arg-type]
+    (lambda: rd.ToolCall(status="completed"), ["(got status='completed'); did you mean 'complete'?"]),  # type: ignore[arg-type]
+    (lambda: rd.ToolCall(index="0"), ["index: is invalid (got index='0'); index is a whole number"]),  # type: ignore[arg-type]
+    (lambda: rd.Snapshot(role="assistent"), ["role: is invalid", "did you mean 'assistant'?"]),  # type: ignore[arg-type]
+    (lambda: rd.Snapshot(choice=-1), ["choice: is invalid (got choice=-1); choice is a whole number from 0"]),
+    (lambda: rd.Message(role="bot"), ["role: is invalid (got role='bot'); there are "]),  # type: ignore[arg-type]
+    (lambda: rd.Snapshot(role="unknown", status="complete").to_message(), ["role: is invalid", "with the role 'assistant'"]),
+    (lambda: ev.TextDelta("", "Hi"), ["index: is invalid (got index=''); index is a whole number or a text"]),
+    (lambda: ev.TextDelta(0, 5), ["text: must be a string (got text=5)"]),  # type: ignore[arg-type]
+    (lambda: ev.from_dict({"event": "content-block-finish"}), ["index: is invalid (got index=None); index is a whole"]),
+    (lambda: ev.from_dict("Hi"), ["event: must be a mapping (got event='Hi')"]),  # type: ignore[arg-type]
+    (lambda: rd.TokenUsage(cumulative="yes"), ["cumulative: must be True or False (got cumulative='yes')"]),  # type: ignore[arg-type]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "said"), [pytest.param(*one, id=one[1][0].partition(":")[0]) for one in REFUSED]
+)
+def test_a_wrong_argument_is_refused_at_once_with_what_is_allowed(
+    make: Callable[[], object], said: list[str]
+) -> None:
+    with pytest.raises((rd.InvalidValueError, rd.UnknownWireFormatError)) as caught:
+        make()
+    assert [words for words in said if words not in str(caught.value)] == []
+
+
+SECRET = "sk-proj-abc123def456ghi789jkl012"
+LARGE = f"{SECRET} {'x' * 100_000}"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        rd.decode,
+        rd.ContentPart,
+        rd.per_block,
+        rd.smooth,
+        rd.throttle_latest,
+        rd.scan_deltas,
+        rd.run_tools,
+        rd.validate,
+        lambda value: rd.to_request([], value),
+        lambda value: rd.to_request([{value}], "openai-chat"),
+        lambda value: rd.run_tools({}, start=value),
+        lambda value: rd.run_tools({}, choice=value),
+        lambda value: rd.run_tools({"f": value}),
+        lambda value: rd.Limits(blocks=value),
+        lambda value: rd.Snapshot(role=value),
+        lambda value: ev.TextDelta(0, [value]),  # type: ignore[arg-type]
+        lambda value: rd.providers.detect({"type": value}),
+        lambda value: open_sample(value),
+    ],
+)
+def test_no_message_shows_a_large_value_whole_nor_a_secret(make: Callable[[Any], object]) -> None:
+    with pytest.raises((rd.InvalidValueError, rd.UnknownWireFormatError)) as caught:
+        make(LARGE)
+    assert len(str(caught.value)) < 1000
+    assert SECRET not in str(caught.value)
+
+
+def test_a_missing_extra_is_named() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import rxdelta.asgi"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "ImportError: rxdelta.asgi needs starlette: pip install 'rxdelta[asgi]'" in done.stderr
+
+
+def test_a_sync_source_in_the_async_door_is_told_of_its_own() -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"from_iterable\(\) reads a sync client's stream"):
+        asyncio.run(rd.last_value(rd.from_async_iterable([{"id": "c1"}])))  # type: ignore[arg-type]
+
+
+def test_an_async_tool_without_a_loop_is_told_to_the_programmer_and_not_to_the_model() -> None:
+    async def tool() -> str:
+        return "never"
+
+    call = {"type": "tool_call", "id": "c1", "name": "f", "args": {}}
+    events = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0), ev.MessageFinish("tool_use"))
+    with pytest.raises(rd.InvalidValueError, match=r"needs a running asyncio loop.* or with to_iterable\(\)"):
+        events.pipe(rd.run_tools({"f": tool}), rd.scan_deltas()).run()
+
+
+def test_a_stored_event_that_the_error_names_can_be_read() -> None:
+    """The cure that the table names works."""
+    events = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi")]
+    stored = [json.loads(json.dumps(event.to_dict())) for event in events]
+    assert rx.from_iterable(stored).pipe(ops.map(ev.from_dict), rd.text_deltas()).run() == "Hi"
