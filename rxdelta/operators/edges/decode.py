@@ -72,26 +72,25 @@ def decode(
 
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:
-    """Whether a decoder of the user's own has an option of that name."""
-    return callable(wire_format) and "limits" in signature(wire_format).parameters
+    """Whether the decoder has an option of that name: that of `"auto"`, or of a function of the user's own."""
+    return wire_format == "auto" or callable(wire_format) and "limits" in signature(wire_format).parameters
 
 
 class _Decoding:
     """One subscription's state."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self._decode = decoder.decode
-        self._close = decoder.close
+        self._decoder = decoder
 
     def step(self, chunk: Any) -> Iterable[Event]:
-        events = self._decode(chunk)
+        events = self._decoder.decode(chunk)
         for event in events:
             if type(event) is StreamError:
                 return _until_error(events)
         return events
 
     def close(self) -> Iterable[Event]:
-        return _until_error(self._close())
+        return _until_error(self._decoder.close())
 
     def fail(self, error: Exception) -> tuple[Iterable[Event], Exception]:
         pending: list[Event] = []
