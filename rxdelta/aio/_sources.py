@@ -38,38 +38,34 @@ Opener: TypeAlias = Callable[[], Source]
 
 
 def check_stream(source: object) -> None:
-    """Refuse what is no stream, as far as its type tells.
+    """Refuse an object whose type shows that it is no stream.
 
     Raises:
-        InvalidValueError: It is one whole value, or none at all.
+        InvalidValueError: Names what is wrong.
     """
-    fault = _fault(source)
-    if fault is not None:
-        raise InvalidValueError.of([("source", source, fault)])
+    whole = "is one whole value, not a stream: ask the client for a stream (stream=True)"
+    if isinstance(source, str):
+        raise InvalidValueError.of([("source", source, whole)])
+    if isinstance(source, Mapping) or _has(source, "model_dump"):
+        whole = f"{whole}, or put chunks into a list"
+        raise InvalidValueError.of([("source", source, whole)])  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(source, type) or not (callable(source) or any(_has(source, name) for name in _STREAMS)):
+        wanted = "an iterable of chunks, async or not; an SDK's stream or stream manager; or a function that opens one"
+        raise InvalidValueError.of([("source", source, f"must be {wanted}")])
 
 
-def _fault(source: object) -> str | None:
-    if isinstance(source, (str, Mapping)) or _has(source, "model_dump"):
-        whole = "is one whole value, not a stream: ask the client for one (stream=True)"
-        return f"{whole}, or put chunks into a list" if not isinstance(source, str) else whole
-    known = isinstance(source, (Observable, bytes, bytearray)) or callable(source)
-    if isinstance(source, type) or not (known or any(_has(source, name) for name in _STREAMS)):
-        return "must be a stream: an iterable of chunks, async or not, an SDK's stream or manager, or a function that opens one"
-    return None
-
-
-_STREAMS = ("__aiter__", "__aenter__", "__await__", "__iter__", "__enter__", "iter_bytes", "aiter_bytes")
+_STREAMS = ("__aiter__", "__aenter__", "__await__", "__iter__", "__enter__", "aiter_bytes", "iter_bytes")
 
 
 def _has(source: object, name: str) -> bool:
-    """Whether the class has this method. SDKs' proxies answer to any name themselves."""
+    """Whether the class has this method. An instance may answer to any name, as a mock does."""
     return hasattr(type(source), name)
 
 
 def read(source: Any) -> Observable[Any]:
-    """Read a source once. A plain function, and all that blocks, runs on a thread."""
+    """Read a source once. A plain function, and a blocking source, are read on a thread."""
     if isinstance(source, Observable):
-        return source
+        return source  # pyright: ignore[reportUnknownVariableType]
     if isinstance(source, (bytes, bytearray)):
         return rx.of(bytes(source))
     check_stream(source)
@@ -77,13 +73,11 @@ def read(source: Any) -> Observable[Any]:
         return from_async_iterable(_async_items(source))
     if inspect.iscoroutinefunction(source) or inspect.isasyncgenfunction(source):
         return read(source())
-    if callable(source) and not _has(source, "__iter__"):
-        return from_iterable(_OnThread(source)).pipe(ops.catch(_read_on))
-    return from_iterable(source if _has(source, "__iter__") else _OnThread(source))
+    return from_iterable(_OnThread(source)).pipe(ops.catch(_read_elsewhere))
 
 
 def forget(source: object) -> None:
-    """Close a coroutine that nobody has awaited, so that Python doesn't warn of it."""
+    """Close a coroutine that nobody has awaited, so that Python doesn't warn about it."""
     if inspect.iscoroutine(source) and inspect.getcoroutinestate(source) == inspect.CORO_CREATED:
         source.close()
 
@@ -135,21 +129,22 @@ async def _closing(items: AsyncIterable[Any], owner: Any) -> AsyncIterator[Any]:
             await closed
 
 
-class _NotOnThread(Exception):
-    """What was opened on a thread is read elsewhere."""
+class _Elsewhere(Exception):
+    """What was opened on a thread is not read there."""
 
     def __init__(self, source: object) -> None:
         self.source = source
 
 
-def _read_on(error: Exception, _: object) -> Observable[Any]:
-    return read(error.source) if isinstance(error, _NotOnThread) else rx.throw(error)
+def _read_elsewhere(error: Exception, _: object) -> Observable[Any]:
+    return read(error.source) if isinstance(error, _Elsewhere) else rx.throw(error)
 
 
 class _OnThread:
-    """A blocking source that has to be opened first: by calling it, by entering it, or as the body of a response.
+    """A blocking source for `from_iterable`, which opens, reads and closes it on one thread.
 
-    `from_iterable` iterates and closes it on one thread, and finds the connection by `response`.
+    To open it means to call it, to enter it, or to take the body of a response. `response` is that of an SDK's stream, by
+    which `from_iterable` ends the wait for its next chunk.
     """
 
     def __init__(self, source: Any) -> None:
@@ -162,21 +157,18 @@ class _OnThread:
         while not _has(source, "__iter__"):
             source = self._open(source)
             if isinstance(source, (Observable, bytes, bytearray)) or _is_async(source):
-                raise _NotOnThread(source)
+                raise _Elsewhere(source)  # pyright: ignore[reportUnknownArgumentType]
             check_stream(source)
+        self._close_with(source)
         self.response = getattr(source, "response", self.response)
-        if source is not self._source:
-            self._close_with(source)
         return iter(source)
 
     def _open(self, source: Any) -> Any:
         if _has(source, "iter_bytes"):
-            self.response = source
             self._close_with(source)
+            self.response = source
             return source.iter_bytes()
-        if _has(source, "__enter__"):
-            return self._opened.enter_context(source)
-        return source()
+        return self._opened.enter_context(source) if _has(source, "__enter__") else source()
 
     def _close_with(self, source: object) -> None:
         close = closer(source, names=("close",))

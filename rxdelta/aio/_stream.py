@@ -193,7 +193,9 @@ class _Live:
         events = decoded.pipe(until_stopped(self._signal))
         if tools is not None:
             later: Subject[str] = Subject()
-            switch = ops.do_action(on_completed=lambda: self._listen_to(later))
+            switch: Callable[[Observable[Event]], Observable[Event]] = ops.do_action(
+                on_completed=lambda: self._listen_to(later)
+            )
             events = events.pipe(switch, run_tools(tools), until_stopped(later))
         self.events = events.pipe(share_events())
         watch = ops.do_action(self._note, self._fail, self._complete)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from rxdelta.core import DEFAULT_LIMITS, Event, Limits, MalformedChunkError, UnknownWireFormatError
 from rxdelta.core.events import EVENT_TYPES, MessageFinish, MessageStart, ProviderEvent, UsageUpdate
@@ -70,8 +70,6 @@ class AutoDecoder:
         limits: The limits of the `AutoParser`.
     """
 
-    decode: Decode
-
     def __init__(
         self, make: Callable[[str], Decoder], only: Decoder | None = None, limits: Limits = DEFAULT_LIMITS
     ) -> None:
@@ -80,7 +78,7 @@ class AutoDecoder:
         self._held: list[object] = []
         self._decoder = only
         self._decode: Decode = self._detect if only is None else partial(_by, only)
-        self.decode = self._begin
+        self.decode: Decode = self._begin
 
     def close(self) -> Sequence[Event]:
         events = self._decoded(self._parser.close())
@@ -92,7 +90,7 @@ class AutoDecoder:
 
     def _begin(self, chunk: object) -> Sequence[Event]:
         """Decide by the first value; from then on `decode` is the chosen method."""
-        if isinstance(chunk, (bytes, bytearray, memoryview, str)):
+        if isinstance(chunk, (bytes, bytearray, str)):
             self.decode = self._parse
         elif type(chunk) in EVENT_TYPES:
             self.decode = _passed_on
@@ -144,11 +142,13 @@ def _wrapped(event: Any) -> object:
     return getattr(event, "chunk", None) if getattr(event, "type", None) == "chunk" else None
 
 
-def _telling(chunk: Any) -> object:
+def _telling(chunk: object) -> object:
     """The part that shows the format. LangGraph's items are tuples: of a message, or ending in what the mode gives."""
-    while isinstance(chunk, (list, tuple)) and chunk:
-        chunk = chunk[-1] if isinstance(chunk[0], (str, list, tuple)) else chunk[0]
-    return chunk
+    shown: Any = chunk
+    while isinstance(shown, (list, tuple)) and shown:
+        items = cast("Sequence[Any]", shown)
+        shown = items[-1] if isinstance(items[0], (str, list, tuple)) else items[0]
+    return shown  # pyright: ignore[reportUnknownVariableType]
 
 
 class NamedDecoder:
@@ -158,14 +158,12 @@ class NamedDecoder:
     stream. So this looks at chunks until one of them has content, or begins a stream of the named format.
     """
 
-    decode: Decode
-
     def __init__(self, name: str, decoder: Decoder) -> None:
         self._name = name
         self._decoder = decoder
         self._looked_at = 0
         self._other: str | None = None  # the format that the chunks seem to have
-        self.decode = self._look
+        self.decode: Decode = self._look
 
     def close(self) -> Sequence[Event]:
         self._refuse()
@@ -238,8 +236,8 @@ class AutoParser:
         >>> parser.feed(b'{"done": false}\\n{"done": '), parser.feed(b"true}"), parser.close()
         ([{'done': False}], [], [{'done': True}])
         >>> lines = AutoParser()
-        >>> lines.feed("data: [1]"), lines.feed('data: {"a": 2}'), lines.feed(""), lines.close()
-        ([], [], [1, {'a': 2}], [])
+        >>> lines.feed("event: ping"), lines.feed('data: {"a": 2}'), lines.feed(""), lines.close()
+        ([], [], [{'a': 2, '_event': 'ping'}], [])
     """
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -250,7 +248,7 @@ class AutoParser:
         self._parser: SseParser | NdjsonParser | None = None
         self._cut_lines = False  # the pieces are lines without their ends
 
-    def feed(self, data: bytes | bytearray | memoryview | str) -> list[Any]:
+    def feed(self, data: bytes | bytearray | str) -> list[Any]:
         """The chunks that `data` completes, in order; often none."""
         piece = data if isinstance(data, str) else bytes(data)
         if self._parser is not None:
@@ -262,21 +260,20 @@ class AutoParser:
         else:
             self._first = shown.lstrip(_BLANK)
             self._head += self._first
-        return self._begin() if self._shows_framing(shown) else []
+        return self._begin()[1] if self._shows_framing(shown) else []
 
     def close(self) -> list[Any]:
         """End the input: the chunks that were still incomplete."""
-        found = self._begin() if self._parser is None else []
-        assert self._parser is not None
-        return [*found, *_flat(self._parser.close())]
+        parser, chunks = self._begin() if self._parser is None else (self._parser, [])
+        return [*chunks, *_flat(parser.close())]
 
-    def _begin(self) -> list[Any]:
+    def _begin(self) -> tuple[SseParser | NdjsonParser, list[Any]]:
         line = bytes(self._head.partition(b"\n")[0].partition(b"\r")[0])
         is_ndjson = not line.startswith(_SSE_FIELDS) and _is_json(line)
         parser = NdjsonParser(limits=self._limits) if is_ndjson else SseParser(limits=self._limits)
         self._parser = parser  # an SseParser refuses all else, and reads a document of several lines
         held, self._held = self._held, []
-        return [chunk for piece in held for chunk in self._parsed(parser, piece)]
+        return parser, [chunk for piece in held for chunk in self._parsed(parser, piece)]
 
     def _parsed(self, parser: SseParser | NdjsonParser, piece: Any) -> list[Any]:
         if self._cut_lines:

@@ -73,7 +73,7 @@ def decode(
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:
     """Whether the decoder has an option of that name: that of `"auto"`, or of a function of the user's own."""
-    return wire_format == "auto" or callable(wire_format) and "limits" in signature(wire_format).parameters
+    return wire_format == "auto" or (callable(wire_format) and "limits" in signature(wire_format).parameters)
 
 
 class _Decoding:
