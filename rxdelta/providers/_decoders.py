@@ -26,13 +26,15 @@ def decoder(
     """A new decoder for one stream of this format.
 
     Args:
-        wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own.
+        wire_format: One of `rxdelta.providers.FORMATS`; `"auto"`, which takes bytes and events too; or a function that
+            makes a decoder of your own.
         cumulative: `True` for a gateway whose every delta repeats the whole text so far, which the format
             doesn't intend; `"auto"` to find out from the first two or three deltas. Repeated text is emitted
             once. It is off unless asked for, because a model may be repeating itself.
         reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
             `True` for `think` and `thinking`. The blocks are then numbered as they appear.
-        options: What the format's own decoder, or your function, takes.
+        options: What the format's own decoder, or your function, takes. `"auto"` takes `only`, the format if it is known,
+            and `limits` for bytes.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
