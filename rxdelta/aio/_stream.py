@@ -33,7 +33,7 @@ from rxdelta.operators import (
     throttle_latest,
     until_stopped,
 )
-from rxdelta.runtime import check_seconds, running_loop
+from rxdelta.runtime import check_seconds, needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,6 +170,14 @@ class ReplyOpener:
         def __aiter__(self) -> NoReturn:
             raise _wrong_loop("async with rd.stream(…) as reply: async for snapshot in reply: …")
 
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = (
+                f"; enter it first: async with rd.stream(…) as reply: reply.{name}"
+                if hasattr(Reply, name)
+                else ""
+            )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
 
 def _wrong_loop(right: str) -> InvalidValueError:
     return InvalidValueError(f"this can't be iterated so: {right}", field="source")
@@ -283,6 +291,7 @@ class Reply:
         self._reading = to_async_iterable(live.end, "buffer")
 
     async def _enter(self) -> None:
+        needed_loop("rd.stream", "enter it in a coroutine that asyncio.run() runs, or use `with`")
         await self._reading.__aenter__()
 
     async def _leave(self) -> None:

@@ -561,6 +561,8 @@ def test_the_wrong_kind_of_block_or_loop_says_the_right_one() -> None:
                 pass
         with pytest.raises(rd.InvalidValueError, match="with rd"):
             list(opener)
+        with pytest.raises(AttributeError, match="enter it first"):
+            _ = opener.text_deltas
         async with opener as reply:
             with pytest.raises(rd.InvalidValueError, match="async for"):
                 list(reply)  # type: ignore[call-overload]
