@@ -160,7 +160,8 @@ class _OnThread:
                 raise _Elsewhere(source)  # pyright: ignore[reportUnknownArgumentType]
             check_stream(source)
         self._close_with(source)
-        self.response = getattr(source, "response", self.response)
+        for name in ("_response", "response"):  # OpenAI's stream helpers have no public one
+            self.response = getattr(source, name, self.response)
         return iter(source)
 
     def _open(self, source: Any) -> Any:

@@ -223,7 +223,11 @@ def test_an_asynchronous_client_in_synchronous_code(way: str) -> None:
 
 @pytest.mark.parametrize(
     "way",
-    ["openai chat", "openai chat, manager", "openai responses, manager", "anthropic", "anthropic, manager"],
+    ["openai chat, manager", "anthropic"]
+    + [
+        pytest.param(way, marks=SLOW)
+        for way in ("openai chat", "openai responses, manager", "anthropic, manager")
+    ],
 )
 def test_leaving_ends_the_connection_although_the_provider_is_silent(way: str) -> None:
     kind, create = WAYS[way]
