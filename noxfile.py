@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import tarfile
+import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import nox
@@ -109,6 +113,97 @@ def typing(session: nox.Session) -> None:
     session.run("mypy")
     session.run("mypy", "tests/typing")
     session.run("pyright", "rxdelta", "tests/typing")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site with the API reference, in build/docs; a warning is an error."""
+    install(session, group("docs"), *constraints(session, locked()))
+    options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
+    session.run("sphinx-build", *options, "docs", "build/docs", *session.posargs)
+    session.log("see build/docs/index.html")
+
+
+VERSION = Path("rxdelta/__init__.py")
+VERSION_LINE = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
+CHANGELOG = Path("CHANGELOG.md")
+DIST = Path("dist")
+SMOKE = """
+import asyncio, sys
+import rxdelta as rd
+from rxdelta.testing import sample_chunks
+
+chunks = rd.from_async_iterable(lambda: sample_chunks("weather"))
+reply = chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas(), rd.to_message())
+assert len(asyncio.run(rd.last_value(reply)).tool_calls) == 2
+assert rd.__version__ == sys.argv[1], rd.__version__
+assert rd.__file__.startswith(sys.prefix), rd.__file__
+"""
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Build wheel and sdist into dist/, and check them as a user gets them; `-- 0.1.0` writes that version first."""
+    for version in session.posargs:
+        write_version(session, version)
+    session.install(*PROJECT["build-system"]["requires"], *group("release"), *constraints(session, locked()))
+    version = re.findall(VERSION_LINE, VERSION.read_text("utf-8"))[0]
+    shutil.rmtree(DIST, ignore_errors=True)
+    # The sdist from the tree, and the wheel from the sdist.
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(DIST), silent=True)
+    wheel, sdist = DIST / f"rxdelta-{version}-py3-none-any.whl", DIST / f"rxdelta-{version}.tar.gz"
+    session.run("twine", "check", "--strict", str(wheel), str(sdist))
+    check_contents(session, wheel, sdist)
+    for distribution in (wheel, sdist):
+        try_in_empty_environment(session, distribution.resolve(), version)
+    git = ["git", "tag", "--points-at", "HEAD"]
+    tags = re.findall(
+        r"^v\d.*", str(session.run(*git, external=True, silent=True, success_codes=range(256))), re.MULTILINE
+    )
+    if tags not in ([], [f"v{version}"]):
+        session.error(f"the version is {version}, and HEAD has the tag {tags[0]}")
+    session.log(f"{version} is ready. Nothing is published; CONTRIBUTING.md says what is left to do.")
+
+
+def write_version(session: nox.Session, version: str) -> None:
+    """Into the package; for a release also into the changelog and the description of the API."""
+    text = VERSION.read_text("utf-8")
+    VERSION.write_text(re.sub(VERSION_LINE, f'__version__ = "{version}"', text), "utf-8")
+    if "dev" in version:
+        return
+    changelog = CHANGELOG.read_text("utf-8")
+    if f"## {version} " not in changelog:
+        headings = f"## Unreleased\n\n## {version} – {datetime.now(UTC).date()}\n"
+        CHANGELOG.write_text(changelog.replace("## Unreleased\n", headings, 1), "utf-8")
+    session.install("-e", ".[all]", *constraints(session, locked()))
+    session.run("python", "tests/support/api.py")
+    session.run("python", "tests/support/api.py", "--write")
+
+
+def check_contents(session: nox.Session, wheel: Path, sdist: Path) -> None:
+    """The wheel has the package's files and no others; the sdist also has what the checks need."""
+    tree = {str(path) for path in Path("rxdelta").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    if different := tree ^ inside:
+        session.error(f"the wheel and the tree differ in {sorted(different)}")
+    with tarfile.open(sdist) as archive:
+        unpacked = {name.partition("/")[2] for name in archive.getnames()}
+    if missing := {*tree, "LICENSE", "README.md", "noxfile.py", "tests/conftest.py"} - unpacked:
+        session.error(f"the sdist lacks {sorted(missing)}")
+
+
+def try_in_empty_environment(session: nox.Session, distribution: Path, version: str) -> None:
+    place = Path(session.create_tmp()).resolve() / ("sdist" if distribution.suffix == ".gz" else "wheel")
+    session.run("python", "-m", "venv", "--clear", str(place))
+    programs = place / ("Scripts" if os.name == "nt" else "bin")
+
+    def run(program: str, *arguments: str) -> None:
+        session.run(str(programs / program), *arguments, external=True, silent=True, env={"PYTHONPATH": None})
+
+    run("pip", "install", str(distribution))
+    with session.chdir(place):
+        run("rxdelta", "demo")
+        run("python", "-c", SMOKE, version)
 
 
 @nox.session

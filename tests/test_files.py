@@ -6,6 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -52,3 +53,14 @@ def test_hosted_ci_runs_each_supported_python() -> None:
     assert set(re.findall(r'python: "(3\.\d+)"', workflow)) == set(PYTHONS)
     assert all(f"session: quick-{version}," in workflow for version in PYTHONS[1:])
     assert not re.findall(r"uses: (?!\S+@[0-9a-f]{40} # v\d)\S+", workflow), "an action that isn't pinned"
+
+
+def test_the_readme_of_pypis_page_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = pytest.importorskip("hatchling.metadata.core")
+    manager = pytest.importorskip("hatchling.plugin.manager")
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    monkeypatch.chdir(ROOT)
+    readme = core.ProjectMetadata(str(ROOT), manager.PluginManager()).core.readme
+    targets = re.findall(r"""(?<=\]\()[^)]+|(?<=src=")[^"]+""", readme)
+    assert any("raw.githubusercontent.com" in target for target in targets)
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []

@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from rxdelta.core import JOINABLE, TERMINAL, Joined
+from rxdelta.core import JOINABLE, TERMINAL, InvalidValueError, Joined
 from rxdelta.core.events import (
+    EVENT_TYPES,
     BlockDelta,
     BlockFinish,
     BlockStart,
@@ -39,6 +40,16 @@ class Backlog(Generic[T]):
         return len(self._queue)
 
     def append(self, event: T) -> None:
+        """Add an event.
+
+        Raises:
+            InvalidValueError: It is no event.
+        """
+        if type(event) not in EVENT_TYPES:
+            wanted = (
+                "must be an event where a reader asks for overflow='join'; of snapshots it wants the 'latest'"
+            )
+            raise InvalidValueError.of([("value", event, wanted)])
         with self._lock:
             subject = self._subject(event)
             newest = self._newest.get(subject)

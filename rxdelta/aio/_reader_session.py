@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rxdelta.runtime import Backpressure
+from rxdelta.runtime import Backpressure, Idleness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ class ReaderSession:
         self,
         fail: Callable[[Exception], bool],
         has_room: Callable[[], bool],
+        is_idle: Callable[[], bool],
         check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
         limits: Limits | None,
@@ -38,6 +39,7 @@ class ReaderSession:
         self._left = False
         self.limits = limits
         self.backpressure = Backpressure(self._is_ready)
+        self.idleness = Idleness(lambda: self._left or is_idle())
 
     def register(self, pump: Pump) -> None:
         if pump.task.get_loop() is not self._loop:

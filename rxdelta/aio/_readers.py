@@ -11,7 +11,7 @@ from rxdelta.aio._to_async_iterable import Overflow, Reading, check_source
 from rxdelta.core import EmptyStreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 
     from reactivex import Observable
 
@@ -28,6 +28,7 @@ async def for_each(
     *,
     overflow: Overflow = "block",
     maxsize: int = 1024,
+    key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
@@ -42,6 +43,7 @@ async def for_each(
             makes the source wait. For snapshots to be drawn use `latest`: the picture doesn't fall behind. See
             `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
+        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
     Raises:
@@ -57,7 +59,7 @@ async def for_each(
         a
         b
     """
-    async with Reading(source, overflow, maxsize, limits, "for_each") as values:
+    async with Reading(source, overflow, maxsize, key, limits, "for_each") as values:
         async for value in values:
             done = fn(value)
             if inspect.isawaitable(done):
@@ -69,6 +71,7 @@ async def iterate(
     *,
     overflow: Overflow = "block",
     maxsize: int = 1024,
+    key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
 ) -> AsyncIterator[T]:
     """The source's values as an async generator, for callers that need one, such as a streaming response.
@@ -80,6 +83,7 @@ async def iterate(
         source: Any Observable.
         overflow: The policy for a slow reader; see `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
+        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
     Raises:
@@ -95,7 +99,7 @@ async def iterate(
         >>> asyncio.run(main())
         [1, 2]
     """
-    async with Reading(source, overflow, maxsize, limits, "iterate") as values:
+    async with Reading(source, overflow, maxsize, key, limits, "iterate") as values:
         async for value in values:
             yield value
 
@@ -114,7 +118,7 @@ async def first_value(source: Observable[T]) -> T:
         >>> asyncio.run(rd.first_value(rx.of(1, 2)))
         1
     """
-    async with Reading(source, "buffer", 1, None, "first_value") as values:
+    async with Reading(source, "buffer", 1, None, None, "first_value") as values:
         async for value in values:
             return value
     raise EmptyStreamError("the stream completed without a value")
@@ -136,7 +140,7 @@ async def last_value(source: Observable[T]) -> T:
     """
     check_source(source, "last_value")
     last: tuple[T, ...] = ()
-    async with Reading(source.pipe(ops.take_last(1)), "buffer", 1, None, "last_value") as values:
+    async with Reading(source.pipe(ops.take_last(1)), "buffer", 1, None, None, "last_value") as values:
         async for value in values:
             last = (value,)
     if not last:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, get_args
 
 from reactivex import abc
 from reactivex.disposable import SingleAssignmentDisposable
@@ -14,11 +14,10 @@ from reactivex.disposable import SingleAssignmentDisposable
 from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._reader_session import ReaderSession
 from rxdelta.core import BufferOverflowError, InvalidValueError, Limits, Snapshot, StreamInterrupted
-from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import LoopScheduler, call_on, drop_error, needed_loop, subscribing
+from rxdelta.runtime import LoopScheduler, Newest, call_on, needed_loop, refuse_pieces, subscribing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Hashable
     from types import TracebackType
 
     from reactivex import Observable
@@ -30,6 +29,7 @@ Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 
 _POLICIES: tuple[str, ...] = get_args(Overflow)
 _YIELD_EVERY = 64  # values after which a reader that never waits lets the loop's timers run
+_LATEST = 'overflow="latest"'  # in messages
 _MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
 
 
@@ -38,6 +38,7 @@ def to_async_iterable(
     overflow: Overflow = "block",
     *,
     maxsize: int = 1024,
+    key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
 ) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
@@ -55,7 +56,8 @@ def to_async_iterable(
             `block`: all values; while `maxsize` values are queued, the source waits. This holds for each
             `from_async_iterable` and `from_iterable` that this reading has started; values of other sources are queued.
             `buffer`: all values, in a queue without a bound.
-            `latest`: the newest value, for snapshots and other values that a newer one replaces; events are refused.
+            `latest`: the newest value of each thing (see `throttle_latest`), for snapshots and other values that a newer
+            one replaces. What no later value contains is refused: events, pieces of text, calls, frames.
             `error`: all values, or `BufferOverflowError` when more than `maxsize` are queued.
             `join`: for events; like `block`, but queued events are joined (pieces of a block, usage, updates of a
             tool), so that the queue stays short however far the reader is behind.
@@ -63,12 +65,15 @@ def to_async_iterable(
             `share_latest`) waits only while none of its readers has room. While another reader takes its values, more
             are queued for this one; at 65,536 (`block`) or 8,192 (`join`) more, the reading ends with
             `BufferOverflowError`.
+        key: For `latest`: the name of the thing that a value is a state of, see `throttle_latest`. With a key nothing
+            is refused.
         limits: Bounds on what the pipeline may hold in memory, for each operator that has no `limits` of its own.
 
     Raises:
-        InvalidValueError: At once, for an argument of the wrong type, an unknown `overflow` or a `maxsize` below 1. On
-            entering, without a running asyncio loop, as under trio. While reading, for an event with `latest`, and
-            for any other value with `join`.
+        InvalidValueError: At once, for an argument of the wrong type, an unknown `overflow`, a `maxsize` below 1, and
+            with `latest` if the operator in front emits what no later value contains. On entering, without a running
+            asyncio loop, as under trio. While reading, for an event with `latest`, and for any other value with
+            `join`.
 
     Example:
         >>> import asyncio
@@ -80,25 +85,39 @@ def to_async_iterable(
         >>> asyncio.run(main())
         [1, 2, 3]
     """
-    return Reading(source, overflow, maxsize, limits, "to_async_iterable")
+    return Reading(source, overflow, maxsize, key, limits, "to_async_iterable")
 
 
 class Reading(Generic[T]):
     """One reading of an Observable: an async context manager whose value is an async iterator."""
 
     def __init__(
-        self, source: Observable[T], overflow: Overflow, maxsize: int, limits: Limits | None, door: str
+        self,
+        source: Observable[T],
+        overflow: Overflow,
+        maxsize: int,
+        key: Callable[[T], Hashable] | None,
+        limits: Limits | None,
+        door: str,
     ) -> None:
-        _check(source, overflow, maxsize, limits, door)
+        _check(source, overflow, maxsize, key, limits, door)
         self._source = source
         self._overflow: Overflow = overflow
         self._maxsize = maxsize
+        self._key = key
         self._limits = limits
         self._door = door  # for messages
         self._inbox: Inbox[T] | None = None
 
     async def __aenter__(self) -> AsyncIterator[T]:
         return self.open()
+
+    def __aiter__(self) -> NoReturn:
+        raise InvalidValueError(
+            f"read it inside a block, which closes the source: `async with {self._door}(…) as values:`, then "
+            "`async for value in values:`",
+            field="source",
+        )
 
     def open(self) -> Inbox[T]:
         """Subscribe on the running loop."""
@@ -107,7 +126,7 @@ class Reading(Generic[T]):
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
         loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
-        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._limits, loop)
+        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, self._limits, loop)
         self._inbox = inbox
         with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:
             inbox.subscription.disposable = self._source.subscribe(
@@ -128,38 +147,52 @@ def check_source(source: object, door: str) -> None:
         raise InvalidValueError.of([("source", source, f"{door} reads an Observable; {made}")])
 
 
-def _check(source: object, overflow: object, maxsize: object, limits: object, door: str) -> None:
+def _check(
+    source: Observable[Any], overflow: object, maxsize: object, key: object, limits: object, door: str
+) -> None:
     check_source(source, door)
     problems: list[tuple[str, object, str]] = []
     if overflow not in _POLICIES:
         problems.append(("overflow", overflow, f"{door} knows {', '.join(_POLICIES)}"))
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         problems.append(("maxsize", maxsize, f"must be at least 1 for {door}"))
+    if key is not None and (not callable(key) or overflow != "latest"):
+        problems.append(("key", key, f"{door} takes a function of a value, with overflow='latest'"))
     if limits is not None and not isinstance(limits, Limits):
         problems.append(("limits", limits, f"{door} takes rd.Limits"))
     if problems:
         raise InvalidValueError.of(problems)
+    if overflow == "latest" and key is None:
+        refuse_pieces(source, _LATEST)
 
 
 class Inbox(Generic[T]):
     """The queue of one reading. The source writes to it, on any thread; the loop reads it."""
 
     def __init__(
-        self, overflow: Overflow, maxsize: int, limits: Limits | None, loop: asyncio.AbstractEventLoop
+        self,
+        overflow: Overflow,
+        maxsize: int,
+        key: Callable[[T], Hashable] | None,
+        limits: Limits | None,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._loop = loop
         self._overflow = overflow
         self._maxsize = maxsize
         self._full = maxsize if overflow in ("block", "join") else inf  # the source waits at this length
-        self._values: deque[T] | Backlog[T] = (
-            Backlog() if overflow == "join" else deque(maxlen=1 if overflow == "latest" else None)
-        )
-        self._refuse = _REFUSALS.get(overflow)
+        self._values: deque[T] | Backlog[T] | Newest[T] = deque()
+        if overflow == "join":
+            self._values = Backlog()
+        elif overflow == "latest":
+            self._values = Newest(_LATEST, key)
+        self._holds_back = overflow in ("block", "join", "latest")
+        self._waits = False
         self._ended = False
         self._error: Exception | None = None
         self._changed = asyncio.Event()
         self._count = 0
-        self.session = ReaderSession(self._fail, self._has_room, self._check_lag, loop, limits)
+        self.session = ReaderSession(self._fail, self._has_room, self._is_idle, self._check_lag, loop, limits)
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:
@@ -169,17 +202,24 @@ class Inbox(Generic[T]):
         self._count += 1
         if self._count % _YIELD_EVERY == 0:
             await asyncio.sleep(0)
-        await self.wait_for_value()
-        return self.take()
+        while True:
+            await self.wait_for_value()
+            with suppress(IndexError):
+                return self.take()
 
     async def wait_for_value(self) -> None:
         """Wait until a value is queued. At the end of the stream raise `StopAsyncIteration` or the error."""
-        while not self._values:
-            if self._ended:
-                self._raise()
-            self._changed.clear()
-            if not self._values and not self._ended:  # another thread may have set it before `clear`
-                await self._changed.wait()
+        self._waits = True
+        try:
+            while not self._values:
+                if self._ended:
+                    self._raise()
+                self._changed.clear()
+                self.session.idleness.notify()
+                if not self._values and not self._ended:  # another thread may have set it before `clear`
+                    await self._changed.wait()
+        finally:
+            self._waits = False
 
     def take(self) -> T:
         """Take the next queued value, on any thread; `IndexError` if the queue is empty."""
@@ -211,17 +251,20 @@ class Inbox(Generic[T]):
         if self._overflow == "error" and len(self._values) >= self._maxsize:
             self._fail(_overflow(f"{self._maxsize:,} values behind", value))
             return
-        refusal = None if self._refuse is None else self._refuse(value)
-        if refusal is not None:
-            self._fail(refusal)
+        try:
+            self._values.append(value)
+        except Exception as error:
+            self._fail(error)
             return
-        self._values.append(value)
         if len(self._values) >= self._full:
             self.session.backpressure.update()
         call_on(self._loop, self._changed.set)
 
     def _has_room(self) -> bool:
         return len(self._values) < self._full
+
+    def _is_idle(self) -> bool:
+        return not self._holds_back or (self._waits and not self._values)
 
     def _check_lag(self) -> None:
         """Fail if a shared source, which went on for other readers, has queued too much: the queue is bounded."""
@@ -256,20 +299,3 @@ def _overflow(behind: str, value: object) -> BufferOverflowError:
         f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
         snapshot=value if isinstance(value, Snapshot) else None,
     )
-
-
-def _no_snapshot(event: object) -> InvalidValueError | None:
-    return drop_error('overflow="latest"', event, "read the events with overflow='join'")
-
-
-def _no_event(value: object) -> InvalidValueError | None:
-    if type(value) in EVENT_TYPES:
-        return None
-    wanted = "must be an event where a reader asks for overflow='join'; of snapshots it wants the 'latest'"
-    return InvalidValueError.of([("value", value, wanted)])
-
-
-_REFUSALS: Mapping[Overflow, Callable[[object], InvalidValueError | None]] = {
-    "latest": _no_snapshot,
-    "join": _no_event,
-}

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._to_async_iterable import Inbox, Overflow, Reading
@@ -14,7 +14,7 @@ from rxdelta.core import InvalidValueError
 from rxdelta.runtime import other_library, running_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Hashable, Iterator
     from types import TracebackType
 
     from reactivex import Observable
@@ -32,6 +32,7 @@ def to_iterable(
     overflow: Overflow = "block",
     *,
     maxsize: int = 1024,
+    key: Callable[[T], Hashable] | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
     limits: Limits | None = None,
 ) -> BlockingReading[T]:
@@ -52,6 +53,7 @@ def to_iterable(
         overflow: The policy for a slow reader: all values, and the source waits if it can (`block`); all values
             (`buffer`); the `latest` snapshot; all events, joined (`join`); or an `error`. See `to_async_iterable`.
         maxsize: How many values may be queued, for `block`, `error` and `join`.
+        key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         loop: A loop that is running on another thread, to be used instead of a new one.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
 
@@ -71,7 +73,7 @@ def to_iterable(
         1
         2
     """
-    return BlockingReading(source, overflow, maxsize, limits, loop)
+    return BlockingReading(source, overflow, maxsize, key, limits, loop)
 
 
 class BlockingReading(Generic[T]):
@@ -82,10 +84,11 @@ class BlockingReading(Generic[T]):
         source: Observable[T],
         overflow: Overflow,
         maxsize: int,
+        key: Callable[[T], Hashable] | None,
         limits: Limits | None,
         loop: asyncio.AbstractEventLoop | None,
     ) -> None:
-        self._reading = Reading(source, overflow, maxsize, limits, "to_iterable")
+        self._reading = Reading(source, overflow, maxsize, key, limits, "to_iterable")
         self._loop = loop
         self._thread: _LoopThread | None = None
         self._items: _Items[T] | None = None
@@ -122,6 +125,13 @@ class BlockingReading(Generic[T]):
                 self._thread.end()
             raise
         return self._items
+
+    def __iter__(self) -> NoReturn:
+        raise InvalidValueError(
+            "read it inside a block, which closes the source: `with to_iterable(…) as values:`, then "
+            "`for value in values:`",
+            field="source",
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -1,13 +1,15 @@
 """Replies as values, and how they grow. Pure: no I/O, no clock, no reactivex."""
 
+# `__all__` lists the public names. Other rooms also import the names below that have the form `X as X`.
+
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
-from rxdelta.core._block_fold import BlockFold, grows_by
-from rxdelta.core._block_key import message_order
-from rxdelta.core._block_wire import block_from_wire, block_to_wire
+from rxdelta.core._block_fold import BlockFold, grows_by as grows_by
+from rxdelta.core._block_key import message_order as message_order
+from rxdelta.core._block_wire import block_from_wire as block_from_wire, block_to_wire as block_to_wire
 from rxdelta.core._blocks import Block
-from rxdelta.core._call_index import CallIndex, call_id_of
-from rxdelta.core._content_part import ContentPart, raw_text
+from rxdelta.core._call_index import CallIndex as CallIndex, call_id_of as call_id_of
+from rxdelta.core._content_part import ContentPart, raw_text as raw_text
 from rxdelta.core._errors import (
     BufferOverflowError,
     EmptyStreamError,
@@ -24,59 +26,79 @@ from rxdelta.core._errors import (
     StreamInterrupted,
     ToolError,
     UnknownWireFormatError,
-    as_exception,
-    described,
-    quote,
+    as_exception as as_exception,
+    described as described,
+    quote as quote,
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.core._events_so_far import EventsSoFar
-from rxdelta.core._execution_status import TERMINAL
+from rxdelta.core._events_so_far import EventsSoFar as EventsSoFar
+from rxdelta.core._execution_status import TERMINAL as TERMINAL
 from rxdelta.core._fold import Fold
-from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping, thaw
-from rxdelta.core._joined import JOINABLE, PIECE_FIELDS, Joined
-from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, ByRun, Limits, check_place
+from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping as is_mapping, thaw
+from rxdelta.core._joined import JOINABLE as JOINABLE, PIECE_FIELDS as PIECE_FIELDS, Joined as Joined
+from rxdelta.core._limits import (
+    DEFAULT_LIMITS as DEFAULT_LIMITS,
+    ByChoice as ByChoice,
+    ByRun as ByRun,
+    Limits,
+    check_place as check_place,
+)
 from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
-from rxdelta.core._redact import redact
-from rxdelta.core._refusal import Reads, is_readable, refusal, wrong_value
-from rxdelta.core._runs import PerRun, another_run, concerns_any_run, in_run
-from rxdelta.core._scripts import SPACELESS
-from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over, is_settled
-from rxdelta.core._strict_json import InvalidJson, clean_text, parse_json, parse_object
-from rxdelta.core._text import GrowingText, extend, join_when_read, read_text
+from rxdelta.core._redact import redact as redact
+from rxdelta.core._refusal import (
+    Reads as Reads,
+    is_readable as is_readable,
+    refusal as refusal,
+    wrong_value as wrong_value,
+)
+from rxdelta.core._runs import (
+    PerRun as PerRun,
+    another_run as another_run,
+    concerns_any_run as concerns_any_run,
+    in_run as in_run,
+)
+from rxdelta.core._scripts import SPACELESS as SPACELESS
+from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over as is_over, is_settled as is_settled
+from rxdelta.core._strict_json import (
+    InvalidJson,
+    clean_text as clean_text,
+    parse_json as parse_json,
+    parse_object as parse_object,
+)
+from rxdelta.core._text import (
+    GrowingText as GrowingText,
+    extend as extend,
+    join_when_read as join_when_read,
+    read_text as read_text,
+)
 from rxdelta.core._to_events import to_events
-from rxdelta.core._tool_call import ToolCall, raw_arguments, real_id, with_news
+from rxdelta.core._tool_call import (
+    ToolCall,
+    raw_arguments as raw_arguments,
+    real_id as real_id,
+    with_news as with_news,
+)
 from rxdelta.core._values import Citation, TokenUsage, ToolResult
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [
-    "DEFAULT_LIMITS",
-    "JOINABLE",
-    "PIECE_FIELDS",
-    "SPACELESS",
-    "TERMINAL",
     "Block",
     "BlockFold",
     "BufferOverflowError",
-    "ByChoice",
-    "ByRun",
-    "CallIndex",
     "Change",
     "Citation",
     "ContentPart",
     "EmptyStreamError",
     "Event",
-    "EventsSoFar",
     "Fold",
     "FrozenDict",
     "FrozenList",
-    "GrowingText",
     "IncompleteMessageError",
     "InvalidJson",
     "InvalidToolCallError",
     "InvalidValueError",
-    "Joined",
     "LimitExceededError",
     "Limits",
     "MalformedChunkError",
@@ -84,11 +106,9 @@ __all__ = [
     "Message",
     "MessageDelta",
     "PartialJsonParser",
-    "PerRun",
     "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
-    "Reads",
     "RxDeltaError",
     "Snapshot",
     "StallTimeoutError",
@@ -101,42 +121,13 @@ __all__ = [
     "Walk",
     "Walks",
     "apply_event",
-    "another_run",
-    "as_exception",
-    "block_from_wire",
-    "block_to_wire",
-    "call_id_of",
-    "check_place",
-    "clean_text",
-    "concerns_any_run",
-    "described",
     "events",
-    "extend",
     "freeze",
-    "grows_by",
-    "in_run",
-    "is_mapping",
-    "is_over",
-    "is_settled",
-    "is_readable",
-    "join_when_read",
     "merge_delta",
-    "message_order",
     "merge_deltas",
-    "parse_json",
-    "parse_object",
-    "quote",
-    "raw_arguments",
-    "raw_text",
-    "read_text",
-    "real_id",
     "reasoning_delta",
-    "redact",
-    "refusal",
     "text_delta",
     "thaw",
     "to_events",
     "tool_call_delta",
-    "with_news",
-    "wrong_value",
 ]

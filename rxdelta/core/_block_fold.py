@@ -24,6 +24,7 @@ from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
 
 if TYPE_CHECKING:
     from rxdelta.core._blocks import Block
+    from rxdelta.core._origin import Origin
     from rxdelta.core._text import GrowingText
 
 __all__ = ["BlockFold", "Growth", "grows_by"]
@@ -54,6 +55,7 @@ class BlockFold:
     Args:
         start: The event that begins the block, or a block to continue.
         limits: Bounds on the size of the block.
+        origin: The message that the block belongs to.
 
     Attributes:
         block: The block so far.
@@ -70,10 +72,13 @@ class BlockFold:
         'Hi'
     """
 
-    __slots__ = ("_most", "_size", "_text", "block", "grows", "place")
+    __slots__ = ("_most", "_origin", "_size", "_text", "block", "grows", "place")
 
-    def __init__(self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS, origin: Origin | None = None
+    ) -> None:
         self._most = limits.block_chars
+        self._origin = origin
         self.place: Any = None
         self.reset(start)
 
@@ -83,7 +88,9 @@ class BlockFold:
         Raises:
             LimitExceededError: It has more than `Limits.block_chars`. The block stays as it was.
         """
-        block = block_from_wire(start.content, start.index) if isinstance(start, BlockStart) else start
+        block = start
+        if isinstance(block, BlockStart):
+            block = block_from_wire(block.content, block.index, origin=self._origin)
         raw = (raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)) or ""
         came_whole = isinstance(raw, FrozenDict)  # complete arguments take no more text
         text: GrowingText = "" if isinstance(raw, FrozenDict) else raw
@@ -140,6 +147,7 @@ class BlockFold:
         part.key = block.key
         part.open = True
         part.more = block.more
+        part._origin = block._origin
         part.__class__ = ContentPart
         self.block = part
         return self.block

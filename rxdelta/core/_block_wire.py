@@ -19,9 +19,17 @@ from typing import Any, TypeAlias
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
-from rxdelta.core._content_part import PART_TYPES, ContentPart, make_part, part_type, raw_text
+from rxdelta.core._content_part import (
+    PART_TYPES,
+    ContentPart,
+    make_part,
+    part_type,
+    raw_text,
+    remake_part,
+)
 from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
+from rxdelta.core._origin import Origin
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
 from rxdelta.core._text import finish_text, has_half
 from rxdelta.core._tool_call import CALL_TYPES, ToolCall, change, invalid, raw_arguments, real_id
@@ -51,18 +59,20 @@ _ARGUMENTS = ("args", "input", "arguments")
 _NO_CONTENT = ("type", "index")  # these identify the block
 
 
-def block_from_wire(content: Fields, key: Key) -> Block:
+def block_from_wire(content: Fields, key: Key, *, origin: Origin | None = None) -> Block:
     """The open block that a start with this content begins."""
     kind = content.get("type", "text")
     if kind in _CALLS:
-        call = change(_NO_CALL, type=_CALLS[kind], key=key, open=True)
+        call = change(_NO_CALL, type=_CALLS[kind], key=key, open=True, _origin=origin)
         return _update_call(call, content)
     if kind == "non_standard":
-        return make_part("unsupported", None, _mapping(content.get("value", content)), (), key, True)
+        return make_part(
+            "unsupported", None, _mapping(content.get("value", content)), (), key, True, origin=origin
+        )
     kind = part_type(kind)
     if kind not in PART_TYPES or kind == "unsupported":
-        return make_part("unsupported", None, _mapping(content), (), key, True)
-    return _update_part(make_part(kind, None, EMPTY, (), key, True), content)
+        return make_part("unsupported", None, _mapping(content), (), key, True, origin=origin)
+    return _update_part(make_part(kind, None, EMPTY, (), key, True, origin=origin), content)
 
 
 def update_block(block: Block, fields: Fields) -> Block:
@@ -76,7 +86,7 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
     options, text, citations = dict(part.options), raw_text(part), part.citations
     if part.type == "unsupported":
         options |= {name: value for name, value in fields.items() if value is not None}
-        return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open, part.more)
+        return remake_part(part, text, FrozenDict(options), citations, part.open)
     own = _TEXT_FIELDS.get(part.type, "data")
     aliases = {own, "thinking"} if own == "reasoning" else {own, "text"} if own == "refusal" else {own}
     for name, value in fields.items():
@@ -89,7 +99,7 @@ def _update_part(part: ContentPart, fields: Fields) -> ContentPart:
             citations = tuple(Citation.from_dict(_mapping(item)) for item in items)
         else:
             options[name] = value
-    return make_part(part.type, text, FrozenDict(options), citations, part.key, part.open, part.more)
+    return remake_part(part, text, FrozenDict(options), citations, part.open)
 
 
 def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
@@ -115,17 +125,17 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
     return change(call, **known)
 
 
-def finish_content(block: Block | None, content: Fields, key: Key) -> Block:
+def finish_content(block: Block, content: Fields, key: Key) -> Block:
     """The block after a finish with this content. The content's fields replace those that were folded.
 
     Fields that are not in the content stay, unless the content is of another type than the block.
     """
-    kind = content.get("type") or ("text" if block is None else block.type)
+    kind = content.get("type") or block.type
     if isinstance(block, ToolCall) and kind in _CALLS:
         return _update_call(change(block, type=_CALLS[kind], error=None), content)
     if isinstance(block, ContentPart) and part_type(kind) == block.type != "unsupported":
         return _update_part(block, content)
-    return block_from_wire(content, key)
+    return block_from_wire(content, key, origin=block._origin)
 
 
 def finish_block(block: Block, *, cut: str | None = None) -> Block:
@@ -139,7 +149,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
         text = raw_text(block)
         if text is not None and has_half(text):
             text = finish_text(text)
-        return make_part(block.type, text, block.options, block.citations, block.key, False, block.more)
+        return remake_part(block, text, block.options, block.citations, False)
     if block.type == "invalid_tool_call":
         return invalid(block, block.error or "marked invalid by its source")
     ours = (

@@ -11,6 +11,7 @@ from rxdelta.core._block_key import Key, key_from_json, place_repr, place_to_dic
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._origin import Origin
 from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._text import extend, join_when_read
 from rxdelta.core._values import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core._text import GrowingText
 
-__all__ = ["PART_TYPES", "ContentPart", "change_part", "make_part", "part_type", "raw_text"]
+__all__ = ["PART_TYPES", "ContentPart", "change_part", "make_part", "part_type", "raw_text", "remake_part"]
 
 PART_TYPES = frozenset(
     {
@@ -101,6 +102,7 @@ class ContentPart:
     key: Key = attrs.field(default=None, kw_only=True, eq=False)
     open: bool = attrs.field(default=False, kw_only=True, eq=False)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+    _origin: Origin | None = attrs.field(default=None, init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         blank_type = ("type", None, "can't be blank") if self.type is None else None
@@ -123,15 +125,8 @@ class ContentPart:
         piece = part.text
         if self.type == part.type and piece is not None:
             text = piece if text is None else extend(text, piece)
-        return make_part(
-            self.type,
-            text,
-            _merge_options(self.options, part.options),
-            self.citations + part.citations,
-            self.key,
-            self.open,
-            self.more,
-        )
+        options = _merge_options(self.options, part.options)
+        return remake_part(self, text, options, self.citations + part.citations, self.open)
 
     def __copy__(self) -> ContentPart:
         return self
@@ -191,8 +186,22 @@ def make_part(
     key: Key,
     open: bool,
     more: FrozenDict[Any] = EMPTY,
+    *,
+    origin: Origin | None = None,
 ) -> ContentPart:
     """A part of fields that the caller has checked."""
+    raise NotImplementedError
+
+
+@fast_constructor(ContentPart, like="part")
+def remake_part(
+    part: ContentPart,
+    text: GrowingText | None,
+    options: FrozenDict[Any],
+    citations: tuple[Citation, ...],
+    open: bool,
+) -> ContentPart:
+    """The part with another content, which the caller has checked."""
     raise NotImplementedError
 
 

@@ -511,6 +511,7 @@ Event: TypeAlias = (
     | MessageInterrupted
     | AttemptReset
 )
+"""Any event, for annotations."""
 
 EVENT_TYPES: frozenset[type] = frozenset(get_args(Event))
 """The classes of `Event`, to test whether a value is one."""

@@ -82,7 +82,13 @@ class Fold:
         )
         self._open = self._walk.blocks
         if snapshot is None:
-            head = Head(role="assistant", choice=choice or 0, run_id=run_id, started=False)
+            head = Head(
+                role="assistant",
+                choice=choice or 0,
+                run_id=run_id,
+                started=False,
+                origin=self._walk.origin,
+            )
             self._begin(make_snapshot(head, ()))
         else:
             self._load(snapshot)
@@ -283,6 +289,7 @@ class Fold:
             run_id=head.run_id,
             parent_run_id=head.parent_run_id,
             started=False,
+            origin=head.origin,
         )
         self._begin(make_snapshot(fresh, ()))
 

@@ -16,6 +16,7 @@ from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
 from rxdelta.core._message import ENDED, Message, Reply, add_usage, show
+from rxdelta.core._origin import Origin
 from rxdelta.core._reply_json import (
     call_from_json,
     content_from_json,
@@ -89,6 +90,7 @@ class Head:
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
+    origin: Origin | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)

@@ -12,6 +12,7 @@ from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeE
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._origin import Origin
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import InvalidJson, parse_object
@@ -122,6 +123,7 @@ class ToolCall:
     key: Key = attrs.field(default=None, eq=False)
     open: bool = attrs.field(default=False, eq=False)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
+    _origin: Origin | None = attrs.field(default=None, init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
         no_result = self.result is not None and not isinstance(self.result, ToolResult)

@@ -61,7 +61,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from rxdelta.core._block_fold import BlockFold
 from rxdelta.core._block_key import message_order
-from rxdelta.core._block_wire import finish_content
+from rxdelta.core._block_wire import block_from_wire
 from rxdelta.core._call_index import CallIndex, call_id_of
 from rxdelta.core._errors import ProviderError
 from rxdelta.core._events import (
@@ -85,6 +85,7 @@ from rxdelta.core._events import (
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
+from rxdelta.core._origin import Origin
 from rxdelta.core._refusal import wrong_value
 from rxdelta.core._runs import PerRun, another_run, concerns_any_run
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
@@ -185,6 +186,7 @@ class Walk:
         "count",
         "id",
         "limits",
+        "origin",
         "over",
         "run_id",
         "started",
@@ -204,6 +206,7 @@ class Walk:
         self._keep_calls = keep_calls
         self.blocks: dict[Key, BlockFold] = {}
         self._calls: CallIndex[BlockFold] | None = None  # from the first ToolUpdate on
+        self.origin: Origin | None = Origin()
         self._begin()
 
     def _begin(self) -> None:
@@ -222,6 +225,7 @@ class Walk:
         self._calls = None
         self.id, self.over = snapshot.id, snapshot.status != "incomplete"
         self.run_id = snapshot.run_id
+        self.origin = snapshot._head.origin
         self._has_facts = snapshot.status in ("complete", "length") or _has_facts(snapshot)
         self.started = snapshot._head.started
         folds = [BlockFold(block, limits=self.limits) for block in snapshot.blocks]
@@ -350,6 +354,7 @@ class Walk:
             self._calls = self._index().kept(_has_no_outcome)
         elif self._calls is not None:
             self._calls = self._calls.kept(_is_running)
+        self.origin = Origin()
         self._begin()
 
     def _usage_update(self, event: UsageUpdate) -> Sequence[Change]:
@@ -436,7 +441,7 @@ class Walk:
         return (Change("restarted", fold, before),)
 
     def _open(self, key: Key, start: BlockStart | Block) -> Change:
-        fold = BlockFold(start, limits=self.limits)
+        fold = BlockFold(start, limits=self.limits, origin=self.origin)
         if not self._is_gone(key):
             check_place(key, self.count, self.limits)
             self.count += 1
@@ -462,7 +467,7 @@ class Walk:
         if content is None or self._is_gone(key):
             return _NOTHING
         if fold is None:
-            opened = self._open(key, finish_content(None, content, key))
+            opened = self._open(key, block_from_wire(content, key, origin=self.origin))
             return (opened, self._close(opened.fold))
         before = fold.block
         block = fold.finish(content)

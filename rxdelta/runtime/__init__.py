@@ -1,10 +1,13 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
 from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock
+from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import operator_maker
-from rxdelta.runtime.newest import drop_error
+from rxdelta.runtime.marks import Emits, Mark, refuse_pieces
+from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
+from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import is_ping
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
@@ -26,19 +29,27 @@ __all__ = [
     "clock",
     "create",
     "current_session",
-    "drop_error",
+    "Emits",
+    "Idleness",
     "is_interrupt",
     "is_ping",
+    "KeyOf",
     "lift",
     "lift_machine",
     "lift_map",
     "LoopScheduler",
     "Machine",
+    "Mark",
     "Mapper",
     "needed_loop",
+    "Newest",
+    "NewestForLate",
     "operator_maker",
     "other_library",
+    "OwnObservable",
     "Pump",
+    "refuse_pieces",
+    "replaceable",
     "report",
     "running_loop",
     "Serial",

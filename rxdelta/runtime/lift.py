@@ -31,6 +31,8 @@ from rxdelta.core import (
     wrong_value,
 )
 from rxdelta.runtime.clocks import clock
+from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
+from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import session_of
@@ -407,14 +409,17 @@ class Timer:
         self._current.disposable = Disposable()
 
 
-class _Stream(Observable[T]):
+class _Stream(OwnObservable[T]):
     """An Observable whose subscriptions are `Sink`s. They do the work of Rx's own wrapper, so values take one call less."""
 
-    def __init__(self, name: str, begin: Callable[[Sink[T]], object], limits: Limits | None) -> None:
+    def __init__(
+        self, name: str, begin: Callable[[Sink[T]], object], limits: Limits | None, mark: Mark | None
+    ) -> None:
         super().__init__()
         self._name = name
         self._begin = begin
         self._limits = limits
+        self._mark = mark
 
     def subscribe(
         self,
@@ -456,19 +461,33 @@ class _Stream(Observable[T]):
         return Disposable(sink.dispose)
 
 
-def create(name: str, begin: Callable[[Sink[T]], object], *, limits: Limits | None = None) -> Observable[T]:
+def create(
+    name: str,
+    begin: Callable[[Sink[T]], object],
+    *,
+    limits: Limits | None = None,
+    emits: Emits | None = None,
+    source: Observable[Any] | None = None,
+) -> Observable[T]:
     """An Observable of one's own: `begin(sink)` is called for each subscription.
 
     Args:
         name: The name in messages.
         begin: Begins a subscription; an exception becomes `on_error`.
         limits: The user's own limits, if any.
+        emits: What the values are, see `marks`.
+        source: The source whose values are emitted, for `emits="same"`.
     """
-    return _Stream(name, begin, limits)
+    return _Stream(name, begin, limits, marked(name, emits, source))
 
 
 def lift(
-    name: str, begin: Callable[[Sink[B]], State[A]], *, limits: Limits | None = None, serial: bool = True
+    name: str,
+    begin: Callable[[Sink[B]], State[A]],
+    *,
+    limits: Limits | None = None,
+    serial: bool = True,
+    emits: Emits | None = None,
 ) -> Callable[[Observable[A]], Observable[B]]:
     """An operator: `begin(sink)` makes the state of each subscription.
 
@@ -478,6 +497,8 @@ def lift(
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
+        emits: What a policy that keeps the newest value needs to know: `"same"` if the values are the source's, or what
+            they are if no later value contains them (`"events"`, `"texts"`, `"items"`, …). It then refuses them.
 
     Example:
         >>> import reactivex as rx
@@ -496,7 +517,10 @@ def lift(
     """
 
     def apply(source: Observable[A]) -> Observable[B]:
-        return create(name, lambda sink: sink.subscribe(source, begin(sink), serial=serial), limits=limits)
+        def connect(sink: Sink[B]) -> None:
+            sink.subscribe(source, begin(sink), serial=serial)
+
+        return create(name, connect, limits=limits, emits=emits, source=source)
 
     return apply
 
@@ -507,6 +531,8 @@ def lift_machine(
     *,
     limits: Limits | None = None,
     leads: bool = False,
+    emits: Emits | None = None,
+    needs_all: bool = False,
 ) -> Callable[[Observable[A]], Observable[B]]:
     """An operator whose state is a `Machine`, which knows no Rx: values in, values out.
 
@@ -515,6 +541,8 @@ def lift_machine(
         begin: Makes the machine of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
+        emits: As in `lift`.
+        needs_all: Whether to refuse a source that keeps only the newest value, such as `throttle_latest`.
 
     Example:
         >>> import reactivex as rx
@@ -558,7 +586,9 @@ def lift_machine(
 
             sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=True)
 
-        return create(name, connect, limits=limits)
+        if needs_all:
+            refuse_newest(source, name)
+        return create(name, connect, limits=limits, emits=emits, source=source)
 
     return apply
 
@@ -569,6 +599,8 @@ def lift_map(
     *,
     limits: Limits | None = None,
     reads: Reads | None = None,
+    emits: Emits | None = None,
+    needs_all: bool = False,
 ) -> Callable[[Observable[A]], Observable[B]]:
     """An operator whose state is a `Mapper`: at most one value out for each value in.
 
@@ -579,6 +611,7 @@ def lift_map(
         begin: Makes the mapper of a subscription, when the first notification arrives.
         limits: The user's own limits, if any; `Sink.limits` are those that hold.
         reads: The values that `step` can use. If it fails because of another value, the error explains that.
+        emits, needs_all: As in `lift_machine`.
 
     Example:
         >>> import reactivex as rx
@@ -619,7 +652,9 @@ def lift_map(
 
             sink._connect(source, upstream, take, running.on_error, running.on_completed, serial=False)
 
-        return create(name, connect, limits=limits)
+        if needs_all:
+            refuse_newest(source, name)
+        return create(name, connect, limits=limits, emits=emits, source=source)
 
     return apply
 

@@ -1,10 +1,11 @@
 """One session connects the reader of a pipeline with its sources.
 
-Observables carry values and one end downstream, and a disposal upstream. Three questions have no place there, and
+Observables carry values and one end downstream, and a disposal upstream. Four questions have no place there, and
 go past the Observables, through a session:
 
 - *Room*: may the source go on? After each item a pump waits while `backpressure` isn't ready, that is, while the
   reader's queue is full. Operators measure a provider's silence without the time in which there was no room.
+- *Idleness*: does the reader wait for a value? An operator that keeps the newest value holds it until then.
 - *End*: has the source closed? A pump registers with the session. A reader that leaves waits, for a bounded time,
   until the pumps that stopped with it have closed.
 - *Failure*: who gets an exception that no source can catch, because a timer, a task or another reader's source was
@@ -44,6 +45,7 @@ from reactivex.disposable import Disposable
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
 from rxdelta.core import as_exception
+from rxdelta.runtime.idleness import Idleness, SharedIdleness
 from rxdelta.runtime.loop import call_on
 from rxdelta.runtime.reporting import is_interrupt
 
@@ -135,6 +137,11 @@ class Session(Protocol):
     @property
     def backpressure(self) -> Backpressure:
         """Pumps wait for this before their next item."""
+        ...
+
+    @property
+    def idleness(self) -> Idleness:
+        """Operators that keep the newest value hold it until the reader is idle."""
         ...
 
     @property
@@ -243,6 +250,10 @@ class SharedSession:
         self._pumps: set[Pump] = set()
         self._limits: Limits | None = None
         self.backpressure = Backpressure(self._any_has_room)
+        self.idleness = SharedIdleness(
+            lambda: self._without_session > 0 or not self._readers,
+            lambda: tuple(session.idleness for session, _ in self._readers),
+        )
 
     @property
     def limits(self) -> Limits | None:
@@ -262,6 +273,7 @@ class SharedSession:
             self._readers = (*self._readers, (session, watching))
             for pump in tuple(self._pumps):
                 session.register(pump)
+            self.idleness.ask()
         self.backpressure.update()
 
     def leave(self, session: Session | None) -> None:

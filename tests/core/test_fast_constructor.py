@@ -44,7 +44,7 @@ calls = st.builds(
 
 
 def slots(value: Any) -> dict[str, object]:
-    return {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+    return {field.alias: getattr(value, field.name) for field in attrs.fields(type(value))}
 
 
 def assert_same(made: Any, plain: Any) -> None:

@@ -37,6 +37,9 @@ async def reading(snapshots: Observable[rd.Snapshot]) -> None:
     async with rd.to_async_iterable(snapshots, maxsize=3) as values:
         assert_type(values, AsyncIterator[rd.Snapshot])
     await rd.for_each(snapshots, show, overflow="latest", maxsize=3)
+    await rd.for_each(snapshots, show, overflow="latest", key=lambda snapshot: snapshot.model)
+    async with rd.to_async_iterable(snapshots, "latest", key=lambda snapshot: snapshot.run_id) as newest:
+        assert_type(newest, AsyncIterator[rd.Snapshot])
     assert_type(await rd.last_value(snapshots), rd.Snapshot)
 
 

@@ -20,6 +20,17 @@ def snapshots_at_a_pace(snapshots: Observable[rd.Snapshot], numbers: Observable[
     assert_type(numbers.pipe(rd.conflate(scheduler=EventLoopScheduler())), Observable[int])
 
 
+def the_newest_of_each(events: Observable[rd.Event], quotes: Observable[tuple[str, int]]) -> None:
+    assert_type(quotes.pipe(rd.throttle_latest(1, key=lambda quote: quote[0])), Observable[tuple[str, int]])
+    assert_type(quotes.pipe(rd.debounce_latest(1, key=stock)), Observable[tuple[str, int]])
+    assert_type(events.pipe(rd.conflate(key=lambda event: event.run_id)), Observable[rd.Event])
+    assert_type(events.pipe(rd.share_latest(key=type)), Observable[rd.Event])
+
+
+def stock(quote: tuple[str, int]) -> str:
+    return quote[0]
+
+
 def events_at_a_pace(events: Observable[rd.Event]) -> None:
     assert_type(rd.compact_deltas(0.05), Callable[[Observable[rd.Event]], Observable[rd.Event]])
     assert_type(events.pipe(rd.compact_deltas(0.05)), Observable[rd.Event])

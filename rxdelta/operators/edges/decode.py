@@ -70,7 +70,9 @@ def decode(
     if limits is not None and _takes_limits(wire_format):
         options["limits"] = limits
     make = decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)
-    return lift_machine("decode", lambda _: _Decoding(make()), limits=limits, leads=True)
+    return lift_machine(
+        "decode", lambda _: _Decoding(make()), limits=limits, leads=True, emits="events", needs_all=True
+    )
 
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:

@@ -28,7 +28,9 @@ def encode(
     A front end knows no `on_error`: an error becomes frames, and the output completes.
     """
     make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
-    return lift_machine(name, lambda sink: _Encoding(sink, make(sink.limits)), limits=limits)
+    return lift_machine(
+        name, lambda sink: _Encoding(sink, make(sink.limits)), limits=limits, emits="frames", needs_all=True
+    )
 
 
 class _Encoding(Generic[F]):

@@ -30,7 +30,9 @@ def parse_records(
     name: str, parser: Callable[[Limits], _Parser], limits: Limits | None
 ) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the source's bytes into records, by a parser that `parser()` returns for each subscription."""
-    return lift_machine(name, lambda sink: _Reading(parser(sink.limits)), limits=limits)
+    return lift_machine(
+        name, lambda sink: _Reading(parser(sink.limits)), limits=limits, emits="chunks", needs_all=True
+    )
 
 
 class _Reading:

@@ -49,9 +49,9 @@ def to_sse(
         keep_alive = check_seconds("keep_alive", keep_alive)
 
     if keep_alive is None:
-        return lift_map("to_sse", lambda _: _Writer())
+        return lift_map("to_sse", lambda _: _Writer(), emits="frames")
     silence = keep_alive
-    return lift("to_sse", lambda sink: _Writing(sink, silence, sink.clock(scheduler)))
+    return lift("to_sse", lambda sink: _Writing(sink, silence, sink.clock(scheduler)), emits="frames")
 
 
 class _Writer:

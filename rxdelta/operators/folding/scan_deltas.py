@@ -56,6 +56,7 @@ def scan_deltas(
         lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
         limits=limits,
         reads="events or snapshots",
+        needs_all=True,
     )
 
 

@@ -42,7 +42,7 @@ def validate(
         missing_message_finish
     """
 
-    return lift_map("validate", lambda sink: _Check(on_violation, sink.limits))
+    return lift_map("validate", lambda sink: _Check(on_violation, sink.limits), emits="events")
 
 
 class _Check:

@@ -16,7 +16,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
 from rxdelta.core import Event, EventsSoFar, Limits, StreamInterrupted, refusal
-from rxdelta.runtime import create, current_session, report
+from rxdelta.runtime import Mark, OwnObservable, create, current_session, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ S = TypeVar("S", bound="Branch[Any]")
 B = TypeVar("B", bound="EventBranch")
 
 
-class Branch(Observable[T]):
+class Branch(OwnObservable[T]):
     """A hot stream that replays its current state to a late subscriber.
 
     A subscriber that raises is removed, and its exception is reported once; the others are not affected.
@@ -188,7 +188,7 @@ def split_by(
 
             create(name, start, limits=limits).subscribe(outer, scheduler=outer.scheduler)
 
-        return create(name, connect)
+        return create(name, connect, emits="streams")
 
     return apply
 
@@ -198,6 +198,7 @@ class EventBranch(Branch[Event]):
 
     def __init__(self, split: Split[Any], choice: int = 0) -> None:
         super().__init__(split)
+        self._mark = Mark("events", split.sink.name)
         self._replay = EventsSoFar(split.sink.limits, choice=choice)
 
     def _so_far(self) -> Sequence[Event]:

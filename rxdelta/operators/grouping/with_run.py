@@ -60,7 +60,7 @@ def with_run(run_id: str, parent: str | None = None) -> Callable[[Observable[Eve
     if wrong:
         raise InvalidValueError.of(wrong)
     name, above = clean_text(run_id), None if parent is None else clean_text(parent)
-    return lift_machine("with_run", lambda sink: _WithRun(sink, name, above))
+    return lift_machine("with_run", lambda sink: _WithRun(sink, name, above), emits="events")
 
 
 class _WithRun:

@@ -64,7 +64,10 @@ def compact_deltas(
     interval = check_seconds("seconds", seconds)
 
     return lift(
-        "compact_deltas", lambda sink: _Compaction(sink, interval, sink.clock(scheduler)), serial=False
+        "compact_deltas",
+        lambda sink: _Compaction(sink, interval, sink.clock(scheduler)),
+        serial=False,
+        emits="events",
     )
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reactivex.scheduler import CurrentThreadScheduler
 
-from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import lift, operator_maker
+from rxdelta.operators.pacing.paced import PacedLatest, newest_only
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["conflate"]
 
@@ -22,7 +22,9 @@ T = TypeVar("T")
 
 
 @operator_maker
-def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observable[T]], Observable[T]]:
+def conflate(
+    *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
+) -> Callable[[Observable[T]], Observable[T]]:
     """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
 
     ::
@@ -30,25 +32,30 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
         source  -a--bcd--e|
         output  -a--bcd--e|   conflate()
 
-    For values of which a later one contains the earlier, such as snapshots. An observer is busy while it is inside
-    `on_next`: on another thread, or further up the stack if the observer makes the source emit. A source that emits
-    meanwhile leaves its value and goes on. When the observer returns, it gets the newest of these values. At most one
-    value waits, and the last one is emitted before the source's completion or error.
+    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    the blocks of `per_block` and parallel calls each keep their last state (see `key`).
 
-    The observer is called on the thread that found it idle. A source that emits on one thread only therefore waits
-    for it, as everywhere in Rx, and nothing is conflated, unless `scheduler` gives the observer its own thread.
-    `for_each`, `to_async_iterable` and their kin are never busy, because they queue values for their readers: use
-    their `overflow="latest"` instead of `conflate()`.
+    An observer is busy while it is inside `on_next`: on another thread, or further up the stack if the observer makes the
+    source emit. A reader at a door (`for_each` and its kin) is busy until it asks for its next value, unless its policy is
+    `overflow="buffer"` or `"error"`. A source that emits meanwhile leaves its value and goes on. Held values are emitted
+    before the source's completion or error.
+
+    An observer of your own is called on the thread that found it idle. A source that emits on one thread only therefore
+    waits for it, as everywhere in Rx, and nothing is conflated, unless `scheduler` gives the observer its own thread.
 
     An observer that raises on the scheduler ends the subscription. Its exception is raised by the `for_each` or
     `async for` that reads the pipeline; without such a reader it goes to the asyncio loop's exception handler or the log.
 
     Args:
+        key: The name of the thing that a value is a state of, see `throttle_latest`.
         scheduler: Where to call the observer, such as `EventLoopScheduler()` (a thread) or
             `AsyncIOThreadSafeScheduler(loop)`. By default where the source emits; the subscriber's is not used.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
-    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
+    Raises:
+        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+            pieces of text, calls, frames. The error names the operator to use instead.
+
+    Errors: The source's own. `InvalidValueError` at the first event or Observable, and whatever `key` raises.
 
     Example:
         >>> import rxdelta as rd
@@ -66,16 +73,16 @@ def conflate(*, scheduler: abc.SchedulerBase | None = None) -> Callable[[Observa
     """
 
     def begin(sink: Sink[T]) -> _Conflation[T]:
-        return _Conflation(sink, scheduler)
+        return _Conflation(sink, scheduler, key)
 
-    return lift("conflate", begin, serial=False)
+    return newest_only("conflate", begin, key)
 
 
 class _Conflation(PacedLatest[T]):
     """One subscription's state."""
 
-    def __init__(self, sink: Sink[T], scheduler: abc.SchedulerBase | None) -> None:
-        super().__init__(sink, scheduler or CurrentThreadScheduler.singleton())
+    def __init__(self, sink: Sink[T], scheduler: abc.SchedulerBase | None, key: KeyOf | None) -> None:
+        super().__init__(sink, scheduler or CurrentThreadScheduler.singleton(), key)
         self._is_scheduled = scheduler is not None
 
     def _take_turn(self) -> None:

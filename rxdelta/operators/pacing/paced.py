@@ -10,16 +10,16 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import InvalidValueError
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import drop_error
+from rxdelta.runtime import Newest, lift, refuse_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reactivex import abc
+    from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
-__all__ = ["Paced", "PacedLatest"]
+__all__ = ["Paced", "PacedLatest", "newest_only"]
 
 T = TypeVar("T")
 
@@ -110,32 +110,84 @@ class Paced(Generic[T]):
         return True
 
 
-class PacedLatest(Paced[T]):
-    """A pacing operator that holds the newest value and drops the older."""
+def newest_only(
+    name: str, begin: Callable[[Sink[T]], PacedLatest[T]], key: KeyOf | None
+) -> Callable[[Observable[T]], Observable[T]]:
+    """An operator that keeps the newest value of each thing."""
+    if key is not None and not callable(key):
+        raise InvalidValueError.of([("key", key, "must be a function of a value")])
+    operator = lift(name, begin, serial=False, emits="newest")
 
-    def __init__(self, sink: Sink[T], time: abc.SchedulerBase) -> None:
+    def apply(source: Observable[T]) -> Observable[T]:
+        if key is None:
+            refuse_pieces(source, name)
+        return operator(source)
+
+    return apply
+
+
+class PacedLatest(Paced[T]):
+    """A pacing operator that holds the newest value of each thing and drops the older.
+
+    While the reader at the door is busy, it holds them longer: there they would wait, too, and couldn't be replaced.
+    """
+
+    def __init__(self, sink: Sink[T], time: abc.SchedulerBase, key: KeyOf | None) -> None:
         super().__init__(sink, time)
-        self._held: tuple[T] | tuple[()] = ()
+        self._held: Newest[T] = Newest(sink.name, key)
+        self._going = 0  # of the held values, those that are emitted together
+        self._idleness = None if sink.session is None else sink.session.idleness
+        self._has_asked = False  # for a call when the reader is idle
 
     def on_next(self, value: T, /) -> None:
         with self._lock:
             if self._end is not None:
                 return
-            wrong = drop_error(self._sink.name, self._held[0]) if self._held else None
-            if wrong is not None:
-                self._end = partial(self._sink.on_error, wrong)
-            elif not self._hold(value):
+            try:
+                may_be_due = self._hold(value)
+            except Exception as error:
+                self._end = partial(self._sink.on_error, error)
+                may_be_due = True
+            if not may_be_due:
                 return
         self._emit()
 
     def _hold(self, value: T) -> bool:
         """Hold the value, and return whether it may be due at once. Called under the lock."""
-        self._held = (value,)
+        self._held.append(value)
         return True
 
+    def _may_go(self) -> bool:
+        """Whether the held values are due, as far as time decides. Called under the lock."""
+        return True
+
+    def _has_gone(self) -> None:
+        """The held values are emitted now. Called under the lock."""
+
     def _take_due(self) -> tuple[T] | tuple[()]:
-        held, self._held = self._held, ()
-        return held
+        if not self._held:
+            return ()
+        if self._end is None and not self._going:
+            if not self._may_go() or self._reader_is_busy():
+                return ()
+            self._has_gone()
+            self._going = len(self._held)
+        self._going -= 1
+        return (self._held.popleft(),)
+
+    def _reader_is_busy(self) -> bool:
+        idleness = self._idleness
+        if idleness is None or idleness.is_idle():
+            return False
+        if not self._has_asked:
+            self._has_asked = True
+            idleness.when_idle(partial(self._sink.run, self._reader_is_idle))
+        return not idleness.is_idle()
+
+    def _reader_is_idle(self) -> None:
+        with self._lock:
+            self._has_asked = False
+        self._emit()
 
     def _clear(self) -> None:
-        self._held = ()
+        self._held.clear()

@@ -99,6 +99,7 @@ def smooth(
         "smooth",
         lambda sink: _Smoothing(sink, make_rule(), longest, interval, at_a_time, lag, sink.clock(scheduler)),
         serial=False,
+        emits="events",
     )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from rxdelta.operators.pacing.paced import PacedLatest
-from rxdelta.runtime import check_seconds, lift, operator_maker
+from rxdelta.operators.pacing.paced import PacedLatest, newest_only
+from rxdelta.runtime import check_seconds, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["throttle_latest"]
 
@@ -21,17 +21,21 @@ T = TypeVar("T")
 
 @operator_maker
 def throttle_latest(
-    seconds: float, *, scheduler: abc.SchedulerBase | None = None
+    seconds: float, *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """Emit at most one value per `seconds`: the first at once, then the newest.
+    """Emit at once, then the newest value every `seconds`.
 
     ::
 
         source  -ab-c------d--e|
         output  -a---c-----d---(e|)   throttle_latest(4)
 
-    For values of which a later one contains the earlier, such as snapshots. No value waits longer than `seconds`,
-    and a held value is emitted before the source's completion or error is passed on.
+    For values that a newer one replaces, such as snapshots. The newest value of each *thing* is kept: two merged replies,
+    the blocks of `per_block` and parallel calls each keep their last state (see `key`). A value waits for
+    `seconds` at most, then for the reader: while a reader at a door (`for_each` and its kin) is busy, a newer value
+    still replaces the held one, so that the picture doesn't fall behind a slow drawing. With `overflow="buffer"` or
+    `"error"`, and for an observer of your own, nothing waits for the reader. Held values are emitted before the source's
+    completion or error is passed on.
 
     Source and timer may be on different threads, and a source on several: emissions are serialised, and no
     caller waits for another caller's observer. An observer that raises in a timer ends the subscription. Its
@@ -40,14 +44,18 @@ def throttle_latest(
 
     Args:
         seconds: The least time between two emissions.
+        key: The name of the thing that a value is a state of: the newest value of each is kept. By default a snapshot
+            is a state of its message, a block of itself, a `PartialValue` of its call, and all other values are
+            states of one thing. With a key nothing is refused.
         scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 
     Raises:
         InvalidValueError: At once, if `seconds` isn't a positive number.
+        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+            pieces of text, calls, frames. The error names the operator to use instead.
 
-    Errors: The source's own. `InvalidValueError` when an event would be dropped, because the next event doesn't
-    contain it: put `scan_deltas()` in front, or use `compact_deltas()` instead.
+    Errors: The source's own. `InvalidValueError` at the first event or Observable, and whatever `key` raises.
 
     Example:
         >>> import reactivex as rx
@@ -58,30 +66,29 @@ def throttle_latest(
     """
     interval = check_seconds("seconds", seconds)
 
-    return lift(
-        "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler)), serial=False
+    return newest_only(
+        "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler), key), key
     )
 
 
 class _Throttle(PacedLatest[T]):
     """One subscription's state."""
 
-    def __init__(self, sink: Sink[T], interval: float, time: abc.SchedulerBase) -> None:
-        super().__init__(sink, time)
+    def __init__(self, sink: Sink[T], interval: float, time: abc.SchedulerBase, key: KeyOf | None) -> None:
+        super().__init__(sink, time, key)
         self._interval = interval
         self._window_open = False  # values are held while it is open
 
     def _hold(self, value: T) -> bool:
-        self._held = (value,)
+        self._held.append(value)
         return not self._window_open
 
     def _on_timer(self) -> None:
         self._window_open = False
 
-    def _take_due(self) -> tuple[T] | tuple[()]:
-        if not self._held or (self._window_open and self._end is None):
-            return ()
-        if self._end is None:
-            self._window_open = True
-            self._start_timer(self._interval)
-        return super()._take_due()
+    def _may_go(self) -> bool:
+        return not self._window_open
+
+    def _has_gone(self) -> None:
+        self._window_open = True
+        self._start_timer(self._interval)

@@ -51,7 +51,11 @@ def completed_tool_calls(
         search {'query': 'tides'}
     """
     return project(
-        "completed_tool_calls", lambda name, walk: _Completed(name, walk, ToolCallDelta), choice, limits
+        "completed_tool_calls",
+        lambda name, walk: _Completed(name, walk, ToolCallDelta),
+        choice,
+        limits,
+        emits="items",
     )
 
 

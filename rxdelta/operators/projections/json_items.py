@@ -73,7 +73,9 @@ def json_items(
     steps: tuple[Any, ...] = tuple(path) if isinstance(path, (list, tuple)) else (path,)
     if not all(isinstance(step, str) or (type(step) is int and step >= 0) for step in steps):
         raise InvalidValueError.of([("path", path, "must consist of keys and indexes")])
-    return project("json_items", lambda name, walk: _Items(name, walk, steps, call_id), choice, limits)
+    return project(
+        "json_items", lambda name, walk: _Items(name, walk, steps, call_id), choice, limits, emits="items"
+    )
 
 
 class _Items(Projection[Any]):

@@ -9,6 +9,7 @@ import attrs
 from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
 from rxdelta.operators.projections.into import is_array, is_object
 from rxdelta.operators.projections.unfenced import Unfenced
+from rxdelta.runtime import replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +86,9 @@ class PartialValue(Generic[T]):
         last_value = "" if self.complete else " …"
         wrong = f"; {self.error}" if self.error is not None else ""
         return f"<PartialValue{of} {shown}{last_value}{wrong}>"
+
+
+replaceable(PartialValue, lambda partial: (partial.call_id,), lambda partial: partial.complete)
 
 
 class PartialReading(Generic[T]):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Block, BlockFold, Change, Event, Limits
+    from rxdelta.runtime import Emits
 
 __all__ = ["Growth", "Projection", "project", "text_growth"]
 
@@ -24,10 +25,21 @@ Growth: TypeAlias = tuple[Literal["begun", "more", "replaced"], str]
 
 
 def project(
-    name: str, begin: Callable[[str, Walk], Projection[T]], choice: int, limits: Limits | None
+    name: str,
+    begin: Callable[[str, Walk], Projection[T]],
+    choice: int,
+    limits: Limits | None,
+    *,
+    emits: Emits | None = None,
 ) -> Callable[[Observable[Event]], Observable[T]]:
     """The operator that passes the events of each subscription to a new projection."""
-    return lift_machine(name, lambda sink: begin(name, Walk(choice, limits=sink.limits)), limits=limits)
+    return lift_machine(
+        name,
+        lambda sink: begin(name, Walk(choice, limits=sink.limits)),
+        limits=limits,
+        emits=emits,
+        needs_all=True,
+    )
 
 
 class Projection(Generic[T]):

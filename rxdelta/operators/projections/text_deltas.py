@@ -48,7 +48,9 @@ def text_deltas(
         He
         llo
     """
-    return project("text_deltas", lambda name, walk: _Pieces(name, walk, "text"), choice, limits)
+    return project(
+        "text_deltas", lambda name, walk: _Pieces(name, walk, "text"), choice, limits, emits="texts"
+    )
 
 
 @operator_maker
@@ -74,7 +76,9 @@ def reasoning_deltas(
         Tides
         turn.
     """
-    return project("reasoning_deltas", lambda name, walk: _Pieces(name, walk, "reasoning"), choice, limits)
+    return project(
+        "reasoning_deltas", lambda name, walk: _Pieces(name, walk, "reasoning"), choice, limits, emits="texts"
+    )
 
 
 class _Pieces(Projection[str]):

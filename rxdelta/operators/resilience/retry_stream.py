@@ -189,7 +189,7 @@ def retry_stream(
     def begin(sink: Sink[Event]) -> None:
         _Retrying(sink, request, rules, sink.clock(scheduler)).request(None, None)
 
-    return create("retry_stream", begin, limits=limits)
+    return create("retry_stream", begin, limits=limits, emits="events")
 
 
 class _Rules:

@@ -92,7 +92,7 @@ def stall_timeout(
             sink.subscribe(source, watch)
             sink.turn(watch.begin)
 
-        return create("stall_timeout", begin)
+        return create("stall_timeout", begin, emits="same", source=source)
 
     return apply
 

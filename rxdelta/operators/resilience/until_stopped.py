@@ -82,7 +82,7 @@ def until_stopped(
         sink.own(_listen(signal, until, sink.scheduler))
         return until
 
-    return lift("until_stopped", begin)
+    return lift("until_stopped", begin, emits="events")
 
 
 class _Until:

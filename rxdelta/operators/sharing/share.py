@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reactivex import Observable, abc
 
     from rxdelta.core import Limits
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import Emits, Sink
 
 __all__ = ["Replay", "share"]
 
@@ -38,13 +38,19 @@ class Replay(Protocol[T]):
 
 
 def share(
-    name: str, replay: Callable[[Limits], Replay[T]], keep: bool, restart: bool, limits: Limits | None = None
+    name: str,
+    replay: Callable[[Limits], Replay[T]],
+    keep: bool,
+    restart: bool,
+    limits: Limits | None = None,
+    *,
+    emits: Emits,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The operator. Its state belongs to the Observable that it returns, not to a subscription."""
 
     def apply(source: Observable[T]) -> Observable[T]:
         shared = _Shared(name, source, replay, keep, restart, limits)
-        return create(name, shared.begin)
+        return create(name, shared.begin, emits=emits)
 
     return apply
 

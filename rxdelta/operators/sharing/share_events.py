@@ -59,7 +59,7 @@ def share_events(
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    return share("share_events", partial(_ReplayEvents, whole=True), keep, restart, limits)
+    return share("share_events", partial(_ReplayEvents, whole=True), keep, restart, limits, emits="events")
 
 
 class _ReplayEvents(EventsSoFar):

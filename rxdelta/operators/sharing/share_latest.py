@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot
-from rxdelta.core.events import EVENT_TYPES
-from rxdelta.operators.sharing.share import share
-from rxdelta.runtime import operator_maker
+from rxdelta.operators.sharing.share import Replay, share
+from rxdelta.runtime import NewestForLate, operator_maker, refuse_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from reactivex import Observable
+
+    from rxdelta.core import Limits
+    from rxdelta.runtime import KeyOf
 
 __all__ = ["share_latest"]
 
@@ -20,12 +22,17 @@ T = TypeVar("T")
 
 
 @operator_maker
-def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Observable[T]], Observable[T]]:
-    """Share one subscription to the source: a late reader first gets the newest value, then live values.
+def share_latest(
+    *, keep: bool = False, restart: bool = False, key: KeyOf | None = None
+) -> Callable[[Observable[T]], Observable[T]]:
+    """Share one subscription to the source: a late reader first gets the newest values, then live values.
 
-    For values of which a later one contains the earlier, such as snapshots. The first reader subscribes the
-    source, and the last one to leave disposes it. A later reader then gets the newest value and a
-    `StreamInterrupted`: a paid request is never repeated by accident.
+    For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each thing that may
+    still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply
+    of a conversation. `throttle_latest` says what a thing is.
+
+    The first reader subscribes the source, and the last one to leave disposes it. A later reader then gets the newest
+    values and a `StreamInterrupted`: a paid request is never repeated by accident.
 
     Each reader has its own pace and its own policy: `to_async_iterable(shared)` and its kin queue values for a slow
     reader (`block`), or give it the `latest` value, or an `error`. The source waits only while no reader has room, so
@@ -36,15 +43,21 @@ def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Obse
     `async for`, or goes to the loop's exception handler or the log without such a reader. Readers may subscribe,
     leave and read on several threads.
 
-    Completes with the source, for late readers after the newest value.
+    Completes with the source, for late readers after the newest values.
 
     Args:
         keep: Go on when the last reader leaves, until the source ends.
         restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
             itself stays ended.
+        key: The name of the thing that a value is a state of, see `throttle_latest`. The newest value of each is kept
+            for late readers as long as the source goes on.
 
-    Errors: The source's own, replayed after the newest value. `InvalidValueError` for an event, because the
-    newest event doesn't contain the earlier ones: use `share_events()`. `StreamInterrupted`, see above.
+    Raises:
+        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+            pieces of text, calls, frames. The error names the operator to use instead.
+
+    Errors: The source's own, replayed after the newest values. `InvalidValueError` for an event: use `share_events()`.
+    `StreamInterrupted`, see above.
 
     Example:
         >>> import rxdelta as rd
@@ -60,28 +73,33 @@ def share_latest(*, keep: bool = False, restart: bool = False) -> Callable[[Obse
         first 2
         second 2
     """
-    return share("share_latest", lambda _: _ReplayLatest(), keep, restart)
+    if key is not None and not callable(key):
+        raise InvalidValueError.of([("key", key, "must be a function of a value")])
+
+    def replay(_: Limits) -> Replay[Any]:
+        return _ReplayNewest(key)
+
+    def apply(source: Observable[T]) -> Observable[T]:
+        if key is None:
+            refuse_pieces(source, "share_latest")
+        return share("share_latest", replay, keep, restart, emits="newest")(source)
+
+    return apply
 
 
-class _ReplayLatest:
-    """The newest value."""
+class _ReplayNewest:
+    """The newest value of each thing."""
 
-    def __init__(self) -> None:
-        self._latest: tuple[Any, ...] = ()
+    def __init__(self, key: KeyOf | None) -> None:
+        self._values: NewestForLate[Any] = NewestForLate("share_latest", key)
+        self._latest: Any = None
 
     def take(self, value: Any) -> None:
-        if type(value) in EVENT_TYPES:
-            raise InvalidValueError(
-                f"share_latest would keep a {type(value).__name__} from those who come late, because the next event "
-                "does not contain it; use share_events(), or put scan_deltas() in front",
-                field="value",
-                value=value,
-            )
-        self._latest = (value,)
+        self._values.append(value)
+        self._latest = value
 
     def so_far(self) -> Sequence[Any]:
-        return self._latest
+        return self._values.all()
 
     def snapshot(self) -> Snapshot | None:
-        latest = self._latest[0] if self._latest else None
-        return latest if isinstance(latest, Snapshot) else None
+        return self._latest if isinstance(self._latest, Snapshot) else None

@@ -143,7 +143,7 @@ def run_tools(
             runner = _ToolRunner(sink, rules, sink.clock(scheduler))
             sink.subscribe(source, runner)
 
-        return create("run_tools", begin, limits=limits)
+        return create("run_tools", begin, limits=limits, emits="events")
 
     return apply
 

@@ -50,7 +50,7 @@ def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Sn
         over
     """
 
-    return lift("until_all_tools_terminal", _Until)
+    return lift("until_all_tools_terminal", _Until, emits="same")
 
 
 class _Until:

@@ -80,7 +80,7 @@ def on_settled(
     if not callable(fn):
         raise InvalidValueError.of([("fn", fn, "must be a function of a snapshot and an outcome")])
 
-    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False)
+    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False, emits="same")
 
 
 class _Settling(Generic[T]):

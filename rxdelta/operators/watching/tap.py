@@ -65,7 +65,7 @@ def tap(
         def begin(sink: Sink[T]) -> None:
             _Tap(sink, listener(), sink.clock(scheduler), choice).connect(source, every, through)
 
-        return create(name, begin)
+        return create(name, begin, emits="same", source=source)
 
     return apply
 

@@ -448,7 +448,7 @@ def test_3_a_live_stream_for_each_block_of_a_recording() -> None:
     newest = {block.key: block for block in drawn}
     assert list(newest.values()) == list(whole.blocks)
     assert all(not block.open for block in newest.values())
-    assert len(drawn) >= 8  # of each of the four the first and the last
+    assert len(drawn) >= 4
 
 
 def test_3_live_and_paced_by_itself_and_left_in_the_middle() -> None:

@@ -247,39 +247,23 @@ def test_57_the_own_thread_goes_by_a_clock_that_never_jumps(monkeypatch: pytest.
     owned.dispose()
 
 
-def test_an_event_is_refused_rather_than_dropped() -> None:
+def test_the_first_event_is_refused_although_none_would_be_dropped_yet() -> None:
     events = dict(zip("abc", [rd.events.TextDelta(0, mark) for mark in "abc"]))
-    messages, subscriptions = run(marbles("-abc-|", events, start=0), rd.throttle_latest(4))
-    assert messages[:2] == marbles("-a-b", events)
-    error = messages[2].value.exception
+    messages, subscriptions = run(marbles("-a-----b-c-|", events, start=0), rd.throttle_latest(4))
+    (end,) = messages
+    error = end.value.exception
     assert type(error) is rd.InvalidValueError
-    assert "scan_deltas" in str(error)
-    assert error.value is events["b"]
-    assert len(messages) == 3
-    assert subscriptions == [ReactiveTest.subscribe(200, 203)]
+    assert "scan_deltas()" in str(error)
+    assert "compact_deltas()" in str(error)
+    assert error.value is events["a"]
+    assert subscriptions == [ReactiveTest.subscribe(200, 201)]
 
 
-def test_an_event_refused_while_another_is_drawn_is_the_end_whatever_else_comes() -> None:
-    source = Subject[Any]()
-    got: list[Any] = []
-
-    def draw(event: Any) -> None:
-        got.append(event)
-        if event.text == "a":
-            for mark in "bcd":
-                source.on_next(rd.events.TextDelta(0, mark))
-            source.on_completed()
-
-    throttled = source.pipe(rd.throttle_latest(4))
-    throttled.subscribe(draw, got.append, lambda: got.append("|"), scheduler=TestScheduler())
-    source.on_next(rd.events.TextDelta(0, "a"))
-    assert [getattr(one, "text", type(one)) for one in got] == ["a", "b", rd.InvalidValueError]
-
-
-def test_events_that_come_slowly_pass() -> None:
-    events = dict(zip("ab", [rd.events.TextDelta(0, mark) for mark in "ab"]))
-    messages, _ = run(marbles("a----b|", events, start=0), rd.throttle_latest(4))
-    assert messages == marbles("a----b|", events)
+def test_events_pass_if_the_user_says_which_replaces_which() -> None:
+    events = {mark: rd.events.TextDelta(index, mark) for index, mark in enumerate("abcd")}
+    source = marbles("abcd-----|", events, start=0)
+    messages, _ = run(source, rd.throttle_latest(4, key=lambda event: event.index % 2))
+    assert messages == marbles("a---(cd)-|", events)
 
 
 def test_51_an_observer_that_raises_in_a_timer_ends_the_subscription(

@@ -1,0 +1,105 @@
+"""What the values of our own Observables are, for the operators that keep only the newest value.
+
+A value's type often doesn't say whether a newer value replaces it: a text may be a piece, or the whole text so far. The
+operator that emitted it knows. So an operator of ours marks its output, and two kinds of mistakes are refused when the
+pipeline is built:
+
+- *Pieces* are values that no later value contains: events, pieces of text, calls, frames. An operator that keeps the
+  newest value (`throttle_latest`, `debounce_latest`, `conflate`, `share_latest`, a reader with `overflow="latest"`) refuses
+  them, unless the user says by `key=` which value replaces which.
+- The *newest* values are what such an operator emits. Whoever needs every value refuses them: `decode`, the parsers,
+  `scan_deltas`, the projections and the encoders.
+
+Rx's own operators don't pass a mark on: behind `map` and its kin a value is what the user made of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from reactivex import Observable
+
+from rxdelta.core import InvalidValueError
+
+__all__ = ["Emits", "Mark", "mark_of", "marked", "refuse_newest", "refuse_pieces"]
+
+Emits: TypeAlias = Literal["events", "chunks", "texts", "items", "frames", "streams", "newest", "same"]
+"""What an operator emits: one of the pieces; the `newest` values; or the values of its source, so the `same` as that."""
+
+_PIECES = {
+    "events": ("events", "put scan_deltas() in front of {by}, or pace the events with compact_deltas()"),
+    "chunks": ("chunks", "put decode() and scan_deltas() in front of {by}"),
+    "texts": (
+        "pieces of text",
+        "pace the events in front of {of}, or join the pieces in front of {by} with ops.scan(operator.add)",
+    ),
+    "items": ("items", "leave {by} out"),
+    "frames": ("frames", "pace the events in front of {of} with compact_deltas()"),
+    "streams": ("streams", "pace each stream by itself: per_block(lambda block: block.pipe({by}(…)))"),
+}
+_EVENTS_INSTEAD = {
+    "share_latest": "use share_events(), or put scan_deltas() in front",
+    'overflow="latest"': "put scan_deltas() in front, or read the events with overflow='join'",
+}
+
+
+class Mark(NamedTuple):
+    """What an Observable of ours emits, and the operator that made the values so."""
+
+    emits: Emits
+    operator: str
+
+
+def mark_of(source: Observable[Any]) -> Mark | None:
+    mark: Mark | None = getattr(source, "_mark", None)
+    return mark
+
+
+def marked(operator: str, emits: Emits | None, source: Observable[Any] | None) -> Mark | None:
+    """The mark of an operator's output."""
+    if emits == "same":
+        return None if source is None else mark_of(source)
+    return None if emits is None else Mark(emits, operator)
+
+
+def refuse_pieces(source: Observable[Any], by: str) -> None:
+    """Refuse a source whose values aren't replaced by newer ones, for an operator or a reader that keeps the newest.
+
+    Raises:
+        InvalidValueError: It is one.
+    """
+    mark = mark_of(source)
+    if mark is not None and mark.emits in _PIECES:
+        raise _error(by, f"{_PIECES[mark.emits][0]} of {mark.operator}()", mark.emits, f"{mark.operator}()")
+
+
+def piece_error(by: str, value: object, emits: Emits) -> InvalidValueError:
+    """The error for a value that is a piece by its type."""
+    name = type(value).__name__
+    error = _error(by, f"a {name}", emits, "the operator")
+    error.field, error.value = "value", value
+    return error
+
+
+def _error(by: str, what: str, emits: str, of: str) -> InvalidValueError:
+    cure = _EVENTS_INSTEAD.get(by, _PIECES[emits][1]) if emits == "events" else _PIECES[emits][1]
+    return InvalidValueError(
+        f"{by} would drop {what}, which no later value contains; {cure.format(by=by, of=of)}; "
+        "or say with key= which value replaces which",
+        field="source",
+    )
+
+
+def refuse_newest(source: Observable[Any], by: str) -> None:
+    """Refuse a source that has dropped values, for an operator that needs every value.
+
+    Raises:
+        InvalidValueError: It is one.
+    """
+    mark = mark_of(source)
+    if mark is not None and mark.emits == "newest":
+        raise InvalidValueError(
+            f"{by}() needs every value, and {mark.operator}() in front of it drops those that a newer one replaces; "
+            f"put {mark.operator}() behind scan_deltas()",
+            field="source",
+        )

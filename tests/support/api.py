@@ -1,0 +1,278 @@
+"""What a version promises: the public names, their parameters and members, as plain data that two versions can be compared by.
+
+`python tests/support/api.py` compares this tree with the last release, `--write` makes this tree the last release.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, get_args, get_origin, is_typeddict
+
+from reactivex import Observable
+
+import rxdelta as rd
+
+__all__ = ["DOORS", "RELEASED", "broken_since_release", "compare", "describe_things", "public"]
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASED = ROOT / "tests" / "released_api.json"
+DOORS = ("", "events", "operators", "providers", "requests", "wire", "asgi", "testing", "cli", "core")
+"""The modules whose `__all__` is public, by their attributes of `rxdelta`. A name belongs to the first that has it."""
+
+Entry = dict[str, Any]
+
+
+def door(name: str) -> ModuleType:
+    return rd.events if name == "events" else importlib.import_module(f"rxdelta.{name}".rstrip("."))
+
+
+def public() -> dict[str, Any]:
+    """Each public thing by its name in the first door that has it."""
+    things: dict[str, Any] = {}
+    known: set[tuple[str, int]] = set()
+    for each in DOORS:
+        module = door(each)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if (name, id(thing)) not in known and not isinstance(thing, ModuleType):
+                things[".".join(("rxdelta", each, name)).replace("..", ".")] = thing
+            known.add((name, id(thing)))
+    return things
+
+
+def describe() -> dict[str, Entry]:
+    return describe_things(public()) | {f"rxdelta.{name}": {"kind": "module"} for name in DOORS if name}
+
+
+def broken_since_release() -> list[str]:
+    """The broken promises; none before the first release."""
+    return (
+        compare(json.loads(RELEASED.read_text("utf-8"))["names"], describe())[0] if RELEASED.exists() else []
+    )
+
+
+def describe_things(things: Mapping[str, Any]) -> dict[str, Entry]:
+    names = {thing: name for name, thing in reversed(things.items()) if inspect.isclass(thing)}
+    return {name: _thing(name, thing, names) for name, thing in sorted(things.items())}
+
+
+def _thing(name: str, thing: Any, names: Mapping[type, str]) -> Entry:
+    if inspect.isclass(thing):
+        return _class(thing, names) if names[thing] == name else {"kind": f"alias of {names[thing]}"}
+    if inspect.isroutine(thing):
+        return {"kind": "function", "parameters": _parameters(thing)}
+    words = {*_words_of(thing)}
+    if isinstance(thing, (tuple, frozenset, dict)):
+        words |= {word for word in thing if isinstance(word, str)}
+    return {"kind": "value"} | ({"words": sorted(words)} if words else {})
+
+
+def _class(cls: type, names: Mapping[type, str]) -> Entry:
+    package = cls.__module__.partition(".")[0]
+    ours = [one for one in cls.__mro__ if one.__module__.partition(".")[0] == package]
+    bases = [
+        one for one in cls.__mro__[1:-1] if one in names or one.__module__ == "builtins" or one is Observable
+    ]
+    entry: Entry = {
+        "kind": "class",
+        "bases": [names.get(one, one.__name__) for one in bases],
+        "members": _members(ours),
+    }
+    if getattr(cls, "_is_protocol", False):
+        entry["kind"] = "protocol"
+    elif not is_typeddict(cls) and not issubclass(cls, (Observable, rd.Sink)):  # operators make those
+        entry["parameters"] = _parameters(cls)
+    return entry
+
+
+def _members(ours: list[type]) -> dict[str, Entry]:
+    """Methods and properties, fields, and the attributes that the docstring promises."""
+    found: dict[str, Entry] = {}
+    for one in reversed(ours):
+        annotations = inspect.get_annotations(one)
+        for name in (*_documented(one), *annotations, *vars(one)):
+            if name.startswith("_"):
+                continue
+            member = inspect.getattr_static(one, name, None)
+            function = getattr(member, "__func__", member)
+            if inspect.isfunction(function):
+                found[name] = {
+                    "kind": "method",
+                    "parameters": _parameters(function)[not isinstance(member, staticmethod) :],
+                }
+                continue
+            getter = getattr(member, "fget", None) or getattr(member, "func", None)
+            returns = getattr(getter, "__annotations__", {}).get("return", annotations.get(name))
+            words = sorted(_words(returns, one.__module__))
+            found[name] = {"kind": "attribute"} | ({"words": words} if words else {})
+    return dict(sorted(found.items()))
+
+
+def _documented(cls: type) -> Iterator[str]:
+    section = re.search(
+        r"^Attributes:\n((?:(?: .*)?\n?)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE
+    )
+    for names in re.findall(r"^    (\w+(?:, \w+)*):", section[1] if section else "", re.MULTILINE):
+        yield from names.split(", ")
+
+
+def _parameters(function: Any) -> list[Entry]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of C, such as that of `Exception`
+        return []
+    made = []
+    for one in signature.parameters.values():
+        entry: Entry = {"name": one.name, "kind": one.kind.description}
+        if one.default is not one.empty:
+            entry["default"] = _default(one.default)
+        if words := sorted(_words(one.annotation, function.__module__)):
+            entry["words"] = words
+        made.append(entry)
+    return made
+
+
+def _default(value: Any) -> str:
+    """A default as text that is the same in each run; an object of ours by its type, which may get more fields."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes, tuple)):
+        return repr(value)
+    return getattr(value, "__name__", type(value).__name__)
+
+
+# Literals: the words that a parameter takes, or that an attribute may have.
+
+
+def _words_of(alias: Any) -> Iterator[str]:
+    if get_origin(alias) is Literal:
+        yield from (word for word in get_args(alias) if isinstance(word, str))
+    elif not inspect.isclass(alias):
+        for part in get_args(alias):
+            yield from _words_of(part)
+
+
+def _words(annotation: Any, module: str) -> set[str]:
+    if not isinstance(annotation, str):
+        return {*_words_of(annotation)}
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(annotation, mode="eval")):
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal":
+            found |= {
+                one.value
+                for one in ast.walk(node.slice)
+                if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            }
+        elif isinstance(node, ast.Name):
+            found |= {*_words_of(vars(sys.modules[module]).get(node.id, _aliases().get(node.id)))}
+    return found
+
+
+def _aliases() -> dict[str, Any]:
+    """The aliases that have words, for an annotation whose module imports the alias for type checkers only."""
+    if not _ALIASES:
+        for _, name, _ in pkgutil.walk_packages(rd.__path__, "rxdelta."):
+            if not name.endswith("__main__"):
+                for one, thing in vars(importlib.import_module(name)).items():
+                    if not inspect.isclass(thing) and any(_words_of(thing)):
+                        _ALIASES.setdefault(one, thing)
+    return _ALIASES
+
+
+_ALIASES: dict[str, Any] = {}
+
+
+# Comparing.
+
+
+def compare(old: Mapping[str, Entry], new: Mapping[str, Entry]) -> tuple[list[str], list[str]]:
+    """What breaks a program that was written for `old`, and what is new."""
+    broken: list[str] = []
+    added = [f"{name}: new" for name in new if name not in old]
+    for name, was in old.items():
+        if name not in new:
+            broken.append(f"{name}: removed")
+        elif new[name]["kind"] != was["kind"]:
+            broken.append(f"{name}: was a {was['kind']}, is a {new[name]['kind']}")
+        else:
+            _compare(name, was, new[name], broken, added)
+    return broken, added
+
+
+def _compare(name: str, was: Entry, now: Entry, broken: list[str], added: list[str]) -> None:
+    broken += [f"{name}: no longer a {base}" for base in was.get("bases", []) if base not in now["bases"]]
+    _compare_words(name, was, now, broken, added)
+    if "parameters" in was:
+        _compare_parameters(name, was["parameters"], now.get("parameters", []), broken, added)
+    if "members" in was:
+        members = [{f"{name}.{one}": entry for one, entry in each["members"].items()} for each in (was, now)]
+        worse, more = compare(*members)
+        broken += worse
+        # Whoever implements a protocol lacks its new member.
+        (broken if was["kind"] == "protocol" else added).extend(more)
+
+
+def _compare_words(name: str, was: Entry, now: Entry, broken: list[str], added: list[str]) -> None:
+    before, after = was.get("words", []), now.get("words", [])
+    broken += [f"{name}: {word!r} removed" for word in before if word not in after]
+    added += [f"{name}: {word!r} new" for word in after if word not in before and before]
+
+
+def _compare_parameters(
+    name: str, was: list[Entry], now: list[Entry], broken: list[str], added: list[str]
+) -> None:
+    after = {one["name"]: one for one in now}
+    before = {one["name"] for one in was}
+    for place, old in enumerate(was):
+        new, title = after.get(old["name"]), f"{name}({old['name']})"
+        if new is None:
+            broken.append(f"{title}: removed")
+            continue
+        if new["kind"] != old["kind"]:
+            broken.append(f"{title}: was {old['kind']}, is {new['kind']}")
+        elif "positional" in old["kind"] and now.index(new) != place:
+            broken.append(f"{title}: moved")
+        if "default" in old and new.get("default") != old["default"]:
+            broken.append(f"{title}: the default was {old['default']}, is {new.get('default', 'missing')}")
+        _compare_words(title, old, new, broken, added)
+    for new in now:
+        if new["name"] not in before:
+            optional = "default" in new or "variadic" in new["kind"]
+            (added if optional else broken).append(
+                f"{name}({new['name']}): new{'' if optional else ', and required'}"
+            )
+
+
+def write() -> None:
+    lines = (f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in describe().items())
+    names = ",\n".join(lines)
+    RELEASED.write_text(f'{{"version": {json.dumps(rd.__version__)}, "names": {{\n{names}\n}}}}\n', "utf-8")
+
+
+def main(arguments: Iterable[str]) -> int:
+    if "--write" in arguments:
+        write()
+        return 0
+    if not RELEASED.exists():
+        print("nothing has been released")
+        return 0
+    released = json.loads(RELEASED.read_text("utf-8"))
+    broken, added = compare(released["names"], describe())
+    print(
+        f"since {released['version']}:",
+        *(f"+ {one}" for one in added),
+        *(f"! {one}" for one in broken),
+        sep="\n",
+    )
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
