@@ -86,12 +86,10 @@ def stream(
         >>> chunks = [{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]} for text in ("Hel", "lo")]
         >>> chunks += [{"id": "c1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
         >>> with rd.stream(chunks) as reply:
-        ...     for piece in reply.text_deltas:
-        ...         print(piece)
-        Hel
-        lo
-        >>> reply.message.text
-        'Hello'
+        ...     print("".join(reply.text_deltas))
+        Hello
+        >>> reply.message.status
+        'complete'
     """
     check_stream(source)
     decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
@@ -259,7 +257,51 @@ class _Live:
         return self._error or error
 
 
-class Reply:
+class _Face:
+    """What is the same in both kinds of block."""
+
+    def __init__(self, live: _Live) -> None:
+        self._live = live
+
+    @property
+    def events(self) -> Observable[Event]:
+        """The events, shared, for pipelines of your own: `rd.for_each(reply.events.pipe(…), …)`.
+
+        Every reader gets the events so far in their shortest form first; see `share_events`. In synchronous code
+        `rd.to_iterable` reads them.
+        """
+        self._live.was_asked = True
+        return self._live.events
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The reply so far; empty before the first chunk."""
+        return self._live.snapshot
+
+    @property
+    def message(self) -> Message:
+        """The finished message.
+
+        Raises:
+            IncompleteMessageError: The reply is still coming, was stopped, or was left before its end; the reply so far
+                is in `.snapshot`.
+            Exception: The stream's error, with `.snapshot`; or as `Snapshot.to_message`.
+        """
+        return self._live.message()
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Stop the reply and close the request, from any task or thread, and keep what came.
+
+        Loops end with a snapshot whose `status` is `interrupted`. `message` raises `IncompleteMessageError`;
+        `snapshot.to_message()` makes a message of it. A reply that has ended isn't changed.
+
+        Args:
+            reason: The reason that the interrupted message gives.
+        """
+        self._live.stop(reason)
+
+
+class Reply(_Face):
     """A reply inside `async with rd.stream(…)`, and afterwards.
 
     Iterating gives the newest snapshot: a slow loop skips some, is never behind, and always gets the last. Each loop is a
@@ -287,7 +329,7 @@ class Reply:
     """
 
     def __init__(self, live: _Live) -> None:
-        self._live = live
+        super().__init__(live)
         self._reading = to_async_iterable(live.end, "buffer")
 
     async def _enter(self) -> None:
@@ -315,31 +357,6 @@ class Reply:
         except Exception as error:
             raise self._live.failure(error)  # noqa: B904
 
-    @property
-    def events(self) -> Observable[Event]:
-        """The events, shared, for pipelines of your own: `rd.for_each(reply.events.pipe(…), …)`.
-
-        Every reader gets the events so far in their shortest form first; see `share_events`.
-        """
-        self._live.was_asked = True
-        return self._live.events
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The reply so far; empty before the first chunk."""
-        return self._live.snapshot
-
-    @property
-    def message(self) -> Message:
-        """The finished message.
-
-        Raises:
-            IncompleteMessageError: The reply is still coming, was stopped, or was left before its end; the reply so far
-                is in `.snapshot`.
-            Exception: The stream's error, with `.snapshot`; or as `Snapshot.to_message`.
-        """
-        return self._live.message()
-
     async def result(self) -> Message:
         """The message, as soon as the reply has ended. Raises as `message` does."""
         try:
@@ -350,24 +367,13 @@ class Reply:
                 raise
         return self._live.message()
 
-    def stop(self, reason: str = "stopped") -> None:
-        """Stop the reply and close the request, from any task or thread, and keep what came.
-
-        Loops end with a snapshot whose `status` is `interrupted`. `message` raises `IncompleteMessageError`;
-        `snapshot.to_message()` makes a message of it. A reply that has ended isn't changed.
-
-        Args:
-            reason: The reason that the interrupted message gives.
-        """
-        self._live.stop(reason)
-
     if not TYPE_CHECKING:
 
         def __iter__(self) -> NoReturn:
             raise _wrong_loop("inside `async with` use `async for`")
 
 
-class BlockingReply:
+class BlockingReply(_Face):
     """A reply inside `with rd.stream(…)`, and afterwards: a `Reply` for programs without asyncio.
 
     The reply is read on a thread of its own. A loop, `text_deltas` and `result()` block; they may be used on several
@@ -382,7 +388,7 @@ class BlockingReply:
     """
 
     def __init__(self, live: _Live) -> None:
-        self._live = live
+        super().__init__(live)
         self._reading = to_iterable(live.end, "buffer")
 
     def _enter(self) -> None:
@@ -413,22 +419,6 @@ class BlockingReply:
         except Exception as error:
             raise self._live.failure(error)  # noqa: B904
 
-    @property
-    def events(self) -> Observable[Event]:
-        """The events, shared, for pipelines of your own: `with rd.to_iterable(reply.events.pipe(…)) as …`."""
-        self._live.was_asked = True
-        return self._live.events
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The reply so far; empty before the first chunk."""
-        return self._live.snapshot
-
-    @property
-    def message(self) -> Message:
-        """The finished message. Raises as `Reply.message` does."""
-        return self._live.message()
-
     def result(self) -> Message:
         """Wait for the end of the reply, and return the message. Raises as `message` does."""
         try:
@@ -439,10 +429,6 @@ class BlockingReply:
             if self._live.is_coming():
                 raise
         return self._live.message()
-
-    def stop(self, reason: str = "stopped") -> None:
-        """Stop the reply and close the request, from any thread, and keep what came; see `Reply.stop`."""
-        self._live.stop(reason)
 
     if not TYPE_CHECKING:
 
