@@ -59,9 +59,11 @@ toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
-autodoc_type_aliases = {
-    name: name for name in ("AiSdkFrame", "Block", "Cumulative", "Event", "Frame", "Index", "Native")
-}
+ALIASES = (  # not FinishReason: in the union that a property returns, Sphinx writes the alias as its own object
+    "AiSdkFrame Block CallStatus CallType CompleteToolCall Cumulative Event ExecutionStatus Frame Index "
+    "InvalidToolCall MessageRole MessageStatus Native RequestFormat SnapshotRole SnapshotStatus WireFormat"
+)
+autodoc_type_aliases = {name: name for name in ALIASES.split()}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_custom_sections = [("Errors", "Errors")]

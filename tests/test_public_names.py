@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib.metadata import version
 from types import ModuleType
+from typing import get_origin
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 @pytest.mark.parametrize("name", [name for name in rd.__all__ if callable(getattr(rd, name))])
 def test_a_public_thing_says_what_it_does(name: str) -> None:
-    assert inspect.getdoc(getattr(rd, name))
+    is_alias = get_origin(getattr(rd, name)) is not None  # whose text is known to editors only
+    assert is_alias or inspect.getdoc(getattr(rd, name))
 
 
 @pytest.mark.parametrize("name", FIXED["errors"].split())

@@ -43,6 +43,18 @@ from rxdelta.core._limits import (
     Limits,
     check_place as check_place,
 )
+from rxdelta.core._literals import (
+    FINISH_REASONS as FINISH_REASONS,
+    CallStatus,
+    CallType,
+    ExecutionStatus,
+    FinishReason,
+    MessageRole,
+    MessageStatus,
+    SnapshotRole,
+    SnapshotStatus,
+    finish_reason as finish_reason,
+)
 from rxdelta.core._message import Message
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._protocol_checker import ProtocolChecker
@@ -75,6 +87,8 @@ from rxdelta.core._text import (
 )
 from rxdelta.core._to_events import to_events
 from rxdelta.core._tool_call import (
+    CompleteToolCall,
+    InvalidToolCall,
     ToolCall,
     raw_arguments as raw_arguments,
     real_id as real_id,
@@ -87,16 +101,22 @@ __all__ = [
     "Block",
     "BlockFold",
     "BufferOverflowError",
+    "CallStatus",
+    "CallType",
     "Change",
     "Citation",
+    "CompleteToolCall",
     "ContentPart",
     "EmptyStreamError",
     "Event",
+    "ExecutionStatus",
+    "FinishReason",
     "Fold",
     "FrozenDict",
     "FrozenList",
     "IncompleteMessageError",
     "InvalidJson",
+    "InvalidToolCall",
     "InvalidToolCallError",
     "InvalidValueError",
     "LimitExceededError",
@@ -105,12 +125,16 @@ __all__ = [
     "MergeError",
     "Message",
     "MessageDelta",
+    "MessageRole",
+    "MessageStatus",
     "PartialJsonParser",
     "ProtocolChecker",
     "ProtocolError",
     "ProviderError",
     "RxDeltaError",
     "Snapshot",
+    "SnapshotRole",
+    "SnapshotStatus",
     "StallTimeoutError",
     "StreamInterrupted",
     "TokenUsage",

@@ -29,10 +29,11 @@ from rxdelta.core._content_part import (
 )
 from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
+from rxdelta.core._literals import CALL_TYPES
 from rxdelta.core._origin import Origin
 from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
 from rxdelta.core._text import finish_text, has_half
-from rxdelta.core._tool_call import CALL_TYPES, ToolCall, change, invalid, raw_arguments, real_id
+from rxdelta.core._tool_call import ToolCall, change, invalid, raw_arguments, real_id
 from rxdelta.core._values import Citation, without_empty
 
 __all__ = [

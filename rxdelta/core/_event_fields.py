@@ -13,6 +13,7 @@ from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import FrozenDict, freeze_mapping
+from rxdelta.core._literals import ExecutionStatus, FinishReason
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import Problem, TokenUsage, clean, index_of
@@ -33,6 +34,14 @@ def to_run_id(value: str | None) -> str | None:
     if value is None or isinstance(value, str):
         return clean(value)
     raise InvalidValueError.of([("run_id", value, "must be a string")])
+
+
+def to_reason(value: FinishReason | str | None) -> str | None:
+    return clean(value)
+
+
+def to_status(value: ExecutionStatus | None) -> Any:
+    return clean(value)
 
 
 def to_metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:

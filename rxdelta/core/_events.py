@@ -12,7 +12,9 @@ from rxdelta.core._event_fields import (
     to_index,
     to_metadata,
     to_payload,
+    to_reason,
     to_run_id,
+    to_status,
     to_text,
     wrong_index,
     wrong_text,
@@ -20,6 +22,7 @@ from rxdelta.core._event_fields import (
 )
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, thaw
+from rxdelta.core._literals import ExecutionStatus, FinishReason
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._usage_wire import usage_to_wire
 from rxdelta.core._values import (
@@ -298,14 +301,14 @@ class MessageFinish(_WireForm):
     """The message has ended.
 
     Attributes:
-        reason: `stop`, `length`, `tool_use` or `content_filter`; by default `provider_reason`.
+        reason: `stop`, `length`, `tool_use`, `content_filter` or `pause`; by default `provider_reason`.
         provider_reason: The provider's own word; a `finish_reason` in `metadata` is read as that.
         usage: The final usage, if it comes with the finish.
         metadata: The provider's other facts about the whole message.
     """
 
     event: ClassVar[str] = "message-finish"
-    reason: str | None = attrs.field(default=None, converter=clean)
+    reason: FinishReason | str | None = attrs.field(default=None, converter=to_reason)
     provider_reason: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=to_metadata)
@@ -399,7 +402,8 @@ class ToolUpdate(_WireForm):
 
     Attributes:
         call_id: The id of the call.
-        execution_status: `identified`, `executing`, `completed` or `failed`.
+        execution_status: `identified`, `awaiting_approval`, `executing`, `completed` or `failed`. The wire may have
+            another word, which passes through and counts as `executing`.
         display_text: A new line for people.
         result: The tool's result, partial until the status is terminal.
         choice: The alternative reply whose call it is; `None` is whichever has a call with this id.
@@ -407,7 +411,7 @@ class ToolUpdate(_WireForm):
 
     event: ClassVar[str] = "tool-update"
     call_id: str = attrs.field(converter=to_text)
-    execution_status: str | None = attrs.field(default=None, converter=clean)
+    execution_status: ExecutionStatus | None = attrs.field(default=None, converter=to_status)
     display_text: str | None = attrs.field(default=None, converter=clean)
     result: ToolResult | None = None
     choice: int | None = attrs.field(default=None, kw_only=True)

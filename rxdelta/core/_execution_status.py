@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from rxdelta.core._frozen import FrozenDict
+from rxdelta.core._literals import ExecutionStatus, words
 
 __all__ = ["TERMINAL", "merge_call_metadata"]
 
-_EXECUTION_ORDER = {"identified": 0, "executing": 1, "completed": 2, "failed": 2}
 TERMINAL = frozenset(["completed", "failed"])
 """The statuses of a call whose execution has ended."""
+
+_RANKS = {word: rank for rank, word in enumerate(words(ExecutionStatus))}
+_UNKNOWN = _RANKS["executing"]
 
 
 def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> FrozenDict[Any]:
@@ -23,8 +26,8 @@ def merge_call_metadata(mine: FrozenDict[Any], theirs: Mapping[str, Any]) -> Fro
 
 
 def _later_status(known: object, new: object) -> object:
-    """The status that is further on: `identified` → `executing` → `completed` or `failed`."""
+    """The status that is further on. An unknown word ranks with `executing`."""
     if isinstance(known, str) and isinstance(new, str):
-        forward = _EXECUTION_ORDER.get(new, 1) >= _EXECUTION_ORDER.get(known, 1)
+        forward = _RANKS.get(new, _UNKNOWN) >= _RANKS.get(known, _UNKNOWN)
         return new if forward and known not in TERMINAL else known
     return known if new is None else new

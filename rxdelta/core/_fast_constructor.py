@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import attrs
@@ -43,7 +44,10 @@ def blank(cls: type[attrs.AttrsInstance]) -> type[Any]:
         cls: A class with slots, but without a weakref slot; its bases have no slots of their own.
     """
     fields = tuple(field.name for field in attrs.fields(cls))
-    return type(f"Blank{cls.__name__}", cls.__bases__, {"__slots__": fields})
+    bases = cls.__dict__.get("__orig_bases__", cls.__bases__)  # `Generic` alone can't be a base
+    return types.new_class(
+        f"Blank{cls.__name__}", bases, exec_body=lambda body: body.update(__slots__=fields)
+    )
 
 
 def fast_constructor(cls: type[T], *, like: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:

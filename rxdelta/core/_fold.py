@@ -28,6 +28,7 @@ from rxdelta.core._events import (
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._literals import FINISH_REASONS, finish_reason
 from rxdelta.core._message import add_attempt
 from rxdelta.core._refusal import wrong_value
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Fold"]
 
-_REASONS = ("stop", "length", "tool_use", "content_filter")
 _BlankSnapshot = blank(Snapshot)
 
 
@@ -260,9 +260,11 @@ class Fold:
                 head, status="interrupted", metadata=FrozenDict({**head.metadata, **why})
             )
             return
-        reason = _reason(event.reason, self._blocks)
+        calls = (block for block in self._blocks if isinstance(block, ToolCall))
+        asked = any(call.type != "server_tool_call" for call in calls)
+        reason = finish_reason(event.reason, asked=asked)
         word = event.provider_reason
-        if word is None and event.reason not in _REASONS:
+        if word is None and event.reason not in FINISH_REASONS:
             word = event.reason
         own_fields = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
         self._head = attrs.evolve(
@@ -327,11 +329,3 @@ class _Order:
 
     def put(self, place: int, block: Block) -> None:
         self.blocks[self._places.index(place)] = block
-
-
-def _reason(reason: str | None, blocks: list[Block]) -> str:
-    """`length` and `content_filter` are the provider's decision; otherwise the presence of calls decides."""
-    if reason in ("length", "content_filter"):
-        return reason
-    asked = any(isinstance(block, ToolCall) and block.type != "server_tool_call" for block in blocks)
-    return "tool_use" if asked else "stop"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -10,9 +10,17 @@ from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
+from rxdelta.core._literals import (
+    ENDED,
+    FINISH_REASONS,
+    MESSAGE_ROLES,
+    FinishReason,
+    MessageRole,
+    MessageStatus,
+)
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
 from rxdelta.core._stored_form import to_more
-from rxdelta.core._tool_call import ToolCall
+from rxdelta.core._tool_call import ToolCall, with_parsed_arguments
 from rxdelta.core._values import (
     TokenUsage,
     check,
@@ -20,6 +28,7 @@ from rxdelta.core._values import (
     index_of,
     items_of,
     one_of,
+    one_of_or_none,
     shorten,
     text_or_none,
     usage_or_none,
@@ -30,11 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rxdelta.core._snapshot import Snapshot
+    from rxdelta.core._tool_call import CompleteToolCall, InvalidToolCall
 
-__all__ = ["ENDED", "Message", "Reply", "add_attempt", "add_usage", "show"]
-
-MESSAGE_ROLES = ("assistant", "user", "system", "tool")
-ENDED = ("complete", "length", "interrupted")
+__all__ = ["Message", "Reply", "add_attempt", "add_usage", "show"]
 
 
 def add_usage(mine: TokenUsage | None, theirs: TokenUsage | None) -> TokenUsage | None:
@@ -90,10 +97,10 @@ class Reply:
         )
 
     @property
-    def invalid_tool_calls(self) -> tuple[ToolCall, ...]:
+    def invalid_tool_calls(self) -> tuple[InvalidToolCall, ...]:
         """The calls that must not be run. The `error` of each is the reason."""
         return tuple(
-            block
+            cast("InvalidToolCall", block)
             for block in self.blocks
             if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
         )
@@ -131,8 +138,16 @@ def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
 
 def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
     """The blocks, settled. Values that are no blocks pass: the check that follows reports them."""
-    blocks: list[Any] = list(items_of("blocks", value))
-    return tuple(settled(block) if isinstance(block, (ContentPart, ToolCall)) else block for block in blocks)
+    return tuple(_finished(block) for block in items_of("blocks", value))
+
+
+def _finished(block: Any) -> Any:
+    if not isinstance(block, (ContentPart, ToolCall)):
+        return block
+    done = settled(cast("Block", block))
+    if isinstance(done, ToolCall) and done.type == "tool_call":
+        return with_parsed_arguments(done)
+    return done
 
 
 def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
@@ -146,7 +161,8 @@ class Message(Reply):
     Attributes:
         role: `assistant`; or `user`, `system`, `tool` for the other sides of a conversation.
         status: `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its consumer.
-        blocks: Content parts and tool calls in their order, with plain strings.
+        blocks: Content parts and tool calls in their order, with plain strings. The arguments of a `tool_call` are a
+            mapping; text is parsed.
         choice, id, model, finish_reason, provider_finish_reason, usage, metadata: As in `Snapshot`.
         attempt: The number of attempts that failed before this one; `failed_usage` is their usage.
         run_id, parent_run_id: The run that the message belongs to, and the run on whose behalf that one works; see
@@ -155,6 +171,7 @@ class Message(Reply):
 
     Raises:
         InvalidValueError: Names each invalid field.
+        InvalidToolCallError: The arguments of a `tool_call` are not one JSON object.
 
     Example:
         >>> import rxdelta as rd
@@ -162,13 +179,13 @@ class Message(Reply):
         [{'type': 'text', 'text': 'Hi'}]
     """
 
-    role: str = "assistant"
-    status: str = "complete"
+    role: MessageRole = "assistant"
+    status: MessageStatus = "complete"
     blocks: tuple[Block, ...] = attrs.field(default=(), converter=_blocks)
     choice: int = 0
     id: str | None = attrs.field(default=None, converter=clean)
     model: str | None = attrs.field(default=None, converter=clean)
-    finish_reason: str | None = attrs.field(default=None, converter=clean)
+    finish_reason: FinishReason | None = None
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
@@ -183,6 +200,7 @@ class Message(Reply):
             [
                 one_of("role", self.role, MESSAGE_ROLES),
                 one_of("status", self.status, ENDED),
+                one_of_or_none("finish_reason", self.finish_reason, FINISH_REASONS),
                 *wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
                 *wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
                 *wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
@@ -193,7 +211,6 @@ class Message(Reply):
                     for name in (
                         "id",
                         "model",
-                        "finish_reason",
                         "provider_finish_reason",
                         "run_id",
                         "parent_run_id",
@@ -201,6 +218,13 @@ class Message(Reply):
                 ),
             ]
         )
+
+    if TYPE_CHECKING:
+
+        @property
+        def tool_calls(self) -> tuple[CompleteToolCall, ...]:
+            """The calls that the caller has to run. The `arguments` of each are a mapping."""
+            ...
 
     def __copy__(self) -> Message:
         return self

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import PART_TYPES, ContentPart, part_type
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
+from rxdelta.core._literals import CALL_TYPES
 from rxdelta.core._stored_form import check_format, unknown_fields
-from rxdelta.core._tool_call import CALL_TYPES, ToolCall
+from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import TokenUsage, whole_number, without_empty
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def part_from_json(data: Any, field: str) -> ContentPart:
 
 def call_from_json(data: Any) -> ToolCall:
     if isinstance(data, ToolCall):
-        return data
+        return cast("ToolCall", data)
     if not is_mapping(data):
         raise InvalidValueError.of([("tool_calls", data, "must hold tool calls")])
     return ToolCall.from_dict(data)

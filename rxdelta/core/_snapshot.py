@@ -14,8 +14,17 @@ from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, I
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
+from rxdelta.core._literals import (
+    FINISH_REASONS,
+    SNAPSHOT_ROLES,
+    SNAPSHOT_STATUSES,
+    ExecutionStatus,
+    FinishReason,
+    SnapshotRole,
+    SnapshotStatus,
+)
 from rxdelta.core._merge_blocks import merge_blocks, merge_content
-from rxdelta.core._message import ENDED, Message, Reply, add_usage, show
+from rxdelta.core._message import Message, Reply, add_usage, show
 from rxdelta.core._origin import Origin
 from rxdelta.core._reply_json import (
     call_from_json,
@@ -38,6 +47,7 @@ from rxdelta.core._values import (
     index_or_none,
     items_of,
     one_of,
+    one_of_or_none,
     text_or_none,
     usage_or_none,
     whole_number,
@@ -64,16 +74,13 @@ __all__ = [
 ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
 Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
 
-DELTA_ROLES = ("unknown", "assistant")
-STATUSES = ("incomplete", *ENDED)
-
 
 @attrs.frozen(kw_only=True)
 class Head:
     """The fields of a snapshot that a text delta does not change, so that the next snapshot can share them."""
 
-    role: str = "unknown"
-    status: str = "incomplete"
+    role: SnapshotRole = "unknown"
+    status: SnapshotStatus = "incomplete"
     content: str | ContentPart | tuple[ContentItem, ...] | None = None
     index: int | None = None
     metadata: FrozenDict[Any] = EMPTY
@@ -81,7 +88,7 @@ class Head:
     choice: int = 0
     id: str | None = attrs.field(default=None, converter=clean)
     model: str | None = attrs.field(default=None, converter=clean)
-    finish_reason: str | None = attrs.field(default=None, converter=clean)
+    finish_reason: FinishReason | None = None
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     attempt: int = 0
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
@@ -108,7 +115,9 @@ class Snapshot(Reply):
         metadata: Other facts about the message; a JSON object.
         usage: The usage so far.
         choice: The number of the alternative reply that this is.
-        id, model, finish_reason, provider_finish_reason: As the provider sent them.
+        id, model, provider_finish_reason: As the provider sent them.
+        finish_reason: `stop`, `length`, `tool_use`, `content_filter`, or `pause`: the provider has paused its own
+            work, and goes on when the message is sent back.
         run_id, parent_run_id: The run that the reply belongs to, and the run on whose behalf that one works; see
             `events.MessageStart`.
 
@@ -133,8 +142,8 @@ class Snapshot(Reply):
         content: Content = None,
         merged_content: Sequence[ContentPart | None] | ContentPart | None = None,
         tool_calls: Iterable[ToolCall] | None = None,
-        role: str = "unknown",
-        status: str = "incomplete",
+        role: SnapshotRole = "unknown",
+        status: SnapshotStatus = "incomplete",
         index: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         usage: TokenUsage | None = None,
@@ -142,7 +151,7 @@ class Snapshot(Reply):
         *,
         id: str | None = None,
         model: str | None = None,
-        finish_reason: str | None = None,
+        finish_reason: FinishReason | None = None,
         provider_finish_reason: str | None = None,
         run_id: str | None = None,
         parent_run_id: str | None = None,
@@ -153,8 +162,9 @@ class Snapshot(Reply):
         calls = items_of("tool_calls", tool_calls)
         check(
             [
-                one_of("role", role, DELTA_ROLES),
-                one_of("status", status, STATUSES),
+                one_of("role", role, SNAPSHOT_ROLES),
+                one_of("status", status, SNAPSHOT_STATUSES),
+                one_of_or_none("finish_reason", finish_reason, FINISH_REASONS),
                 index_or_none("index", index),
                 index_of("choice", choice),
                 *wrong_items("merged_content", parts, (ContentPart, type(None))),
@@ -165,7 +175,6 @@ class Snapshot(Reply):
                     for name, value in (
                         ("id", id),
                         ("model", model),
-                        ("finish_reason", finish_reason),
                         ("provider_finish_reason", provider_finish_reason),
                         ("run_id", run_id),
                         ("parent_run_id", parent_run_id),
@@ -198,11 +207,11 @@ class Snapshot(Reply):
     # The fields of the head.
 
     @property
-    def role(self) -> str:
+    def role(self) -> SnapshotRole:
         return self._head.role
 
     @property
-    def status(self) -> str:
+    def status(self) -> SnapshotStatus:
         """`incomplete`; `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its consumer."""
         return self._head.status
 
@@ -242,8 +251,8 @@ class Snapshot(Reply):
         return self._head.model
 
     @property
-    def finish_reason(self) -> str | None:
-        """`stop`, `length`, `tool_use` or `content_filter`; `None` until the message has finished."""
+    def finish_reason(self) -> FinishReason | None:
+        """`stop`, `length`, `tool_use`, `content_filter` or `pause`; `None` until the message has finished."""
         return self._head.finish_reason
 
     @property
@@ -296,7 +305,9 @@ class Snapshot(Reply):
             InvalidToolCallError: An open call lacks its id or name, or its arguments are not one JSON object.
             InvalidValueError: The role is still `unknown`.
         """
-        if self.status == "incomplete":
+        head = self._head
+        status = head.status
+        if status == "incomplete":
             raise IncompleteMessageError(
                 "Cannot convert incomplete message: the stream ended, or has not ended, before the provider finished "
                 "it; what came is in .snapshot",
@@ -306,10 +317,8 @@ class Snapshot(Reply):
             raise InvalidValueError.of([("role", self.role, "is invalid")])
         whole = self if self.merged_content else absorb_content(self)
         blocks = [self._finished(block) for block in whole.blocks]
-        head = self._head
         return Message(
-            role=head.role,
-            status=head.status,
+            status=status,
             blocks=blocks,
             choice=head.choice,
             id=head.id,
@@ -372,7 +381,7 @@ class Snapshot(Reply):
                 return with_blocks(self, (*self.blocks[:place], updated, *self.blocks[place + 1 :]))
         return with_blocks(self, (*self.blocks, change(call, key=("call", call.index))))
 
-    def set_tool_execution_status(self, call_id: str, status: str) -> Snapshot:
+    def set_tool_execution_status(self, call_id: str, status: ExecutionStatus) -> Snapshot:
         """The snapshot with a new execution status for the calls of that id. The status never goes back."""
         check([None if isinstance(status, str) else ("status", status, "must be a string")])
         return self._with_calls(call_id, lambda call: with_news(call, execution_status=clean_text(status)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -93,8 +93,8 @@ def _block_events(index: Index, block: Block, choice: int, ended: bool) -> list[
 
 
 def _news(call: ToolCall) -> list[Event]:
-    status = call.metadata.get("execution_status")
-    status = status if isinstance(status, str) else None
+    known: Any = call.metadata.get("execution_status")
+    status: Any = known if isinstance(known, str) else None
     if call.call_id is None or (status, call.display_text, call.result) == (None, None, None):
         return []
     return [ToolUpdate(call.call_id, status, call.display_text, call.result)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, final
 
 import attrs
 
@@ -12,6 +12,7 @@ from rxdelta.core._errors import InvalidToolCallError, InvalidValueError, MergeE
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor, set_field
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_mapping, thaw
+from rxdelta.core._literals import CALL_TYPES, CallStatus, CallType, ExecutionStatus, words
 from rxdelta.core._origin import Origin
 from rxdelta.core._partial_json_parser import PartialJsonParser
 from rxdelta.core._stored_form import to_more, unknown_fields
@@ -32,10 +33,21 @@ from rxdelta.core._values import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from typing_extensions import TypeVar  # type checkers know it; at run time it needn't be there
+
     from rxdelta.core._text import GrowingText
 
+    A = TypeVar("A", bound="Arguments", default="Arguments", covariant=True)
+    K = TypeVar("K", bound=CallType, default=CallType, covariant=True)
+else:
+    from typing import TypeVar
+
+    A = TypeVar("A", covariant=True)
+    K = TypeVar("K", covariant=True)
+
 __all__ = [
-    "CALL_TYPES",
+    "CompleteToolCall",
+    "InvalidToolCall",
     "ToolCall",
     "begun_again",
     "change",
@@ -46,11 +58,13 @@ __all__ = [
     "real_id",
     "with_arguments",
     "with_news",
+    "with_parsed_arguments",
 ]
 
 T = TypeVar("T")
 
-CALL_TYPES = frozenset(["tool_call", "invalid_tool_call", "server_tool_call"])
+Arguments: TypeAlias = str | FrozenDict[Any] | None
+"""The arguments of a call in any state."""
 
 
 def real_id(value: str | None) -> str | None:
@@ -69,7 +83,7 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "metadata")
 
 
-def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] | None:
+def _arguments(value: str | Mapping[str, Any] | None) -> Any:
     if value is None or isinstance(value, str):
         return clean(value)
     if is_mapping(value):
@@ -79,8 +93,11 @@ def _arguments(value: str | Mapping[str, Any] | None) -> str | FrozenDict[Any] |
 
 @final
 @attrs.frozen(weakref_slot=False, repr=False, kw_only=True)
-class ToolCall:
+class ToolCall(Generic[A, K]):
     """A tool that the model wants to be run, or that the provider ran itself.
+
+    To type checkers, `ToolCall` is a call in any state; `CompleteToolCall` and `InvalidToolCall` are told apart by their
+    `type`.
 
     Attributes:
         call_id: The id by which a result refers to the call.
@@ -112,13 +129,13 @@ class ToolCall:
 
     call_id: str | None = attrs.field(default=None, converter=_clean_id)
     name: str | None = attrs.field(default=None, converter=clean)
-    arguments: str | FrozenDict[Any] | None = attrs.field(default=None, converter=_arguments)
-    status: str = "incomplete"
+    arguments: A = attrs.field(default=None, converter=_arguments)
+    status: CallStatus = "incomplete"
     index: int | None = None
     display_text: str | None = attrs.field(default=None, converter=clean)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
     result: ToolResult | None = None
-    type: str = "tool_call"
+    type: K = attrs.field(default=cast("K", "tool_call"))
     error: str | None = attrs.field(default=None, converter=clean)
     key: Key = attrs.field(default=None, eq=False)
     open: bool = attrs.field(default=False, eq=False)
@@ -130,7 +147,7 @@ class ToolCall:
         check(
             [
                 one_of("type", self.type, CALL_TYPES),
-                one_of("status", self.status, ("incomplete", "complete")),
+                one_of("status", self.status, _STATUSES),
                 *(
                     text_or_none(name, getattr(self, name))
                     for name in ("call_id", "name", "display_text", "error")
@@ -163,9 +180,12 @@ class ToolCall:
         raw = raw_arguments(self)
         return None if not raw or isinstance(raw, FrozenDict) else raw
 
-    def execution_status(self, default: str = "identified") -> str:
-        """The state of the tool's execution: `identified`, `executing`, `completed` or `failed`."""
-        return str(self.metadata.get("execution_status", default))
+    def execution_status(self, default: ExecutionStatus = "identified") -> ExecutionStatus:
+        """How far the execution is: `identified`, `awaiting_approval`, `executing`, `completed` or `failed`.
+
+        Another word that somebody has put into the metadata is returned unchanged.
+        """
+        return cast("ExecutionStatus", str(self.metadata.get("execution_status", default)))
 
     def arguments_as_map(self) -> Mapping[str, Any]:
         """The arguments as a mapping; `{}` if there are none, or if their text is not one JSON object."""
@@ -177,25 +197,19 @@ class ToolCall:
                 return EMPTY
         return EMPTY if arguments is None else arguments
 
-    def complete(self) -> ToolCall:
+    def complete(self) -> ToolCall[FrozenDict[Any], K]:
         """The call with its arguments parsed and its status `complete`. A complete call is returned unchanged.
 
         Raises:
-            InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Arguments that
-                never came stay `None`.
+            InvalidToolCallError: No id, no name, or argument text that is not one JSON object. Without any text the
+                arguments are `{}`.
         """
-        arguments = self.arguments
-        if self.status == "complete" and not isinstance(arguments, str):
-            return self
+        if self.status == "complete" and isinstance(self.arguments, FrozenDict):
+            return cast("ToolCall[FrozenDict[Any], K]", self)
         for field, value in (("call_id", self.call_id), ("name", self.name)):
             if not (value or "").strip() and self.type != "server_tool_call":
                 raise self._invalid(field, "can't be blank")
-        if isinstance(arguments, str):
-            try:
-                arguments = freeze_mapping(parse_object(arguments), "arguments")
-            except InvalidJson as error:
-                raise self._invalid("arguments", f"invalid json: {error.reason}") from error
-        return change(self, arguments=arguments, status="complete", open=False)
+        return change(with_parsed_arguments(self), status="complete", open=False)
 
     def _invalid(self, field: str, wrong: str) -> InvalidToolCallError:
         return InvalidToolCallError(f"{field}: {wrong}", call_id=self.call_id, name=self.name, field=field)
@@ -287,14 +301,14 @@ class ToolCall:
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        kind, result = data.get("type"), data.get("result")
-        kind = kind if isinstance(kind, str) and kind in CALL_TYPES else "tool_call"
+        given, result = data.get("type"), data.get("result")
+        kind: Any = given if isinstance(given, str) and given in CALL_TYPES else "tool_call"
         arguments = data.get("arguments_text")
         if arguments is None:
             arguments = data.get("arguments")
             if arguments == "" and kind != "invalid_tool_call":
                 arguments = None
-        call = cls(
+        call: ToolCall = ToolCall(
             call_id=data.get("call_id"),
             name=data.get("name"),
             arguments=arguments,
@@ -308,12 +322,20 @@ class ToolCall:
             open=data.get("open") is True,
             more=unknown_fields(data, _FIELDS),
         )
-        check([one_of("status", data.get("status", "incomplete"), ("incomplete", "complete"))])
+        check([one_of("status", data.get("status", "incomplete"), _STATUSES)])
         if data.get("status") != "complete" or kind == "invalid_tool_call":
             return call
-        return call.complete()
+        whole = call.complete()  # but a call that was stored without arguments stays so
+        return whole if call.arguments is not None else change(whole, arguments=None)
 
 
+CompleteToolCall: TypeAlias = ToolCall[FrozenDict[Any], Literal["tool_call"]]
+"""A call that the client is to run: its `arguments` are a mapping."""
+
+InvalidToolCall: TypeAlias = ToolCall[Arguments, Literal["invalid_tool_call"]]
+"""A call that must not be run. Its `error` says why, and its `arguments` may be raw text."""
+
+_STATUSES = words(CallStatus)
 _FIELDS = frozenset(
     [
         "type", "call_id", "name", "arguments", "arguments_text", "status", "index", "display_text", "result",
@@ -332,12 +354,28 @@ def with_arguments(call: ToolCall, arguments: GrowingText | FrozenDict[Any] | No
     raise NotImplementedError
 
 
-def change(call: ToolCall, **fields: Any) -> ToolCall:
+def change(call: ToolCall[A, K], **fields: Any) -> ToolCall[A, K]:
     """The call with fields replaced, which the caller has checked. Growing argument text stays unjoined."""
     changed = with_arguments(call, raw_arguments(call))
     for name, value in fields.items():
         set_field(changed, name, value)
-    return changed
+    return cast("ToolCall[A, K]", changed)
+
+
+def with_parsed_arguments(call: ToolCall[Any, K]) -> ToolCall[FrozenDict[Any], K]:
+    """The call with a mapping as its arguments: `{}` if none came.
+
+    Raises:
+        InvalidToolCallError: The argument text is not one JSON object.
+    """
+    arguments = call.arguments
+    if isinstance(arguments, FrozenDict):
+        return call
+    try:
+        parsed = EMPTY if arguments is None else freeze_mapping(parse_object(arguments), "arguments")
+    except InvalidJson as error:
+        raise call._invalid("arguments", f"invalid json: {error.reason}") from error
+    return change(call, arguments=parsed)
 
 
 def finished_arguments(call: ToolCall) -> str | FrozenDict[Any] | None:

@@ -36,6 +36,10 @@ def one_of(field: str, value: object, allowed: Iterable[str]) -> Problem | None:
     return None if isinstance(value, str) and value in allowed else (field, value, "is invalid")
 
 
+def one_of_or_none(field: str, value: object, allowed: Iterable[str]) -> Problem | None:
+    return None if value is None else one_of(field, value, allowed)
+
+
 def text_or_none(field: str, value: object) -> Problem | None:
     return None if value is None or isinstance(value, str) else (field, value, "must be a string")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
@@ -11,7 +11,13 @@ from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.runs import Address
 
-__all__ = ["Format"]
+__all__ = ["Format", "WireFormat"]
+
+WireFormat: TypeAlias = Literal[
+    "anthropic-messages", "ag-ui", "ai-sdk", "bedrock-converse", "gemini", "gemini-interactions", "cohere", "langchain",
+    "openai-responses", "ollama", "mistral", "openai-completions", "openai-chat",
+]  # fmt: skip
+"""The names of the library's own formats. A parameter is `WireFormat | str`: other distributions have more."""
 
 
 @attrs.frozen(kw_only=True)

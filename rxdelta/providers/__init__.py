@@ -3,7 +3,7 @@
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
-from rxdelta.formats.format import Format
+from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.runs import Address
 from rxdelta.framing import NdjsonParser, SseParser
 from rxdelta.providers._auto import AutoParser, detect
@@ -18,6 +18,7 @@ __all__ = [
     "Format",
     "NdjsonParser",
     "SseParser",
+    "WireFormat",
     "decoder",
     "decoder_factory",
     "detect",

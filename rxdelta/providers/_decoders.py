@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from rxdelta.core import DEFAULT_LIMITS, InvalidValueError, Limits, UnknownWireFormatError
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder
+from rxdelta.formats.format import WireFormat
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import Address, RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
@@ -17,7 +18,7 @@ __all__ = ["decoder", "decoder_factory"]
 
 
 def decoder(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
@@ -51,7 +52,7 @@ def decoder(
 
 
 def decoder_factory(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from rxdelta.core import UnknownWireFormatError
 from rxdelta.formats import registry
 from rxdelta.formats.conversation import Said, conversation
 
-__all__ = ["request_formats", "to_request"]
+__all__ = ["RequestFormat", "request_formats", "to_request"]
+
+RequestFormat: TypeAlias = Literal[
+    "anthropic-messages", "bedrock-converse", "gemini", "gemini-interactions", "cohere", "langchain", "openai-responses",
+    "ollama", "mistral", "openai-chat",
+]  # fmt: skip
+"""The names of the library's own formats in which a request can be written."""
 
 
 def request_formats() -> tuple[str, ...]:
@@ -18,7 +24,7 @@ def request_formats() -> tuple[str, ...]:
 
 
 def to_request(
-    messages: Iterable[Said] | Said, wire_format: str, *, reasoning: bool = True
+    messages: Iterable[Said] | Said, wire_format: RequestFormat | str, *, reasoning: bool = True
 ) -> dict[str, Any]:
     """A conversation as the fields of the provider's next request, plain JSON to be spread into its call.
 

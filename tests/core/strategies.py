@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -90,7 +90,7 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
     update = st.builds(
         ev.ToolUpdate,
         st.sampled_from(["c1", "c2", "nobody"]),
-        st.sampled_from([None, "identified", "executing", "completed", "failed"]),
+        st.sampled_from([None, *get_args(rd.core.ExecutionStatus)]),
         st.sampled_from([None, "", "Reading", "Read"]),
         st.none() | results,
         choice=own,
@@ -110,7 +110,7 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
         st.builds(ev.UsageUpdate, usages),
         st.builds(
             ev.MessageFinish,
-            st.sampled_from([None, "stop", "length", "tool_use", "content_filter", "end_turn"]),
+            st.sampled_from([None, *get_args(rd.core.FinishReason), "end_turn"]),
             maybe,
             st.none() | usages,
             metadata,

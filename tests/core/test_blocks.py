@@ -171,7 +171,7 @@ def test_completing_a_call() -> None:
     done = rd.ToolCall(call_id="c", name="f", arguments='{"a": [1]}', key=0, open=True).complete()
     assert (done.status, done.arguments, done.open, done.key) == ("complete", {"a": [1]}, False, 0)
     assert done.complete() is done
-    assert rd.ToolCall(call_id="c", name="f").complete().arguments is None
+    assert rd.ToolCall(call_id="c", name="f").complete().arguments == {}
     with pytest.raises(rd.InvalidToolCallError, match="invalid json: no text"):
         rd.ToolCall(call_id="c", name="f", arguments="").complete()
     with pytest.raises(
@@ -378,6 +378,13 @@ def test_merging_calls() -> None:
         (None, "executing", "executing"),
         ("identified", "executing", "executing"),
         ("executing", "identified", "executing"),
+        ("identified", "awaiting_approval", "awaiting_approval"),
+        ("awaiting_approval", "identified", "awaiting_approval"),
+        ("awaiting_approval", "executing", "executing"),
+        ("awaiting_approval", "failed", "failed"),
+        ("executing", "awaiting_approval", "executing"),
+        ("failed", "awaiting_approval", "failed"),
+        ("paused", "awaiting_approval", "paused"),
         ("completed", "failed", "completed"),
         ("failed", "executing", "failed"),
         ("completed", None, "completed"),

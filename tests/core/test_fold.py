@@ -283,6 +283,10 @@ def test_usage_is_a_running_snapshot() -> None:
         ("stop", None, {"type": "invalid_tool_call", "args": "x"}, ("tool_use", None, "complete")),
         ("length", "max_tokens", CHUNK, ("length", "max_tokens", "length")),
         ("content_filter", "SAFETY", CHUNK, ("content_filter", "SAFETY", "complete")),
+        ("pause", "pause_turn", TEXT, ("pause", "pause_turn", "complete")),
+        ("pause", None, {"type": "server_tool_call_chunk"}, ("pause", None, "complete")),
+        ("pause", "pause_turn", CHUNK, ("tool_use", "pause_turn", "complete")),
+        ("pause_turn", None, TEXT, ("stop", "pause_turn", "complete")),
     ],
 )
 def test_why_a_message_finished(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from support.shared import recordings
@@ -37,6 +37,11 @@ def test_the_names_are_those_of_the_design() -> None:
         "openai-completions",
         "openai-responses",
     }
+
+
+def test_type_checkers_know_the_names_in_the_same_order() -> None:
+    assert get_args(rd.providers.WireFormat) == rd.providers.FORMATS
+    assert get_args(rd.requests.RequestFormat) == rd.REQUEST_FORMATS
 
 
 @pytest.mark.parametrize("name", ["", "openai", "OpenAI-Chat", "morse"])

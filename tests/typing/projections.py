@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import Any, NotRequired, TypedDict, assert_type
 
 import attrs
 from pydantic import BaseModel
@@ -27,10 +27,15 @@ class Model(BaseModel):
     title: str
 
 
+class Keys(TypedDict):
+    title: str
+    days: NotRequired[int]
+
+
 def projections(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.text_deltas()), Observable[str])
     assert_type(events.pipe(rd.reasoning_deltas(choice=1)), Observable[str])
-    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.ToolCall])
+    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.CompleteToolCall | rd.InvalidToolCall])
     assert_type(events.pipe(rd.usage_updates()), Observable[rd.TokenUsage])
     assert_type(events.pipe(rd.json_items("items")), Observable[Any])
     assert_type(events.pipe(rd.json_items(["items", 0], call_id="c1")), Observable[Any])
@@ -47,6 +52,7 @@ def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
     assert_type(
         events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)), Observable[rd.PartialValue[Model]]
     )
+    assert_type(events.pipe(rd.partial_arguments("c1", Keys)), Observable[rd.PartialValue[Keys]])
 
 
 def documents(events: Observable[rd.Event]) -> None:
@@ -54,6 +60,7 @@ def documents(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.PartialValue[Any]])
     assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.PartialValue[Model]])
     assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.PartialValue[Frozen]])
+    assert_type(events.pipe(rd.partial_json(into=Keys)), Observable[rd.PartialValue[Keys]])
 
 
 def values(partial: rd.PartialValue[Data]) -> None:
@@ -67,6 +74,12 @@ def values(partial: rd.PartialValue[Data]) -> None:
     assert_type(partial.call_id, str | None)
     assert_type(partial.error, str | None)
     partial.value = Data("x")  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def keys(partial: rd.PartialValue[Keys]) -> None:
+    if partial.value is not None:
+        assert_type(partial.value["title"], str)
+        print(partial.value["titel"])  # type: ignore[typeddict-item]  # pyright: ignore[reportGeneralTypeIssues, reportTypedDictNotRequiredAccess, reportUnknownArgumentType]
 
 
 def operators() -> tuple[Any, ...]:

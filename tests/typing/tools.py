@@ -14,6 +14,10 @@ def say(call: rd.ToolCall, error: Exception) -> str:
     return f"{call.name}: {type(error).__name__}"
 
 
+def say_more(call: rd.CompleteToolCall, error: Exception) -> str:
+    return f"{call.name}, of {call.arguments['city']}: {type(error).__name__}"
+
+
 def tools(events: Observable[rd.Event], look: Callable[[str], str]) -> None:
     plain = rd.run_tools({"look": look})
     assert_type(plain, Callable[[Observable[rd.Event]], Observable[rd.Event]])
@@ -22,6 +26,8 @@ def tools(events: Observable[rd.Event], look: Callable[[str], str]) -> None:
     )
     assert_type(events.pipe(plain, asked), Observable[rd.Event])
     assert_type(events.pipe(plain, rd.scan_deltas(), rd.to_message()), Observable[rd.Message])
+    rd.run_tools({}, on_error=say_more)
+    rd.run_tools({}, on_error=lambda call, error: f"{dict(call.arguments)} {error}")
     rd.run_tools({}, unknown="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.run_tools({}, on_error=lambda call: "no")  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]
 

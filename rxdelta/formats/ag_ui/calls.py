@@ -203,7 +203,7 @@ class CallBlock(StreamedBlock):
         if news == before or self._settled or self.message is None or self.run.open_call is not None:
             return
         self._news = news
-        status = known if isinstance(known, str) else None
+        status: Any = known if isinstance(known, str) else None
         self.run.pause_for_call()
         terminal = status in TERMINAL
         if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):

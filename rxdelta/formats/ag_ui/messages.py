@@ -13,10 +13,12 @@ import attrs
 
 from rxdelta.core import (
     Block,
+    CallType,
     ContentPart,
     InvalidJson,
     InvalidValueError,
     Message,
+    MessageRole,
     ToolCall,
     ToolResult,
     block_from_wire,
@@ -116,8 +118,9 @@ def _as_json(message: Any, path: str) -> Json:
 class _Turn:
     """A message of ours, put together from one or more of AG-UI's."""
 
-    def __init__(self, role: str, id: str | None, path: str, metadata: Json | None = None) -> None:
-        self.role, self.id = role, id
+    def __init__(self, role: MessageRole, id: str | None, path: str, metadata: Json | None = None) -> None:
+        self.role: MessageRole = role
+        self.id = id
         self.path = path  # of the first AG-UI message
         self.metadata = metadata
         self.blocks: list[Block] = []
@@ -173,7 +176,7 @@ class _Conversation:
         else:
             raise InvalidValueError.of([(f"{path}.role", role, f"must be {_ROLES}")])
 
-    def _prompt(self, message: Json, role: str, path: str) -> None:
+    def _prompt(self, message: Json, role: MessageRole, path: str) -> None:
         turn = _Turn(role, word(message.get("id")), path)
         content = message.get("content")
         if isinstance(content, str):
@@ -331,8 +334,8 @@ def _call(found: Any, path: str) -> ToolCall:
     metadata = fields_of("call", marks)
     if encrypted is not None:
         metadata[SIGNATURE] = encrypted
-    kind, problem = marks.get(TYPE), word(marks.get(ERROR))
-    kind = kind if kind in ("server_tool_call", "invalid_tool_call") else "tool_call"
+    marked, problem = marks.get(TYPE), word(marks.get(ERROR))
+    kind: CallType = marked if marked in ("server_tool_call", "invalid_tool_call") else "tool_call"
     arguments: Any = text or ""
     try:
         if kind != "invalid_tool_call":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rxdelta.core import ToolCall
+from rxdelta.core import FINISH_REASONS, ToolCall, finish_reason
 from rxdelta.formats.ag_ui.marks import FINISH_REASON, PROVIDER_FINISH_REASON, numbered_id
 from rxdelta.formats.ag_ui.texts import TextBlock, TextMessage
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     """One message in the client's list, or a text message with the results of its calls."""
 
 __all__ = ["EncodedReply"]
-
-_REASONS = (None, "stop", "length", "tool_use", "content_filter")
 
 
 class EncodedReply:
@@ -66,11 +64,10 @@ class EncodedReply:
         asked = any(
             isinstance(fold.block, ToolCall) and fold.block.type != "server_tool_call" for fold in self.blocks
         )
-        known = self.reason in ("length", "content_filter")
-        marks: dict[str, Any] = {FINISH_REASON: self.reason if known else "tool_use" if asked else "stop"}
+        marks: dict[str, Any] = {FINISH_REASON: finish_reason(self.reason, asked=asked)}
         if self.provider_reason is not None:
             marks[PROVIDER_FINISH_REASON] = self.provider_reason
-        elif self.reason not in _REASONS:
+        elif self.reason not in (None, *FINISH_REASONS):
             marks[PROVIDER_FINISH_REASON] = self.reason
         return marks
 

@@ -184,7 +184,8 @@ class RunMessages:
             if end:
                 self.open_texts.end_complete()
             self.send(note)
-            if end and end.get(FINISH_REASON) != "tool_use":  # else another message of the run follows
+            # After calls, and after a pause, another message of the run follows.
+            if end and end.get(FINISH_REASON) not in ("tool_use", "pause"):
                 self.end_subagent()
 
     # The end of the stream.

@@ -29,6 +29,7 @@ from rxdelta.core import (
     Citation,
     ContentPart,
     Event,
+    ExecutionStatus,
     RxDeltaError,
     ToolResult,
     block_to_wire,
@@ -59,7 +60,7 @@ from rxdelta.formats.ai_sdk.marks import (
     foreign_metadata,
     marks_of,
 )
-from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES
+from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES, PAUSE
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.json_values import kept, usage_of, word
 
@@ -192,7 +193,8 @@ class AiSdkDecoder:
         reason = word(_READ.text(found.get("finishReason"), "finishReason"))
         self._begin(out)
         self._read_metadata(out, found)
-        self._finish_message(out, reason)
+        paused = reason == "other" and self._metadata.get(FINISH_REASON) == PAUSE
+        self._finish_message(out, PAUSE if paused else reason)
 
     def _finish_message(self, out: Out, reason: str | None) -> None:
         self._finish_blocks(out)
@@ -394,7 +396,7 @@ class AiSdkDecoder:
         if call.runs_at_provider:
             self._read_output(out, call, found, content, failed=failed, more=more)
             return
-        status = "executing" if more else "failed" if failed else "completed"
+        status: ExecutionStatus = "executing" if more else "failed" if failed else "completed"
         metadata = marks_of(found).get(METADATA)
         result = ToolResult(
             call.id,

@@ -38,6 +38,7 @@ from rxdelta.formats.ai_sdk.marks import FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out
 from rxdelta.formats.ai_sdk.run_parts import RunParts
 from rxdelta.formats.ai_sdk.stream import Stream, add_usage
+from rxdelta.formats.ai_sdk.tables import PAUSE
 from rxdelta.formats.encoding import (
     Masked,
     cut_off,
@@ -160,7 +161,8 @@ class AiSdkEncoder:
             reason = {"reason": step.reason} if step.reason and self._stream.since_6 else {}
             out.append({"type": "abort", **reason})
         else:
-            out.append({"type": "finish", "finishReason": step.reason or "stop", "messageMetadata": summary})
+            word = "other" if step.reason == PAUSE else step.reason or "stop"
+            out.append({"type": "finish", "finishReason": word, "messageMetadata": summary})
         self._end(out)
         return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk
+from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk, finish_reason
 from rxdelta.core.events import AttemptReset, BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallIds, CallPart, OutputPart
 from rxdelta.formats.ai_sdk.marks import (
@@ -202,10 +202,10 @@ class RunParts:
         if isinstance(event, MessageFinish):
             step.finish(event)
             calls = (fold.block for fold in self.blocks.values() if isinstance(fold.block, ToolCall))
-            called = "tool_use" if any(call.type != "server_tool_call" for call in calls) else "stop"
-            limit = event.reason if event.reason in ("length", "content_filter") else None
-            step.status = "length" if limit == "length" else "complete"
-            step.reason = TO_FINISH_REASON[limit or called]
+            asked = any(call.type != "server_tool_call" for call in calls)
+            reason = finish_reason(event.reason, asked=asked)
+            step.status = "length" if reason == "length" else "complete"
+            step.reason = TO_FINISH_REASON[reason]
         else:
             step.status, step.reason = "interrupted", event.reason
         self.finish_step(out, None)

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "TOOL_FAILED", "TO_FINISH_REASON"]
+from rxdelta.core import FinishReason
 
-TO_FINISH_REASON: Final[Mapping[str, str]] = {
+__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "TOOL_FAILED", "TO_FINISH_REASON"]
+
+PAUSE: Final = "pause"
+"""The reason for which the SDK has no word: the metadata have ours, and `finish` has the SDK's `other`."""
+
+TO_FINISH_REASON: Final[Mapping[FinishReason, str]] = {
     "stop": "stop",
     "length": "length",
     "tool_use": "tool-calls",
     "content_filter": "content-filter",
+    "pause": PAUSE,
 }
 """Our reason for the end of a message → the SDK's."""
 
-FINISH_REASONS: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in TO_FINISH_REASON.items()}
+FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
+    theirs: ours for ours, theirs in TO_FINISH_REASON.items()
+}
 """The SDK's reason → ours."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rxdelta.core import ExecutionStatus
 from rxdelta.formats.json_values import by_word
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
 
@@ -112,7 +113,7 @@ EVENT_NAMES = frozenset([
 ])  # fmt: skip
 DELTA_TYPES = frozenset(["text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"])
 
-TOOL_EVENTS = {
+TOOL_EVENTS: Mapping[str, ExecutionStatus] = {
     "tool-started": "executing",
     "tool-output-delta": "executing",
     "tool-finished": "completed",

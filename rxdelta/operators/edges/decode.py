@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Limits
+    from rxdelta.providers import WireFormat
 
 __all__ = ["decode"]
 
 
 @operator_maker
 def decode(
-    wire_format: str | Callable[..., Decoder],
+    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,

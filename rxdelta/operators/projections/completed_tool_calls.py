@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rxdelta.core import ToolCall
+from rxdelta.core import CompleteToolCall, InvalidToolCall
 from rxdelta.core.events import ToolCallDelta
 from rxdelta.operators.projections.calls import call_of
 from rxdelta.operators.projections.projection import Projection, project
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["completed_tool_calls"]
 
+_Ended: TypeAlias = CompleteToolCall | InvalidToolCall
+
 
 @operator_maker
 def completed_tool_calls(
     *, choice: int = 0, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[ToolCall]]:
+) -> Callable[[Observable[Event]], Observable[CompleteToolCall | InvalidToolCall]]:
     """Emit each call that the client is to run, once, when the provider has finished it.
 
     A call is emitted at the finish of its block or of its message, whichever comes first. It is complete, with its
     `arguments` as a read-only mapping, or of type `invalid_tool_call`, with the raw text and an `.error` that says why
-    it must not be run. The snapshot of `scan_deltas` holds the same value at that moment. Calls that the provider runs
+    it must not be run; type checkers tell the two apart by `type`. The snapshot of `scan_deltas` holds the same value at that moment. Calls that the provider runs
     itself are left out. A second finish, or a second start of the same call, is ignored.
 
     Completes with the source; a call without a finish is not emitted. Another attempt, or another message, emits its
@@ -59,11 +61,11 @@ def completed_tool_calls(
     )
 
 
-class _Completed(Projection[ToolCall]):
+class _Completed(Projection[_Ended]):
     """One subscription's state."""
 
-    def changed(self, changes: Sequence[Change], _: Event) -> Iterator[ToolCall]:
+    def changed(self, changes: Sequence[Change], _: Event) -> Iterator[_Ended]:
         for change in changes:
             call = call_of(change.fold)
             if call is not None and change.kind == "closed" and not change.repeated:
-                yield call
+                yield cast("_Ended", call)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import typing
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from importlib import import_module
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeGuard, TypeVar, Union, get_args, get_origin
 
@@ -44,10 +46,13 @@ class _Field:
     argument: str
     """The parameter's name in the constructor."""
     plan: _Plan
+    required: bool = False
+    """Whether nobody but us misses it: a TypedDict is made without a look at its keys."""
 
 
 class Into(Generic[T]):
-    """Makes instances of a class from JSON: an attrs class, a dataclass or a Pydantic model, also nested.
+    """Makes instances of a class from JSON, also nested: of a dataclass, an attrs class, a Pydantic model, a msgspec
+    Struct or a TypedDict.
 
     Raises:
         InvalidValueError: The class is none of these, or abstract.
@@ -58,13 +63,10 @@ class Into(Generic[T]):
         self._plan = _Plan(record=cls)
         self._fields: dict[type, tuple[_Field, ...]] = {}
         if not isinstance(cls, type) or not _is_record(cls):
-            raise InvalidValueError.of(
-                [("into", cls, "must be an attrs class, a dataclass or a Pydantic model")]
-            )
-        try:
-            object.__new__(cls)
-        except TypeError as error:
-            raise InvalidValueError.of([("into", cls, f"cannot be made: {error}")]) from None
+            kinds = "a dataclass, an attrs class, a Pydantic model, a msgspec Struct or a TypedDict"
+            raise InvalidValueError.of([("into", cls, f"must be {kinds}")])
+        if inspect.isabstract(cls):
+            raise InvalidValueError.of([("into", cls, "is abstract")])
 
     @property
     def name(self) -> str:
@@ -91,11 +93,15 @@ class Into(Generic[T]):
     def _construct_record(self, members: dict[str, Any], cls: Any) -> Any:
         if _is_model(cls):
             return cls.model_validate_json(json.dumps(members))
+        if _is_struct(cls):
+            return import_module("msgspec.json").decode(json.dumps(members), type=cls)
         arguments: dict[str, Any] = {}
         for field in self._fields_of(cls):
             key = next((key for key in field.keys if key in members), None)
             if key is not None:
                 arguments[field.argument] = self._construct(members[key], field.plan)
+            elif field.required:
+                raise TypeError(f"missing key {field.argument!r}")
         return cls(**arguments)
 
     def _fields_of(self, cls: type) -> tuple[_Field, ...]:
@@ -130,12 +136,25 @@ def _is_model(cls: Any) -> bool:
     )
 
 
+def _is_struct(cls: Any) -> bool:
+    """Whether this is a msgspec Struct, without an import of msgspec."""
+    return hasattr(cls, "__struct_fields__") and hasattr(cls, "__struct_config__")
+
+
+def _is_typed_dict(cls: Any) -> bool:
+    """Whether this is a TypedDict, also one of typing_extensions, which `typing.is_typeddict` doesn't know."""
+    return hasattr(cls, "__required_keys__") and issubclass(cls, dict)
+
+
 def _is_record(cls: Any) -> bool:
-    return isinstance(cls, type) and (_is_model(cls) or attrs.has(cls) or dataclasses.is_dataclass(cls))
+    kinds = (_is_model, attrs.has, dataclasses.is_dataclass, _is_struct, _is_typed_dict)
+    return isinstance(cls, type) and any(is_kind(cls) for is_kind in kinds)
 
 
 def _fields(cls: Any) -> tuple[_Field, ...]:
     """The constructor's parameters."""
+    if _is_typed_dict(cls):
+        return tuple(_members(cls))
     try:
         hints: dict[str, Any] = typing.get_type_hints(cls)
     except Exception:  # an annotation uses names that only type checkers know
@@ -148,6 +167,28 @@ def _fields(cls: Any) -> tuple[_Field, ...]:
             keys = tuple(dict.fromkeys((argument, field.name)))
             found.append(_Field(keys, argument, _plan(hints.get(field.name, field.type))))
     return tuple(found)
+
+
+def _members(cls: Any) -> Iterable[_Field]:
+    """The keys of a TypedDict. If an annotation can't be read, no key is known to be required."""
+    try:
+        hints: dict[str, Any] = typing.get_type_hints(cls, include_extras=True)
+    except Exception:
+        return (_Field((key,), key, _AS_IT_IS) for key in cls.__annotations__)
+    return (_member(key, hint, key in cls.__required_keys__) for key, hint in hints.items())
+
+
+def _member(key: str, hint: Any, required: bool) -> _Field:
+    # `__required_keys__` doesn't know of a `NotRequired` in an annotation that is a string.
+    while (qualifier := getattr(get_origin(hint), "_name", None)) in _QUALIFIERS or get_origin(
+        hint
+    ) is Annotated:
+        required = {"Required": True, "NotRequired": False}.get(qualifier or "", required)
+        hint = get_args(hint)[0]
+    return _Field((key,), key, _plan(hint), required)
+
+
+_QUALIFIERS = ("Required", "NotRequired", "ReadOnly")
 
 
 def _plan(hint: Any) -> _Plan:

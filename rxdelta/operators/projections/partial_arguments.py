@@ -58,11 +58,12 @@ def partial_arguments(
 
     Args:
         call_id: The id of the only call to be read; `None` is all calls.
-        into: An attrs class, a dataclass or a Pydantic model, also with such classes in its fields, in `Optional`, in
-            lists and mappings. Its constructor makes the `value` of the whole arguments. Until then `value` is `None`,
-            and `so_far` has the JSON so far. Arguments that the class refuses are never `complete`; `error` says why.
-            Keys that the class doesn't have are left out. A value that doesn't fit an annotation stays JSON, unless
-            the class checks it.
+        into: A dataclass, an attrs class, a Pydantic model, a msgspec Struct or a TypedDict, also with such classes in
+            its fields, in `Optional`, in lists and mappings. Its constructor makes the `value` of the whole arguments.
+            Until then `value` is `None`, and `so_far` has the JSON so far. Arguments that the class refuses are never
+            `complete`; `error` says why. Keys that the class doesn't have are left out. A value that doesn't fit an
+            annotation stays JSON, unless the class checks it, as Pydantic and msgspec do. A TypedDict refuses arguments
+            without a required key.
         choice: Which of several alternative replies.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import attrs
 
@@ -31,7 +31,7 @@ from rxdelta.core.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rxdelta.core import Block, Change
+    from rxdelta.core import Block, Change, CompleteToolCall
 
 __all__ = ["AskedCall", "AskedCalls", "Decision"]
 
@@ -55,7 +55,7 @@ class AskedCall:
         self.run = run
         self.call_id = call_id
         self.identified = False
-        self.asked: ToolCall | None = None
+        self.asked: CompleteToolCall | None = None
         self.open = True
 
 
@@ -264,7 +264,7 @@ class CallsOfRun:
 
     def _ask(self, call: AskedCall, whole: ToolCall) -> None:
         if call.identified:
-            call.asked = whole
+            call.asked = cast("CompleteToolCall", whole)
             self._decisions.append((call, "asked", ""))
         del self._waiting[call]
 

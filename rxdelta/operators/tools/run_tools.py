@@ -14,7 +14,17 @@ import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
-from rxdelta.core import Event, InvalidValueError, Limits, Message, Snapshot, ToolCall, ToolError, ToolResult
+from rxdelta.core import (
+    CompleteToolCall,
+    Event,
+    ExecutionStatus,
+    InvalidValueError,
+    Limits,
+    Message,
+    Snapshot,
+    ToolError,
+    ToolResult,
+)
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.sub_agent import SubAgent, is_of_agent
@@ -53,7 +63,7 @@ def run_tools(
     start: Literal["ready", "message"] = "ready",
     *,
     unknown: Literal["fail", "leave"] = "fail",
-    on_error: Callable[[ToolCall, Exception], str] | None = None,
+    on_error: Callable[[CompleteToolCall, Exception], str] | None = None,
     choice: int = 0,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -157,7 +167,7 @@ class _Rules:
     timeout: float | None
     at_once: bool
     leaves_unknown: bool
-    on_error: Callable[[ToolCall, Exception], str] | None
+    on_error: Callable[[CompleteToolCall, Exception], str] | None
     choice: int
 
     def is_ours(self, name: str) -> bool:
@@ -169,7 +179,7 @@ class _ToolRun:
 
     __slots__ = ("agent", "asked", "began", "call", "cancel", "has_news", "name", "pause", "pauses")
 
-    def __init__(self, call: AskedCall, asked: ToolCall) -> None:
+    def __init__(self, call: AskedCall, asked: CompleteToolCall) -> None:
         self.call = call
         self.asked = asked
         self.name = asked.name or ""
@@ -289,7 +299,7 @@ class _ToolRunner:
             call, "failed", ToolResult(call.call_id, why, is_error=True, duration=self._seconds(call))
         )
 
-    def _settle(self, call: AskedCall, status: str, result: ToolResult) -> None:
+    def _settle(self, call: AskedCall, status: ExecutionStatus, result: ToolResult) -> None:
         """Emit the call's outcome; only the first counts."""
         run = self._runs.get(call)
         if call.asked is None or self._remove_run(call):
@@ -442,7 +452,7 @@ class _ToolRunner:
         elif (result := self._to_result(run, outcome.value)) is None:
             self._take_turn(self._fail, run.call, _NOT_JSON)
         else:
-            status = "failed" if result.is_error else "completed"
+            status: ExecutionStatus = "failed" if result.is_error else "completed"
             self._take_turn(self._settle, run.call, status, result)
 
     def _cancelled(self, call: AskedCall) -> None:
@@ -490,6 +500,6 @@ def _with_agent(run: _ToolRun | None, result: ToolResult) -> ToolResult:
 
 
 def _update(
-    call: AskedCall, status: str | None, text: str | None = None, result: ToolResult | None = None
+    call: AskedCall, status: ExecutionStatus | None, text: str | None = None, result: ToolResult | None = None
 ) -> ToolUpdate:
     return ToolUpdate(call.call_id, status, text, result, choice=call.run.choice, run_id=call.run.run_id)

@@ -1,4 +1,4 @@
-"""JSON made into people's classes: attrs, dataclasses, Pydantic, one within another."""
+"""JSON made into people's classes: attrs, dataclasses, Pydantic, TypedDicts, one within another."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ import abc
 import dataclasses
 import typing
 from collections.abc import Mapping, Sequence  # the classes' annotations are read at run time
-from typing import Annotated, Any, ClassVar, Generic, Literal, Optional, TypeVar, Union
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NotRequired,
+    Optional,
+    Required,
+    TypedDict,
+    TypeVar,
+    Union,
+)
 
 import attrs
 import pytest
+import typing_extensions
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, RootModel
 
 import rxdelta as rd
@@ -91,11 +104,30 @@ class Box(Generic[T]):
     inner: Box[T] | None = None
 
 
+class Named2(TypedDict, total=False):
+    title: Required[str]
+    note: str
+
+
+class Route(Named2):
+    spot: Spot
+    legs: NotRequired[list[Named2]]
+    stops: Annotated[NotRequired[dict[str, Step]], "on the way"]
+
+
+class Newer(typing_extensions.TypedDict):  # the one that Pydantic wants before Python 3.12
+    route: typing_extensions.ReadOnly[Route]
+    sent: typing_extensions.NotRequired[typing_extensions.ReadOnly[int]]
+
+
+ROUTE = {"title": "T", "spot": {"name": "sea"}}
+
+
 def whole(cls: type[T], value: Any) -> T:
     return Into(cls).whole(freeze(value))
 
 
-@pytest.mark.parametrize("cls", [Spot, Step, Slotted, Model, Spot2, Everything, Box])
+@pytest.mark.parametrize("cls", [Spot, Step, Slotted, Model, Spot2, Everything, Box, Route])
 @pytest.mark.parametrize("value", [None, [], "x", 3])
 def test_what_is_no_object_is_no_instance(cls: type, value: Any) -> None:
     with pytest.raises(TypeError, match="not an object"):
@@ -258,6 +290,60 @@ def test_what_the_constructor_refuses_is_refused(cls: type, value: Any) -> None:
         whole(cls, value)
 
 
+def test_a_typed_dict_has_its_own_keys_and_classes_within() -> None:
+    made = whole(
+        Route,
+        {
+            **ROUTE,
+            "legs": [{"title": "one", "x": 1}],
+            "stops": {"a": {"what": "b"}},
+            "unknown": [],
+            "note": "n",
+        },
+    )
+    assert made == {
+        "title": "T",
+        "note": "n",
+        "spot": Spot("sea"),
+        "legs": [{"title": "one"}],
+        "stops": {"a": Step("b")},
+    }
+    assert type(made) is dict
+    made["legs"].append({"title": "mine"})
+    assert whole(Newer, {"route": ROUTE}) == {"route": {"title": "T", "spot": Spot("sea")}}
+
+    @dataclasses.dataclass
+    class Holder:
+        newest: Newer | None
+
+    assert whole(Holder, {"newest": {"route": ROUTE, "x": 1}}).newest == whole(Newer, {"route": ROUTE})
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "missing"),
+    [
+        (Route, {"title": "T"}, "spot"),
+        (Route, {"spot": {"name": "sea"}}, "title"),
+        (Route, {**ROUTE, "legs": [{}]}, "title"),
+        (Newer, {}, "route"),
+    ],
+)
+def test_a_typed_dict_without_a_required_key_is_refused(cls: type, value: Any, missing: str) -> None:
+    with pytest.raises(TypeError, match=f"missing key '{missing}'"):
+        whole(cls, value)
+
+
+def test_a_typed_dict_whose_annotations_cannot_be_read_requires_nothing() -> None:
+    class Hidden(TypedDict):
+        here: NotRequired[int]
+
+    class Outer(TypedDict):
+        inner: Hidden
+        also: int
+
+    assert whole(Outer, {"inner": {"x": 1}, "more": 2}) == {"inner": {"x": 1}}
+
+
 def test_a_dataclass_within_a_model_and_a_model_within_a_dataclass() -> None:
     model = whole(Model, {"title": "T", "steps": [{"to": "w"}], "by_name": {"a": {"name": "A"}}})
     assert (model.by_name, model.steps) == ({"a": Spot2(spotName="A")}, [Walk("w")])
@@ -295,7 +381,8 @@ class Abstract(abc.ABC, BaseModel):
 
 
 @pytest.mark.parametrize(
-    "cls", [int, dict, "Spot", None, Spot("x"), list[Spot], RootModel[int], Abstract, Spot | Step, Any]
+    "cls",
+    [int, dict, "Spot", None, Spot("x"), list[Spot], RootModel[int], Abstract, Spot | Step, TypedDict, Any],
 )
 def test_what_cannot_be_built_is_refused_at_once(cls: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="into"):
@@ -319,12 +406,12 @@ def test_classes_may_be_nested_as_deep_as_documents() -> None:
     assert isinstance(whole(Deep, value), Deep)
 
 
-def test_pydantic_is_not_imported_for_those_who_do_not_use_it() -> None:
+def test_pydantic_and_msgspec_are_not_imported_for_those_who_do_not_use_them() -> None:
     import subprocess
     import sys
 
     code = (
-        "import sys, dataclasses; sys.modules['pydantic'] = None; import rxdelta as rd\n"
+        "import sys, dataclasses; sys.modules['pydantic'] = sys.modules['msgspec'] = None; import rxdelta as rd\n"
         "@dataclasses.dataclass\nclass A:\n    x: int\n"
         "rd.partial_json(A)"
     )

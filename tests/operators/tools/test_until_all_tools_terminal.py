@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import reactivex as rx
@@ -327,7 +327,7 @@ def test_a_reply_whose_call_nobody_runs_ends_with_the_source(wire_format: str) -
     st.lists(
         st.tuples(
             st.sampled_from(["c0", "c1", "c2"]),
-            st.sampled_from(["identified", "executing", "completed", "failed"]),
+            st.sampled_from(get_args(rd.core.ExecutionStatus)),
         ),
         max_size=12,
     ),
