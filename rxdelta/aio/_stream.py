@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import reactivex as rx
 from reactivex import operators as ops
@@ -52,7 +52,7 @@ _COMING = "is still coming: result() waits for its end"
 
 def stream(
     source: Source | Opener,
-    wire_format: WireFormat | Literal["auto"] | str = "auto",
+    wire_format: WireFormat | str = "auto",
     *,
     tools: Mapping[str, Callable[..., Any]] | None = None,
     every: float | None = None,

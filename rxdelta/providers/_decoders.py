@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, InvalidValueError, Limits, UnknownWireFormatError
 from rxdelta.formats import registry
@@ -18,7 +18,7 @@ __all__ = ["decoder", "decoder_factory"]
 
 
 def decoder(
-    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
@@ -52,7 +52,7 @@ def decoder(
 
 
 def decoder_factory(
-    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
@@ -24,7 +24,7 @@ __all__ = ["decode"]
 
 @operator_maker
 def decode(
-    wire_format: WireFormat | Literal["auto"] | str | Callable[..., Decoder],
+    wire_format: WireFormat | str | Callable[..., Decoder],
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
