@@ -77,7 +77,8 @@ PYTHON = {name for module in (asyncio, builtins, collections.abc, dt, types, typ
 # Types that a signature shows and nobody has to name; the text at the parameter says what they are.
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
-    "BlockingReading Chunking Frame Growth Kind Nested Overflow Reading Reads Signal Timer Tool"
+    "BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Signal "
+    "Source Timer Tool"
 )
 
 
@@ -162,9 +163,10 @@ def sign(
 ) -> tuple[str | None, str | None]:
     """A signature as in the source: aliases by their names, and the defaults that attrs has."""
     if what == "class" and (
-        issubclass(thing, (Observable, rd.Sink)) or getattr(thing, "_is_protocol", False)
+        issubclass(thing, (Observable, rd.Sink, rd.Reply, rd.BlockingReply))
+        or getattr(thing, "_is_protocol", False)
     ):
-        return "", None  # operators make streams and sinks, and nobody makes a protocol
+        return "", None  # operators and doors make these, and nobody makes a protocol
     texts = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text or "") for text in (signature, returns)]
     if what in ("class", "exception") and attrs.has(thing):
         fields = attrs.fields_dict(thing)

@@ -24,7 +24,7 @@ BELOW: dict[str, set[str]] = {
     "wire": {"core", "framing", "formats"},
     "runtime": {"core"},
     "operators": {"core", "framing", "providers", "wire", "runtime"},
-    "aio": {"core", "runtime", "operators"},
+    "aio": {"core", "runtime", "providers", "operators"},
     "asgi": {"core", "wire", "operators", "aio"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},

@@ -18,15 +18,15 @@ from reactivex import operators as ops
 
 from rxdelta import __version__
 from rxdelta.aio import for_each, from_async_iterable
-from rxdelta.cli._recording import UnreadableError, chunks_of, detected, paced
+from rxdelta.cli._recording import UnreadableError, chunks_of, paced
 from rxdelta.cli._view import Plain, View, live_view
 from rxdelta.cli._visible import spell_out, visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
+    LimitExceededError,
     MalformedChunkError,
     Message,
-    ProviderError,
     RxDeltaError,
     Snapshot,
     UnknownWireFormatError,
@@ -49,6 +49,7 @@ FRAME = 1 / 20
 COMPLETE, UNWRITABLE, UNUSABLE, INCOMPLETE = 0, 1, 2, 3
 STOPPED = 128  # and the number of the signal
 _SIGPIPE = 13  # has no name on Windows
+_NO_STREAM = (MalformedChunkError, UnknownWireFormatError, LimitExceededError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,11 +158,7 @@ def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
 
 
 async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
-    try:
-        wire_format, likely, chunks = await detected(chunks_of(file), options.format)
-    except RxDeltaError as error:
-        _print_error(f"{options.file} is not a known stream: {error}")
-        return UNUSABLE
+    chunks = chunks_of(file)
     stdout: Any = sys.stdout
     is_terminal = stdout is not None and stdout.isatty()  # `None` if the parent process has closed it
     console = _console() if is_terminal and not options.json else None
@@ -170,15 +167,10 @@ async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
         view = nullcontext(Plain(stdout, sys.stderr)) if console is None else live_view(console)
     speed = options.speed if options.speed is not None else float(is_terminal and not options.json)
     with _stopped_by_signals() as stop, view as shown:
-        snapshots, failure = await _fold(wire_format, paced(chunks, speed), stop, shown)
-        has_blocks = any(snapshot.blocks for snapshot in snapshots)
-        misfits = (
-            likely not in (wire_format, None) and not has_blocks and not isinstance(failure, ProviderError)
-        )
-        if (misfits or not snapshots) and not stop.is_set():
-            reason = str(failure or "it holds nothing of a message")
-            if misfits:
-                reason = f"it looks like {likely}, not like {wire_format} ({reason})"
+        snapshots, failure = await _fold(options.format, paced(chunks, speed), stop, shown)
+        is_empty = not any(snapshot.blocks for snapshot in snapshots)
+        if (not snapshots or (is_empty and isinstance(failure, _NO_STREAM))) and not stop.is_set():
+            reason = failure or "it holds nothing of a message"
             _print_error(f"{options.file} is not a known stream: {reason}")
             return UNUSABLE
         endings = [_ending(snapshot) for snapshot in snapshots]
@@ -252,10 +244,10 @@ async def _fold(
     )
     error: RxDeltaError | None = None
     try:
-        await for_each(snapshots, draw)
+        await for_each(snapshots, draw, overflow="latest")
     except RxDeltaError as failure:
         error = failure
-        if not latest and not isinstance(error, MalformedChunkError):
+        if not latest and not isinstance(error, _NO_STREAM):
             latest[0] = error.snapshot or Snapshot()
     return [*latest.values()], error
 

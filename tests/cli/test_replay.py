@@ -197,7 +197,8 @@ def test_a_stream_of_another_format_than_asked_for_is_refused_by_both_names(
     wire_format: str, capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
     assert main(["replay", recording(lines(chat("Hi", "stop"))), "--format", wire_format]) == 2
-    assert f"it looks like openai-chat, not like {wire_format}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"decode('{wire_format}') got a chunk of openai-chat" in said
 
 
 def test_a_dialect_may_be_read_as_what_it_is_a_dialect_of(

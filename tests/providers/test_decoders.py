@@ -76,7 +76,7 @@ def test_what_is_no_known_format_says_what_is_known_and_what_was_seen(chunk: Any
     with pytest.raises(rd.UnknownWireFormatError) as caught:
         rd.providers.detect(chunk)
     assert seen in str(caught.value)
-    assert "known: anthropic-messages, " in str(caught.value)
+    assert "known: ag-ui, ai-sdk, anthropic-messages, " in str(caught.value)
 
 
 @pytest.mark.parametrize(
