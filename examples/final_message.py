@@ -7,10 +7,7 @@ from rxdelta.testing import sample_chunks
 
 
 async def main() -> None:
-    chunks = sample_chunks("tides")
-    message = await rd.last_value(
-        rd.from_async_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message())
-    )
+    message = await rd.stream(sample_chunks("tides"))  # in your code: the stream of the provider's SDK
     print(message.text)
     for call in message.tool_calls:
         print(call.name, dict(call.arguments))

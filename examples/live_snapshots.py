@@ -8,11 +8,10 @@ from rxdelta.testing import sample_chunks
 
 async def main() -> None:
     chunks = sample_chunks("overloaded")  # in your code: the stream of the provider's SDK
-    snapshots = rd.from_async_iterable(chunks).pipe(
-        rd.decode("anthropic-messages"), rd.scan_deltas(), rd.throttle_latest(0.05)
-    )
     try:
-        await rd.for_each(snapshots, lambda snapshot: print(snapshot.text))
+        async with rd.stream(chunks, every=0.05) as reply:
+            async for snapshot in reply:
+                print(snapshot.text)
     except rd.ProviderError as error:
         print(f"{error.type} after {len(error.snapshot.text)} characters, all of which are kept")
 

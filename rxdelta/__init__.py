@@ -2,12 +2,15 @@
 
 from rxdelta import core, operators, providers, requests, wire
 from rxdelta.aio import (
+    BlockingReply,
+    Reply,
     first_value,
     for_each,
     from_async_iterable,
     from_iterable,
     iterate,
     last_value,
+    stream,
     to_async_iterable,
     to_iterable,
 )
@@ -133,6 +136,9 @@ __all__ = [
     "PartialJsonParser",
     "Limits",
     # in and out of Rx
+    "stream",
+    "Reply",
+    "BlockingReply",
     "from_async_iterable",
     "from_iterable",
     "for_each",

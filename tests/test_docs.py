@@ -95,11 +95,12 @@ def test_examples_on_pages_run(code: str, capsys: pytest.CaptureFixture[str]) ->
     asyncio.run(run())
 
 
-def test_the_guides_first_two_examples_run_one_after_the_other_lose_nothing(
+def test_the_guides_first_two_pipelines_run_one_after_the_other_lose_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
-    first, second, *_ = re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
+    section = guide[guide.index("## From chunks to snapshots") :]
+    first, second, *_ = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
     async def chunks() -> AsyncIterator[dict[str, Any]]:
         for piece in ("Hel", "lo", "!"):

@@ -14,16 +14,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import IO, Any
 
 from rxdelta.aio import for_each, from_async_iterable
-from rxdelta.cli._recording import chunks_of, detected, paced
+from rxdelta.cli._recording import chunks_of, paced
 from rxdelta.cli._view import Lines, View, live_view
 from rxdelta.cli._visible import visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
+    LimitExceededError,
     MalformedChunkError,
     Message,
     RxDeltaError,
     Snapshot,
+    UnknownWireFormatError,
 )
 from rxdelta.operators import decode, scan_deltas, throttle_latest, until_stopped
 from rxdelta.providers import FORMATS
@@ -36,6 +38,7 @@ FRAME = 1 / 20
 COMPLETE, UNUSABLE, INCOMPLETE = 0, 2, 3
 STOPPED = 128  # and the number of the signal
 _SIGPIPE = 13  # has no name on Windows
+_UNREADABLE = (MalformedChunkError, UnknownWireFormatError, LimitExceededError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,18 +128,14 @@ def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
 
 
 async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
-    try:
-        wire_format, chunks = await detected(chunks_of(file), options.format)
-    except RxDeltaError as error:
-        _print_error(f"{options.file} is not a known stream: {error}")
-        return UNUSABLE
+    chunks = chunks_of(file)
     console = None if options.json else _console()
     speed = options.speed if options.speed is not None else 1.0 if console is not None else 0.0
     view: AbstractContextManager[View | None] = nullcontext(None)
     if not options.json:
         view = nullcontext(Lines(sys.stdout)) if console is None else live_view(console)
     with _stopped_by_signals() as stop, view as shown:
-        reply, failure = _ending(*await _fold(wire_format, paced(chunks, speed), stop, shown))
+        reply, failure = _ending(*await _fold(options.format, paced(chunks, speed), stop, shown))
         if reply is None and not stop.is_set():
             _print_error(f"{options.file} is not a known stream: {failure}")
             return UNUSABLE
@@ -200,7 +199,7 @@ async def _fold(
     try:
         await for_each(snapshots, keep, overflow="latest")
     except RxDeltaError as error:
-        if not isinstance(error, MalformedChunkError) or latest is not None:
+        if not isinstance(error, _UNREADABLE) or latest is not None:
             latest = error.snapshot
         return latest, error
     return latest, None

@@ -3,84 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from threading import Thread
 from typing import IO, Any
 
-from rxdelta.core import MalformedChunkError, UnknownWireFormatError
-from rxdelta.providers import NdjsonParser, SseParser, detect
+from rxdelta.providers import AutoParser
 
-__all__ = ["chunks_of", "detected", "paced"]
+__all__ = ["chunks_of", "paced"]
 
 CHUNKS_A_SECOND = 30.0
 """The pace of a recording at speed 1."""
 
-_SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
-_LOOK_AT = 20  # chunks to detect a format from
-
 
 async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
-    """Read a file's chunks: SSE, one JSON document per line, or a single document. A list is a list of chunks, unless it
-    is one of LangGraph's tuples.
-
-    Raises:
-        MalformedChunkError: The file has another format, or a record is no JSON.
-    """
-    parser: SseParser | NdjsonParser | None = None
-    head = b""
+    """Read a file's chunks, as an `AutoParser` does, and raise its errors."""
+    parser = AutoParser()
     async for data in _blocks_of(file):
-        if parser is None:
-            head += data
-            first = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
-            if not first[1]:
-                continue  # the first line is incomplete
-            parser, data = _parser_for(first[0]), head
-        for chunk in _flat(parser.feed(data)):
+        for chunk in parser.feed(data):
             yield chunk
-    if parser is None:
-        parser = _parser_for(head.strip())
-        for chunk in _flat(parser.feed(head)):
-            yield chunk
-    for chunk in _flat(parser.close()):
+    for chunk in parser.close():
         yield chunk
-
-
-def _parser_for(line: bytes) -> SseParser | NdjsonParser:
-    if line.startswith(_SSE_FIELDS):
-        return SseParser()
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return SseParser()  # it also reads a document of several lines, and refuses any other file
-    return NdjsonParser()
-
-
-def _flat(records: Iterable[Any]) -> Iterable[Any]:
-    for record in records:
-        if isinstance(record, list) and not _is_tuple(record):  # pyright: ignore[reportUnknownArgumentType]
-            yield from record
-        else:
-            yield record
-
-
-def _is_tuple(record: list[Any]) -> bool:
-    """Whether it is an item of LangGraph's. Apart from their metadata, the messages of several nodes would be woven."""
-    match record:
-        case [dict(), dict()]:
-            return "langgraph_node" in record[1]
-        case [list(), *_]:
-            return all(isinstance(part, str) for part in record[0])
-        case _:
-            return bool(record) and isinstance(record[0], str)
-
-
-def _object_in(chunk: Any) -> Any:
-    """What shows the format of a chunk: of LangGraph's tuples the message, or what the mode gives."""
-    while isinstance(chunk, list) and chunk:
-        chunk = chunk[0] if isinstance(chunk[0], dict) else chunk[-1]  # pyright: ignore[reportUnknownVariableType]
-    return chunk  # pyright: ignore[reportUnknownVariableType]
 
 
 async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -106,38 +49,6 @@ async def _blocks_of(file: IO[bytes]) -> AsyncIterator[bytes]:
         if isinstance(data, Exception):
             raise data
         yield data
-
-
-async def detected(chunks: AsyncIterator[Any], wire_format: str) -> tuple[str, AsyncIterator[Any]]:
-    """Return the stream's format, and its chunks from the beginning.
-
-    Raises:
-        UnknownWireFormatError: `wire_format` is `auto`, and the first chunks match no format.
-        MalformedChunkError: There are no chunks at all.
-    """
-    seen: list[Any] = []
-    error: Exception = MalformedChunkError("there is no chunk in it")
-    async for chunk in chunks:
-        seen.append(chunk)
-        if wire_format != "auto":
-            break
-        try:
-            wire_format = detect(_object_in(chunk))
-            break
-        except UnknownWireFormatError as unknown:
-            error = unknown if len(seen) == 1 else error
-            if len(seen) == _LOOK_AT:
-                break
-    if not seen or wire_format == "auto":
-        raise error
-
-    async def whole() -> AsyncIterator[Any]:
-        for chunk in seen:
-            yield chunk
-        async for chunk in chunks:
-            yield chunk
-
-    return wire_format, whole()
 
 
 async def paced(chunks: AsyncIterator[Any], speed: float) -> AsyncIterator[Any]:

@@ -6,11 +6,13 @@ from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format
 from rxdelta.formats.runs import Address
 from rxdelta.framing import NdjsonParser, SseParser
-from rxdelta.providers._decoders import decoder, decoder_factory, detect
+from rxdelta.providers._auto import AutoParser, detect
+from rxdelta.providers._decoders import decoder, decoder_factory
 
 __all__ = [
     "FORMATS",
     "Address",
+    "AutoParser",
     "Cumulative",
     "Decoder",
     "Format",

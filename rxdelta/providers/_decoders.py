@@ -1,18 +1,19 @@
-"""A decoder by its format's name, and the format of a stream by its first chunk."""
+"""A decoder by its format's name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rxdelta.core import InvalidValueError, MalformedChunkError, UnknownWireFormatError
+from rxdelta.core import DEFAULT_LIMITS, InvalidValueError, Limits, UnknownWireFormatError
 from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
-from rxdelta.formats.decoding import Decoder, as_mapping
+from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import Address, RunsDecoder
+from rxdelta.providers._auto import AutoDecoder, NamedDecoder
 
-__all__ = ["decoder", "decoder_factory", "detect"]
+__all__ = ["decoder", "decoder_factory"]
 
 
 def decoder(
@@ -25,13 +26,15 @@ def decoder(
     """A new decoder for one stream of this format.
 
     Args:
-        wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own.
+        wire_format: One of `rxdelta.providers.FORMATS`; `"auto"`, which takes bytes and events too; or a function that
+            makes a decoder of your own.
         cumulative: `True` for a gateway whose every delta repeats the whole text so far, which the format
             doesn't intend; `"auto"` to find out from the first two or three deltas. Repeated text is emitted
             once. It is off unless asked for, because a model may be repeating itself.
         reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
             `True` for `think` and `thinking`. The blocks are then numbered as they appear.
-        options: What the format's own decoder, or your function, takes.
+        options: What the format's own decoder, or your function, takes. `"auto"` takes `only`, the format if it is known,
+            and `limits` for bytes.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
@@ -64,6 +67,41 @@ def decoder_factory(
     """
     check_cumulative(cumulative)
     tags = tag_names(reasoning_tags)
+    if wire_format == "auto":
+        return _auto_factory(cumulative, tags, **options)
+    make = _factory(wire_format, cumulative, tags, options)
+    if not isinstance(wire_format, str):
+        return make
+    make()  # an option that the format doesn't know
+    return lambda: NamedDecoder(wire_format, make())
+
+
+def _auto_factory(
+    cumulative: Cumulative,
+    tags: tuple[str, ...],
+    *,
+    only: str | Callable[..., Decoder] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    **options: Any,
+) -> Callable[[], Decoder]:
+    def make(wire_format: str | Callable[..., Decoder]) -> Decoder:
+        return _factory(wire_format, cumulative, tags, options)()
+
+    def make_only() -> Decoder | None:
+        if only is None:
+            return None
+        return NamedDecoder(only, make(only)) if isinstance(only, str) else make(only)
+
+    make_only()  # a format that there isn't, or an option that it doesn't know
+    return lambda: AutoDecoder(make, make_only(), limits)
+
+
+def _factory(
+    wire_format: str | Callable[..., Decoder],
+    cumulative: Cumulative,
+    tags: tuple[str, ...],
+    options: dict[str, Any],
+) -> Callable[[], Decoder]:
     maker, address = _maker(wire_format)
 
     def of_one_run() -> Decoder:
@@ -72,8 +110,6 @@ def decoder_factory(
             made = CumulativeDecoder(made, guess=cumulative == "auto")
         return ReasoningTagsDecoder(made, tags) if tags else made
 
-    if isinstance(wire_format, str):
-        of_one_run()  # an option that the format doesn't know
     return of_one_run if address is None else lambda: RunsDecoder(of_one_run, address())
 
 
@@ -93,36 +129,3 @@ def _maker(
     raise InvalidValueError.of(
         [("wire_format", wire_format, "must be a format's name or a function that makes a decoder")]
     )
-
-
-def detect(chunk: object) -> str:
-    """The name of the wire format whose stream begins with this chunk.
-
-    Raises:
-        UnknownWireFormatError: It looks like none; the error lists the formats known and what was seen.
-
-    Example:
-        >>> import rxdelta as rd
-        >>> rd.providers.detect({"type": "message_start", "message": {"id": "m1", "content": []}})
-        'anthropic-messages'
-    """
-    try:
-        fields = as_mapping(chunk, "unknown")
-    except MalformedChunkError as error:
-        raise UnknownWireFormatError(
-            f"no known wire format begins so (known: {', '.join(registry.names())}): a chunk is an object, this is {error.found}"
-        ) from None
-    name = registry.recognise(fields)
-    if name is not None:
-        return name
-    seen = ", ".join(_seen(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or "no fields"
-    raise UnknownWireFormatError(
-        f"no known wire format begins so (known: {', '.join(registry.names())}; seen: {seen})"
-    )
-
-
-def _seen(name: str, value: object) -> str:
-    """A field by its name; where it names the chunk's kind, by that too."""
-    if name in ("type", "object", "event") and isinstance(value, str):
-        return f"{name}={value[:60]!r}"
-    return name

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from support.sdk_objects import sdk_objects
 from support.shared import recordings
 
 import rxdelta as rd
@@ -181,29 +182,11 @@ def gemini_says(chunks: list[Any]) -> dict[str, Any]:
     return said
 
 
-def boto3_events(chunks: list[Any]) -> list[Any]:
-    """The chunks as boto3 gives them: without padding, bytes as bytes, and no more than its types know."""
-    session = pytest.importorskip("botocore.session").get_session()
-    parsers = pytest.importorskip("botocore.parsers")
-    service = session.get_service_model("bedrock-runtime")
-    shape = service.operation_model("ConverseStream").output_shape.members["stream"]
-    parser = parsers.EventStreamJSONParser()
-    found = []
-    for chunk in chunks:
-        ((name, body),) = [(name, body) for name, body in chunk.items() if not name.startswith("amazon-")]
-        if body.get("start") == {}:
-            continue  # made by hand: boto3 refuses it, and it says nothing
-        headers = {":event-type": name, ":message-type": "event"}
-        response = {"status_code": 200, "headers": headers, "body": json.dumps(body).encode()}
-        found.append(parser.parse(response, shape))
-    return found
-
-
 def bedrock_says(chunks: list[Any]) -> dict[str, Any]:
     """boto3 folds nothing; this reads its events as its documentation tells."""
     text, reason, usage = "", None, None
     calls: dict[int, list[Any]] = {}
-    for event in boto3_events(chunks):
+    for event in sdk_objects("bedrock-converse", chunks):
         if "contentBlockStart" in event:
             call = event["contentBlockStart"]["start"].get("toolUse")
             if call and "type" not in call:
@@ -226,18 +209,11 @@ def bedrock_says(chunks: list[Any]) -> dict[str, Any]:
     }
 
 
-def cohere_events(chunks: list[Any]) -> list[Any]:
-    types = pytest.importorskip("cohere.v2.types.v2chat_stream_response")
-    from cohere.core.unchecked_base_model import construct_type
-
-    return [construct_type(type_=types.V2ChatStreamResponse, object_=chunk) for chunk in chunks]
-
-
 def cohere_says(chunks: list[Any]) -> dict[str, Any]:
     """The package folds nothing; this reads its events as its documentation tells."""
     text, reason, usage = "", None, None
     calls: list[list[Any]] = []
-    for event in cohere_events(chunks):
+    for event in sdk_objects("cohere", chunks):
         if event.type == "content-delta":
             text += event.delta.message.content.text or ""
         elif event.type == "tool-call-start":
@@ -255,15 +231,9 @@ def cohere_says(chunks: list[Any]) -> dict[str, Any]:
     }
 
 
-def ollama_events(chunks: list[Any]) -> list[Any]:
-    ollama = pytest.importorskip("ollama")
-    kinds = [ollama.ChatResponse if "message" in chunk else ollama.GenerateResponse for chunk in chunks]
-    return [kind(**chunk) for kind, chunk in zip(kinds, chunks)]
-
-
 def ollama_says(chunks: list[Any]) -> dict[str, Any]:
     """The package folds nothing; this reads its lines as its documentation tells."""
-    lines = ollama_events(chunks)
+    lines = sdk_objects("ollama", chunks)
     said = [line.message if "message" in line else line for line in lines]
     calls = [call.function for message in said for call in getattr(message, "tool_calls", None) or ()]
     return {
@@ -276,14 +246,11 @@ def ollama_says(chunks: list[Any]) -> dict[str, Any]:
     }
 
 
-EVENTS = {"bedrock-converse": boto3_events, "cohere": cohere_events, "ollama": ollama_events}
-
-
 @pytest.mark.parametrize(
     ("wire_format", "chunks"),
     [
         pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-        for wire_format in EVENTS
+        for wire_format in ("bedrock-converse", "cohere", "ollama")
         for case in recordings(wire_format)
     ],
 )
@@ -294,7 +261,7 @@ def test_the_sdk_s_objects_are_the_same_message(wire_format: str, chunks: list[A
             fold.step(event)
         return fold.snapshot
 
-    theirs, own = folded(EVENTS[wire_format](chunks)), folded(chunks)
+    theirs, own = folded(sdk_objects(wire_format, chunks)), folded(chunks)
     assert theirs.blocks == own.blocks
     assert (theirs.id, theirs.status, theirs.finish_reason) == (own.id, own.status, own.finish_reason)
     if wire_format != "bedrock-converse":  # boto3 leaves out what its types don't know

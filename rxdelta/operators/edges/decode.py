@@ -39,8 +39,9 @@ def decode(
     Completes with the source. An error event in the stream becomes `on_error(ProviderError)` and isn't emitted.
 
     Args:
-        wire_format: One of `rxdelta.providers.FORMATS`, or a function that makes a decoder of your own. Every
-            subscription makes its own decoder.
+        wire_format: One of `rxdelta.providers.FORMATS`; `"auto"`; or a function that makes a decoder of your own.
+            Every subscription makes its own decoder. `"auto"` finds the format by the first chunks, and holds up to 20
+            until one tells. It also takes bytes and text of SSE or NDJSON, and passes events on.
         cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` detects
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
@@ -48,14 +49,15 @@ def decode(
         limits: The most that the stream may make us hold, in this operator and in those behind it that have no
             `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`. A plain
             `subscribe` doesn't carry them past Rx's operators that subscribe a source later, such as `concat`.
-        options: Passed to the format's decoder or to your function.
+        options: Passed to the format's decoder or to your function. `"auto"` takes `only="openai-chat"`, say, if the
+            format is known.
 
     Raises:
         UnknownWireFormatError: At once, if there is no such format.
         InvalidValueError: At once, if `wire_format` is neither a name nor a function, or for an invalid option.
 
-    Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the position in the chunk;
-    `LimitExceededError`.
+    Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the position in the chunk, or the
+    format that fits if the named one doesn't; `UnknownWireFormatError` of `"auto"`; `LimitExceededError`.
 
     Example:
         >>> import reactivex as rx
@@ -74,26 +76,25 @@ def decode(
 
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:
-    """Whether a decoder of the user's own has an option of that name."""
-    return callable(wire_format) and "limits" in signature(wire_format).parameters
+    """Whether the decoder has an option of that name: that of `"auto"`, or of a function of the user's own."""
+    return wire_format == "auto" or (callable(wire_format) and "limits" in signature(wire_format).parameters)
 
 
 class _Decoding:
     """One subscription's state."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self._decode = decoder.decode
-        self._close = decoder.close
+        self._decoder = decoder
 
     def step(self, chunk: Any) -> Iterable[Event]:
-        events = self._decode(chunk)
+        events = self._decoder.decode(chunk)
         for event in events:
             if type(event) is StreamError:
                 return _until_error(events)
         return events
 
     def close(self) -> Iterable[Event]:
-        return _until_error(self._close())
+        return _until_error(self._decoder.close())
 
     def fail(self, error: Exception) -> tuple[Iterable[Event], Exception]:
         pending: list[Event] = []

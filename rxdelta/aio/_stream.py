@@ -1,0 +1,450 @@
+"""The short way: any SDK's stream as a live picture and a message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import reactivex as rx
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from rxdelta.aio._readers import iterate
+from rxdelta.aio._sources import check_stream, forget, read
+from rxdelta.aio._to_async_iterable import to_async_iterable
+from rxdelta.aio._to_iterable import to_iterable
+from rxdelta.core import (
+    Event,
+    IncompleteMessageError,
+    InvalidValueError,
+    Message,
+    Snapshot,
+    StreamInterrupted,
+)
+from rxdelta.operators import (
+    decode,
+    run_tools,
+    scan_deltas,
+    share_events,
+    share_latest,
+    stall_timeout,
+    text_deltas,
+    throttle_latest,
+    until_stopped,
+)
+from rxdelta.runtime import check_seconds, needed_loop, running_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from reactivex import Observable
+
+    from rxdelta.aio._sources import Opener, Source
+
+__all__ = ["BlockingReply", "Reply", "ReplyOpener", "stream"]
+
+_LOG = logging.getLogger("rxdelta")
+_COMING = "is still coming: result() waits for its end"
+
+
+def stream(
+    source: Source | Opener,
+    wire_format: str = "auto",
+    *,
+    tools: Mapping[str, Callable[..., Any]] | None = None,
+    every: float | None = None,
+    timeout: float | None = None,
+) -> ReplyOpener:
+    """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
+
+    Entering the block makes the request. The reply is read to its end, whether or not anybody iterates. Leaving the
+    block, in any way, closes the request first. It is made once, however many readers there are.
+
+    Args:
+        source: The provider's stream: an SDK's stream or stream manager, an awaitable of one, or a function that opens
+            one; any iterable of chunks or events, async or not; an Observable of these; a response of `httpx` or its
+            pieces, as bytes of SSE or NDJSON. A coroutine function is called on the loop. Any other function, and a
+            blocking stream, runs on a thread, so that a sync client blocks no loop.
+        wire_format: One of `rxdelta.providers.FORMATS`; by default what the first chunks show.
+        tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
+        every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
+            whenever it asks.
+        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. To limit the
+            whole reply, use `asyncio.timeout`.
+
+    Raises:
+        InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
+            a text, a mapping, or the whole reply of a client without `stream=True`. What only shows when the source
+            is opened is raised by whoever reads. On entering, the second time; for `with` in a running asyncio loop;
+            for `async with` without one.
+        UnknownWireFormatError: At once, if there is no such format.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> chunks = [{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]} for text in ("Hel", "lo")]
+        >>> chunks += [{"id": "c1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]
+        >>> with rd.stream(chunks) as reply:
+        ...     for piece in reply.text_deltas:
+        ...         print(piece)
+        Hel
+        lo
+        >>> reply.message.text
+        'Hello'
+    """
+    check_stream(source)
+    decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
+    silence = None if timeout is None else stall_timeout(idle=check_seconds("timeout", timeout))
+    pace = None if every is None else throttle_latest(check_seconds("every", every))
+    if tools is not None and not isinstance(tools, Mapping):
+        raise InvalidValueError.of([("tools", tools, "must be functions by their names")])
+
+    def events() -> Observable[Event]:
+        chunks = rx.defer(lambda _: read(source))
+        return (chunks if silence is None else chunks.pipe(silence)).pipe(decoded)
+
+    return ReplyOpener(source, lambda: _Live(events(), tools, pace))
+
+
+class ReplyOpener:
+    """A reply that is opened by `async with`, by `with`, or by `await`; once."""
+
+    def __init__(self, source: object, make: Callable[[], _Live]) -> None:
+        self._source = source
+        self._make: Callable[[], _Live] | None = make
+        self._reply: Reply | None = None
+        self._blocking: BlockingReply | None = None
+
+    async def __aenter__(self) -> Reply:
+        self._reply = Reply(self._live())
+        await self._reply._enter()
+        return self._reply
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._reply is not None:
+                await self._reply._leave()
+        finally:
+            forget(self._source)
+
+    def __enter__(self) -> BlockingReply:
+        if running_loop() is not None:
+            raise InvalidValueError(
+                "an asyncio loop is running here, which `with` would block: use `async with rd.stream(…)`",
+                field="source",
+            )
+        self._blocking = BlockingReply(self._live())
+        self._blocking._enter()
+        return self._blocking
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._blocking is not None:
+                self._blocking._leave()
+        finally:
+            forget(self._source)
+
+    def __await__(self) -> Generator[Any, None, Message]:
+        return self._whole().__await__()
+
+    async def _whole(self) -> Message:
+        async with self as reply:
+            return await reply.result()
+
+    def _live(self) -> _Live:
+        make, self._make = self._make, None
+        if make is None:
+            raise InvalidValueError("a reply is opened once: call rd.stream() again", field="source")
+        return make()
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> NoReturn:
+            raise _wrong_loop("with rd.stream(…) as reply: for snapshot in reply: …")
+
+        def __aiter__(self) -> NoReturn:
+            raise _wrong_loop("async with rd.stream(…) as reply: async for snapshot in reply: …")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = (
+                f"; enter it first: async with rd.stream(…) as reply: reply.{name}"
+                if hasattr(Reply, name)
+                else ""
+            )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
+
+def _wrong_loop(right: str) -> InvalidValueError:
+    return InvalidValueError(f"this can't be iterated so: {right}", field="source")
+
+
+class _Live:
+    """The reply itself, behind both of its faces. Its methods may be called on any thread."""
+
+    def __init__(
+        self,
+        decoded: Observable[Event],
+        tools: Mapping[str, Callable[..., Any]] | None,
+        pace: Callable[[Observable[Snapshot]], Observable[Snapshot]] | None,
+    ) -> None:
+        self.snapshot = Snapshot(role="assistant")
+        self.was_asked = False  # for more than the snapshot
+        self._error: Exception | None = None
+        self._no_message: str | None = _COMING  # why there is none
+        self._stopped = False
+        self._signal: Subject[str] = Subject()  # its value stops the reply, its error breaks it off
+        events = decoded.pipe(until_stopped(self._signal))
+        if tools is not None:
+            later: Subject[str] = Subject()
+            switch: Callable[[Observable[Event]], Observable[Event]] = ops.do_action(
+                on_completed=lambda: self._listen_to(later)
+            )
+            events = events.pipe(switch, run_tools(tools), until_stopped(later))
+        self.events = events.pipe(share_events())
+        watch = ops.do_action(self._note, self._fail, self._complete)
+        whole = self.events.pipe(scan_deltas(), watch, share_latest())
+        self.end: Observable[Snapshot] = whole.pipe(ops.ignore_elements())
+        self.snapshots = whole if pace is None else whole.pipe(pace)
+        self.text_deltas: Observable[str] = self.events.pipe(text_deltas())
+
+    def _listen_to(self, signal: Subject[str]) -> None:
+        """The provider has ended. What stands in front of the tools has, too, so stop behind them."""
+        self._signal = signal
+
+    def _note(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    def _fail(self, error: Exception) -> None:
+        if self.is_coming():  # otherwise we have broken it off ourselves
+            self._error = error
+
+    def _complete(self) -> None:
+        stopped = self._stopped or self.snapshot.status == "interrupted"
+        self._no_message = "was stopped before its end" if stopped else None
+
+    def is_coming(self) -> bool:
+        return self._no_message is _COMING and self._error is None
+
+    def stop(self, reason: str) -> None:
+        if self.is_coming():
+            self._stopped = True
+            self._signal.on_next(reason)
+
+    def leave(self) -> None:
+        """Break off what has not ended, so that the source is closed whoever still reads."""
+        if self.is_coming():
+            self._no_message = "was left before its end"
+            why = "the block of rd.stream() was left before the reply had ended"
+            self._signal.on_error(StreamInterrupted(why, snapshot=self.snapshot))
+        elif self._error is not None and not self.was_asked:
+            _LOG.warning(
+                "a reply failed, and nobody has read it; .message raises the error", exc_info=self._error
+            )
+
+    def message(self) -> Message:
+        self.was_asked = True
+        if self._error is not None:
+            raise self._error
+        if self._no_message is not None:
+            raise IncompleteMessageError(f"the reply {self._no_message}", snapshot=self.snapshot)
+        return self.snapshot.to_message()
+
+    def failure(self, error: Exception) -> Exception:
+        """The error of a stream with the snapshot, as a reader of snapshots gets it."""
+        return self._error or error
+
+
+class Reply:
+    """A reply inside `async with rd.stream(…)`, and afterwards.
+
+    Iterating gives the newest snapshot: a slow loop skips some, is never behind, and always gets the last. Each loop is a
+    reader of its own, which starts with the reply so far; so `text_deltas`, `events` and several loops may be used
+    together or one after another, also in other tasks, and also when the reply has ended.
+
+    If the stream fails, each loop, `message` and `result()` raise the error, with the reply so far in `.snapshot`.
+    Leaving the block raises nothing: a loop left by `break` must not fail for what came after it. If nothing had been
+    read but `snapshot`, the error is logged (`rxdelta`).
+
+    If the block is left before the reply has ended, the source is closed, `message` raises `IncompleteMessageError`, and
+    loops in other tasks raise `StreamInterrupted`.
+
+    Example:
+        >>> import asyncio
+        >>> import rxdelta as rd
+        >>> from rxdelta.testing import sample_chunks
+        >>> async def main():
+        ...     async with rd.stream(sample_chunks("tides")) as reply:
+        ...         async for snapshot in reply:
+        ...             text = snapshot.text
+        ...     return text == reply.message.text
+        >>> asyncio.run(main())
+        True
+    """
+
+    def __init__(self, live: _Live) -> None:
+        self._live = live
+        self._reading = to_async_iterable(live.end, "buffer")
+
+    async def _enter(self) -> None:
+        needed_loop("rd.stream", "enter it in a coroutine that asyncio.run() runs, or use `with`")
+        await self._reading.__aenter__()
+
+    async def _leave(self) -> None:
+        self._live.leave()
+        await self._reading.__aexit__(None, None, None)
+
+    def __aiter__(self) -> AsyncIterator[Snapshot]:
+        self._live.was_asked = True
+        return iterate(self._live.snapshots, overflow="latest")
+
+    @property
+    def text_deltas(self) -> AsyncIterator[str]:
+        """The text in pieces, none lost. Who begins late gets the text so far as the first piece."""
+        self._live.was_asked = True
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[str]:
+        try:
+            async for piece in iterate(self._live.text_deltas, overflow="buffer"):
+                yield piece
+        except Exception as error:
+            raise self._live.failure(error)  # noqa: B904
+
+    @property
+    def events(self) -> Observable[Event]:
+        """The events, shared, for pipelines of your own: `rd.for_each(reply.events.pipe(…), …)`.
+
+        Every reader gets the events so far in their shortest form first; see `share_events`.
+        """
+        self._live.was_asked = True
+        return self._live.events
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The reply so far; empty before the first chunk."""
+        return self._live.snapshot
+
+    @property
+    def message(self) -> Message:
+        """The finished message.
+
+        Raises:
+            IncompleteMessageError: The reply is still coming, was stopped, or was left before its end; the reply so far
+                is in `.snapshot`.
+            Exception: The stream's error, with `.snapshot`; or as `Snapshot.to_message`.
+        """
+        return self._live.message()
+
+    async def result(self) -> Message:
+        """The message, as soon as the reply has ended. Raises as `message` does."""
+        try:
+            async for _ in iterate(self._live.end, overflow="buffer"):
+                pass
+        except Exception:
+            if self._live.is_coming():
+                raise
+        return self._live.message()
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Stop the reply and close the request, from any task or thread, and keep what came.
+
+        Loops end with a snapshot whose `status` is `interrupted`. `message` raises `IncompleteMessageError`;
+        `snapshot.to_message()` makes a message of it. A reply that has ended isn't changed.
+
+        Args:
+            reason: The reason that the interrupted message gives.
+        """
+        self._live.stop(reason)
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> NoReturn:
+            raise _wrong_loop("inside `async with` use `async for`")
+
+
+class BlockingReply:
+    """A reply inside `with rd.stream(…)`, and afterwards: a `Reply` for programs without asyncio.
+
+    The reply is read on a thread of its own. A loop, `text_deltas` and `result()` block; they may be used on several
+    threads. Otherwise the same as `Reply`.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> with rd.stream([{"type": "message_start", "message": {"id": "m1", "content": []}}]) as reply:
+        ...     reply.stop()
+        >>> reply.snapshot.status
+        'interrupted'
+    """
+
+    def __init__(self, live: _Live) -> None:
+        self._live = live
+        self._reading = to_iterable(live.end, "buffer")
+
+    def _enter(self) -> None:
+        self._reading.__enter__()
+
+    def _leave(self) -> None:
+        self._live.leave()
+        self._reading.__exit__(None, None, None)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        self._live.was_asked = True
+        return self._newest()
+
+    def _newest(self) -> Iterator[Snapshot]:
+        with to_iterable(self._live.snapshots, "latest") as snapshots:
+            yield from snapshots
+
+    @property
+    def text_deltas(self) -> Iterator[str]:
+        """The text in pieces, none lost. Who begins late gets the text so far as the first piece."""
+        self._live.was_asked = True
+        return self._pieces()
+
+    def _pieces(self) -> Iterator[str]:
+        try:
+            with to_iterable(self._live.text_deltas, "buffer") as pieces:
+                yield from pieces
+        except Exception as error:
+            raise self._live.failure(error)  # noqa: B904
+
+    @property
+    def events(self) -> Observable[Event]:
+        """The events, shared, for pipelines of your own: `with rd.to_iterable(reply.events.pipe(…)) as …`."""
+        self._live.was_asked = True
+        return self._live.events
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The reply so far; empty before the first chunk."""
+        return self._live.snapshot
+
+    @property
+    def message(self) -> Message:
+        """The finished message. Raises as `Reply.message` does."""
+        return self._live.message()
+
+    def result(self) -> Message:
+        """Wait for the end of the reply, and return the message. Raises as `message` does."""
+        try:
+            with to_iterable(self._live.end, "buffer") as end:
+                for _ in end:
+                    pass
+        except Exception:
+            if self._live.is_coming():
+                raise
+        return self._live.message()
+
+    def stop(self, reason: str = "stopped") -> None:
+        """Stop the reply and close the request, from any thread, and keep what came; see `Reply.stop`."""
+        self._live.stop(reason)
+
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> NoReturn:
+            raise _wrong_loop("inside `with` use `for`")

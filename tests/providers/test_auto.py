@@ -1,0 +1,239 @@
+"""What a stream is made of, by its first chunks; and a named format that doesn't fit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import reactivex as rx
+from support.replies import ANTHROPIC, OPENAI
+from support.shared import recordings
+
+import rxdelta as rd
+
+
+def decoded(decoder: rd.providers.Decoder, chunks: list[Any]) -> list[rd.Event]:
+    return [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
+
+
+def auto(chunks: list[Any], **options: Any) -> list[rd.Event]:
+    return decoded(rd.providers.decoder("auto", **options), chunks)
+
+
+def named(name: str, chunks: list[Any], **options: Any) -> list[rd.Event]:
+    return decoded(rd.providers.decoder(name, **options), chunks)
+
+
+ODD = {"type": "of.tomorrow"}
+
+
+@pytest.mark.parametrize(
+    ("wire_format", "chunks"),
+    [
+        pytest.param(name, case.values[0], id=f"{name}/{case.id}", marks=case.marks)
+        for name in rd.providers.FORMATS
+        for case in recordings(name)[:2]
+    ],
+)
+def test_a_recording_is_decoded_as_by_its_name(wire_format: str, chunks: list[Any]) -> None:
+    assert auto(chunks) == named(wire_format, chunks)
+
+
+@pytest.mark.parametrize("before", [0, 1, 19])
+def test_chunks_before_the_first_that_tells_are_held_and_decoded(before: int) -> None:
+    decoder = rd.providers.decoder("auto")
+    chunks = [*[ODD] * before, *ANTHROPIC]
+    assert all(not decoder.decode(chunk) for chunk in chunks[:before])
+    assert decoded(decoder, chunks[before:]) == named("anthropic-messages", chunks)
+
+
+def test_no_more_chunks_are_held_than_a_few_and_the_error_says_what_the_first_was() -> None:
+    decoder = rd.providers.decoder("auto")
+    for _ in range(19):
+        assert not decoder.decode(ODD)
+    with pytest.raises(rd.UnknownWireFormatError, match="seen: type="):
+        decoder.decode({"other": 1})
+
+
+def test_a_stream_that_ends_before_it_has_told_is_an_error_and_an_empty_one_is_not() -> None:
+    decoder = rd.providers.decoder("auto")
+    assert not decoder.decode(ODD)
+    with pytest.raises(rd.UnknownWireFormatError, match="seen: type="):
+        decoder.close()
+    assert not rd.providers.decoder("auto").close()
+
+
+@pytest.mark.parametrize("value", [3, None, object(), 1.5])
+def test_what_is_no_chunk_says_what_it_is(value: object) -> None:
+    decoder = rd.providers.decoder("auto")
+    assert not decoder.decode(value)
+    with pytest.raises(rd.UnknownWireFormatError, match="a chunk is an object, this is"):
+        decoder.close()
+
+
+def test_options_go_to_the_format() -> None:
+    think = {"id": "c", "choices": [{"index": 0, "delta": {"content": "<think>Hm</think>Hi"}}]}
+    events = auto([think], reasoning_tags="think")
+    assert events == named("openai-chat", [think], reasoning_tags="think")
+    assert any(isinstance(event, rd.events.ReasoningDelta) for event in events)
+    whole = [{"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]} for text in ("Hel", "Hello")]
+    assert auto(whole, cumulative=True) == named("openai-chat", whole, cumulative=True)
+    with pytest.raises(rd.InvalidValueError):
+        rd.decode("auto", reasoning_tags=[""])
+    with pytest.raises(TypeError, match="speed"):
+        auto(OPENAI, speed=2)
+
+
+def test_events_are_passed_on() -> None:
+    events = named("openai-chat", OPENAI)
+    assert auto(events) == events
+    with pytest.raises(rd.MalformedChunkError, match="an event"):
+        auto([*events, OPENAI[0]])
+
+
+def test_the_chunks_in_a_helper_s_events_are_decoded_and_its_other_events_left_out() -> None:
+    class Event:
+        def __init__(self, type: str, **fields: Any) -> None:
+            self.type = type
+            self.__dict__ |= fields
+
+    helper = [
+        event
+        for chunk in OPENAI
+        for event in (Event("chunk", chunk=chunk), Event("content.delta", delta="x"))
+    ]
+    assert auto(helper) == named("openai-chat", OPENAI)
+
+
+@pytest.mark.parametrize("only", ["openai-chat", lambda: rd.providers.decoder("openai-chat")])
+def test_a_format_may_be_known(only: Any) -> None:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in OPENAI)
+    assert auto([body], only=only) == auto(OPENAI, only=only) == named("openai-chat", OPENAI)
+    with pytest.raises(rd.UnknownWireFormatError, match="morse"):
+        rd.decode("auto", only="morse")
+
+
+def test_decode_auto_is_an_operator() -> None:
+    message = rx.from_iterable(ANTHROPIC).pipe(rd.decode("auto"), rd.scan_deltas(), rd.to_message()).run()
+    assert message.text == "Let me look."
+    body = rx.of(*(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in ANTHROPIC))
+    assert body.pipe(rd.decode("auto"), rd.scan_deltas(), rd.to_message()).run() == message
+
+
+def test_limits_are_those_of_the_parser_too() -> None:
+    body = rx.of(b'data: {"id": "c", "choices": []}\n\n')
+    with pytest.raises(rd.LimitExceededError, match="line_bytes"):
+        body.pipe(rd.decode("auto", limits=rd.Limits(line_bytes=9))).run()
+
+
+# A name that doesn't fit.
+
+FIRST = {
+    name: next((case.values[0] for case in recordings(name) if not case.marks), None)
+    for name in rd.providers.FORMATS
+}
+FITS = {  # one is a dialect of the other
+    ("openai-chat", "mistral"),
+    ("mistral", "openai-chat"),
+}
+
+
+@pytest.mark.parametrize("name", rd.providers.FORMATS)
+def test_a_name_that_does_not_fit_says_which_one_does(name: str) -> None:
+    for other, chunks in FIRST.items():
+        if other == name or chunks is None or _has_error(chunks):
+            continue
+        if (name, other) in FITS:
+            assert named(name, chunks)
+            continue
+        with pytest.raises(rd.MalformedChunkError) as caught:
+            named(name, chunks)
+        assert f"decode({name!r}) got a chunk of {other}: use decode({other!r})" in str(caught.value)
+        assert caught.value.wire_format == name
+
+
+def _has_error(chunks: list[Any]) -> bool:
+    """Every decoder reports an error that it finds in a chunk, and that explains more."""
+    return any("error" in chunk for chunk in chunks)
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "gemini", "cohere"])
+def test_what_comes_before_the_first_chunk_of_the_named_format_is_no_misfit(name: str) -> None:
+    chunks = FIRST[name]
+    if chunks is None:
+        pytest.skip("there is no recording")
+    ping = {"type": "ping"}
+    events = named(name, [ping] * 3 + chunks)
+    assert [event for event in events if not isinstance(event, rd.events.ProviderEvent)] == [
+        event for event in named(name, chunks) if not isinstance(event, rd.events.ProviderEvent)
+    ]
+
+
+def test_chunks_that_no_format_knows_stay_provider_events() -> None:
+    odd = [{"type": "of.tomorrow"}] * 30
+    assert {type(event) for event in named("anthropic-messages", odd)} == {rd.events.ProviderEvent}
+
+
+def test_a_long_stream_of_another_format_is_refused_before_its_end() -> None:
+    decoder = rd.providers.decoder("openai-chat")
+    with pytest.raises(rd.MalformedChunkError, match="anthropic-messages"):
+        for _ in range(30):
+            decoder.decode(ANTHROPIC[0])
+
+
+# Bytes.
+
+RECORDS: list[Any] = [{"a": 1, "text": "é\n"}, {"b": [2]}, {"c": None}]
+SSE = "".join(f"data: {json.dumps(record)}\r\n\r\n" for record in RECORDS)
+NDJSON = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in RECORDS)
+
+
+def parsed(pieces: list[Any]) -> list[Any]:
+    parser = rd.providers.AutoParser()
+    return [*(chunk for piece in pieces for chunk in parser.feed(piece)), *parser.close()]
+
+
+@pytest.mark.parametrize(
+    "body", [SSE, NDJSON, "\ufeff" + SSE, "\n\n" + NDJSON, ": hi\n\n" + SSE, NDJSON[:-1]]
+)
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_bytes_are_cut_anywhere(body: str, size: int) -> None:
+    data = body.encode()
+    assert parsed([data[at : at + size] for at in range(0, len(data), size)]) == RECORDS
+    assert parsed([body[at : at + size] for at in range(0, len(body), size)]) == RECORDS
+
+
+@pytest.mark.parametrize("kind", [str, str.encode])
+@pytest.mark.parametrize(
+    "body",
+    [
+        SSE.replace("\r", ""),
+        NDJSON,
+        "event: hi\nid: 3\n" + SSE.replace("\r", ""),
+        ": hi\n\n" + SSE.replace("\r", ""),
+    ],
+)
+def test_lines_may_come_without_their_ends(body: str, kind: Any) -> None:
+    found = parsed([kind(line) for line in body.split("\n")])
+    assert [{name: value for name, value in one.items() if name != "_event"} for one in found] == RECORDS
+
+
+def test_a_document_of_several_lines_and_a_list_of_chunks() -> None:
+    assert parsed([json.dumps(RECORDS, indent=2)]) == RECORDS
+    assert parsed([json.dumps(RECORDS)]) == RECORDS
+    assert parsed([json.dumps(RECORDS[0], indent=2)]) == RECORDS[:1]
+    assert parsed([]) == []
+
+
+def test_a_record_comes_with_its_last_byte() -> None:
+    parser = rd.providers.AutoParser()
+    assert parser.feed(b'data: {"a": 1}\n') == []
+    assert parser.feed(b"\n") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("body", ["<html>\n<body>", "Unauthorized", "Hello, you"])
+def test_what_is_neither_is_an_error_that_quotes_it(body: str) -> None:
+    with pytest.raises(rd.MalformedChunkError) as caught:
+        parsed([body])
+    assert body.split("\n")[0] in str(caught.value)
