@@ -31,7 +31,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = [
     pytest.param(match[1], id=f"{page.name}:{page.read_text('utf-8')[: match.start()].count(chr(10)) + 1}")
-    for page in PAGES
+    for page in PAGES[1:]
     for match in re.finditer(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 ]
 
@@ -76,6 +76,17 @@ def names() -> dict[str, Any]:
         "chunks": sample_chunks("tides"),
         "snapshots": chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas()),
     }
+
+
+@pytest.mark.parametrize(
+    "code", re.findall(r"^```python\n(.*?)^```", PAGES[0].read_text("utf-8"), re.DOTALL | re.MULTILINE)
+)
+def test_the_readmes_examples_run_as_pasted(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
 
 
 @pytest.mark.parametrize("code", BLOCKS)
