@@ -72,9 +72,9 @@ def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_openais_help
     with (
         served(half) as server,
         rd.stream(openai(server).chat.completions.create(**ASK, stream=True)) as reply,
+        pytest.raises(rd.IncompleteMessageError) as cut,
     ):
-        with pytest.raises(rd.IncompleteMessageError) as cut:
-            reply.result()
+        reply.result()
     assert cut.value.snapshot is reply.snapshot
     assert [one.arguments_so_far["port"] for one in reply.snapshot.tool_calls] == ["Brest", "Plymouth"]
 
@@ -88,9 +88,9 @@ def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_anthropics_h
     with (
         served(half) as server,
         rd.stream(anthropic(server).messages.create(**request, stream=True)) as reply,
+        pytest.raises(rd.IncompleteMessageError) as cut,
     ):
-        with pytest.raises(rd.IncompleteMessageError) as cut:
-            reply.result()
+        reply.result()
     assert cut.value.snapshot.text == "".join(block.text for block in message.content if block.type == "text")
 
 
