@@ -78,7 +78,7 @@ PYTHON = {name for module in (asyncio, builtins, collections.abc, dt, types, typ
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
     "BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Signal "
-    "Source Timer Tool"
+    "Source Timer Tool Emits KeyOf Origin"
 )
 
 

@@ -29,11 +29,21 @@ MODULES = [
 ]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCKS = [
-    pytest.param(match[1], id=f"{page.name}:{page.read_text('utf-8')[: match.start()].count(chr(10)) + 1}")
-    for page in PAGES
-    for match in re.finditer(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-]
+AS_PASTED = [ROOT / "README.md", ROOT / "docs" / "recipes.md"]
+
+
+def blocks(pages: list[Path]) -> list[Any]:
+    return [
+        pytest.param(
+            match[1], id=f"{page.name}:{page.read_text('utf-8')[: match.start()].count(chr(10)) + 1}"
+        )
+        for page in pages
+        for match in re.finditer(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    ]
+
+
+PASTED = blocks(AS_PASTED)
+BLOCKS = blocks([page for page in PAGES if page not in AS_PASTED])
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -76,6 +86,15 @@ def names() -> dict[str, Any]:
         "chunks": sample_chunks("tides"),
         "snapshots": chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas()),
     }
+
+
+@pytest.mark.parametrize("code", PASTED)
+def test_examples_for_pasting_run_as_pasted(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
 
 
 @pytest.mark.parametrize("code", BLOCKS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.loops import run
 from support.sdk_objects import SDK_FORMATS, sdk_objects
-from support.shared import recordings
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
 
@@ -28,7 +28,7 @@ def cases(wire_format: str, how: str) -> Iterator[Any]:
     ("wire_format", "how", "chunks"),
     [
         case
-        for wire_format in rd.providers.FORMATS
+        for wire_format in RECORDED
         for how in ("dicts", "bytes", *(["objects"] if wire_format in SDK_FORMATS else []))
         for case in cases(wire_format, how)
     ],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from support.replies import ANTHROPIC, OPENAI
-from support.shared import recordings
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
 
@@ -32,7 +32,7 @@ ODD = {"type": "of.tomorrow"}
     ("wire_format", "chunks"),
     [
         pytest.param(name, case.values[0], id=f"{name}/{case.id}", marks=case.marks)
-        for name in rd.providers.FORMATS
+        for name in RECORDED
         for case in recordings(name)[:2]
     ],
 )

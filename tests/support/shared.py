@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from rxdelta.providers import FORMATS
 from support.needs import LEFT_OUT, without
+
+RECORDED = tuple(name for name in FORMATS if name not in ("ag-ui", "ai-sdk", "langchain"))
+"""The formats that have recorded streams."""
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 

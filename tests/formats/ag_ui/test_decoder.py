@@ -11,7 +11,7 @@ from core.strategies import json_objects, json_values
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.ag_ui import frames_of
-from support.shared import recordings
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
 from rxdelta.core import events as ev
@@ -344,11 +344,9 @@ def test_what_to_ag_ui_takes_back_is_taken_back(history: list[Json] | None) -> N
     assert call_.result == rd.ToolResult("c1", "ok")
 
 
-UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-    for wire_format in rd.providers.FORMATS
-    if wire_format not in UNRECORDED
+    for wire_format in RECORDED
     for case in recordings(wire_format)
 ]
 

@@ -26,13 +26,12 @@ from support.ag_ui import (
     wanted,
 )
 from support.clients import ask
-from support.shared import recordings
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
 
 ev = rd.events
 Json = dict[str, Any]
-UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
 
 
 # The rules.
@@ -370,8 +369,7 @@ def test_the_real_clients_say_in_their_request_what_they_can_read(client: str) -
 
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-    for wire_format in rd.providers.FORMATS
-    if wire_format not in UNRECORDED
+    for wire_format in RECORDED
     for case in recordings(wire_format)
 ]
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.ag_ui import frames_of, read
 from support.cost import lines_run
-from support.shared import recordings
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
 from rxdelta.core import events as ev
@@ -202,11 +202,9 @@ def test_many_messages_cost_no_more_each() -> None:
     assert cost(400) < 5 * cost(100)
 
 
-UNRECORDED = ("ag-ui", "ai-sdk", "langchain")
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-    for wire_format in rd.providers.FORMATS
-    if wire_format not in UNRECORDED
+    for wire_format in RECORDED
     for case in recordings(wire_format)
 ]
 
