@@ -131,7 +131,7 @@ def test_limits_are_those_of_the_parser_too() -> None:
 
 FIRST = {
     name: next((case.values[0] for case in recordings(name) if not case.marks), None)
-    for name in rd.providers.FORMATS
+    for name in RECORDED
 }
 FITS = {  # one is a dialect of the other
     ("openai-chat", "mistral"),
