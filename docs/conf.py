@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-sys.modules["rxdelta.events"] = rd.events  # pages name it as programs do, `rd.events`; it is no file
-
 project = "rxdelta"
 version = release = rd.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]

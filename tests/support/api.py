@@ -32,7 +32,7 @@ Entry = dict[str, Any]
 
 
 def door(name: str) -> ModuleType:
-    return rd.events if name == "events" else importlib.import_module(f"rxdelta.{name}".rstrip("."))
+    return importlib.import_module(f"rxdelta.{name}".rstrip("."))
 
 
 def public() -> dict[str, Any]:
