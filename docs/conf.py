@@ -24,11 +24,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import attrs
 from docutils.nodes import reference
 from pygments.lexers.data import JsonLexer
-from reactivex import Observable
 from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.logging import getLogger
-from support.api import public
+from support.api import is_made_by_rxdelta, public
 
 import rxdelta as rd
 
@@ -160,11 +159,8 @@ def sign(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
     """A signature as in the source: aliases by their names, and the defaults that attrs has."""
-    if what == "class" and (
-        issubclass(thing, (Observable, rd.Sink, rd.Reply, rd.BlockingReply))
-        or getattr(thing, "_is_protocol", False)
-    ):
-        return "", None  # operators and doors make these, and nobody makes a protocol
+    if what == "class" and (is_made_by_rxdelta(thing) or getattr(thing, "_is_protocol", False)):
+        return "", None
     texts = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text or "") for text in (signature, returns)]
     if what in ("class", "exception") and attrs.has(thing):
         fields = attrs.fields_dict(thing)
