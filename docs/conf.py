@@ -110,7 +110,7 @@ DATA_DOCS = _data_docs()
 
 def _code(match: re.Match[str]) -> str:
     text = " ".join(match[1].split())
-    head = re.match(r"[\w.]*\w", text)
+    head = re.match(r"[\w.]*\w(?!=)\b", text)  # not the keyword in `stream=True`
     name = head[0] if head else ""
     known = NAMES.get(name) if "." in name or name in TOP or name[:1].isupper() else None
     role = f":py:obj:`{text} <{known}>`" if known and "<" not in text else f"``{text}``"
@@ -162,11 +162,13 @@ def sign(
     if what == "class" and (is_made_by_rxdelta(thing) or getattr(thing, "_is_protocol", False)):
         return "", None
     texts = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text or "") for text in (signature, returns)]
+    texts = [re.sub(r"~?\b(?:\w+\.)+(?=[A-Z]\w+)", "", text) for text in texts]  # `abc.SchedulerBase`
     if what in ("class", "exception") and attrs.has(thing):
         fields = attrs.fields_dict(thing)
         texts[0] = re.sub(
             r"attr_dict\['(\w+)'\]\.default", lambda found: _default(fields[found[1]]), texts[0]
         )
+        texts[0] = texts[0].replace("= NOTHING", "= ...")  # which the class makes of other fields
     return texts[0] or None, texts[1] or None
 
 
