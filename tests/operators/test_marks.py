@@ -162,6 +162,32 @@ def test_operators_of_the_users_own_may_say_what_they_emit() -> None:
         Source.pipe(rd.conflate(), own)
 
 
+@pytest.mark.parametrize("make", [rd.lift, rd.lift_machine, rd.lift_map])
+def test_an_unknown_word_for_what_an_operator_emits_is_refused(make: Any) -> None:
+    own = make("own", lambda _: None, emits="text")
+    with pytest.raises(rd.InvalidValueError, match=r"emits: .* did you mean 'texts'\?"):
+        Source.pipe(own)
+
+
+def test_a_refusal_advises_what_can_be_done_there() -> None:
+    def refused(*steps: Operator) -> str:
+        with pytest.raises(rd.InvalidValueError) as error:
+            Source.pipe(*steps)
+        return str(error.value)
+
+    assert "share the events in front of text_deltas() with share_events()" in refused(
+        rd.text_deltas(), rd.share_latest()
+    )
+    with pytest.raises(
+        rd.InvalidValueError, match=r"read each stream by itself: per_block\(.*throttle_latest"
+    ):
+        rd.to_iterable(Source.pipe(rd.group_by_block()), "latest")
+    with pytest.raises(rd.InvalidValueError, match="would drop an Observable"):
+        rx.of(rx.of(1)).pipe(rd.conflate()).run()
+    with pytest.raises(rd.InvalidValueError, match="would drop a UsageUpdate"):
+        rx.of(rd.events.UsageUpdate(rd.TokenUsage())).pipe(rd.conflate()).run()
+
+
 def test_every_operator_is_in_one_of_these_tables() -> None:
     """So that a new one is thought about."""
     makers = {
