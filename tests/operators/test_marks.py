@@ -122,6 +122,18 @@ def test_an_operator_that_passes_values_on_passes_on_what_they_are(name: str, ne
 
 
 @each_newest
+def test_an_operator_that_is_measured_refuses_and_is_refused_as_without_the_meter(newest: str) -> None:
+    def measured() -> Operator:
+        return rd.tap_metrics(print, through=KEEPS_THE_NEWEST[newest]())
+
+    with pytest.raises(rd.InvalidValueError, match=f"{newest} would drop pieces of text"):
+        Source.pipe(rd.text_deltas(), measured())
+    with pytest.raises(rd.InvalidValueError, match=rf"needs every value, and {newest}\(\)"):
+        Source.pipe(measured(), rd.scan_deltas())
+    Source.pipe(rd.scan_deltas(), measured())
+
+
+@each_newest
 @pytest.mark.parametrize("name", NEEDS_ALL)
 def test_who_needs_every_value_refuses_the_newest(name: str, newest: str) -> None:
     chosen = Source.pipe(KEEPS_THE_NEWEST[newest]())
