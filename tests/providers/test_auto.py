@@ -130,8 +130,7 @@ def test_limits_are_those_of_the_parser_too() -> None:
 # A name that doesn't fit.
 
 FIRST = {
-    name: next((case.values[0] for case in recordings(name) if not case.marks), None)
-    for name in RECORDED
+    name: next((case.values[0] for case in recordings(name) if not case.marks), None) for name in RECORDED
 }
 FITS = {  # one is a dialect of the other
     ("openai-chat", "mistral"),
