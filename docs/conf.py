@@ -24,11 +24,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import attrs
 from docutils.nodes import reference
 from pygments.lexers.data import JsonLexer
-from reactivex import Observable
 from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.logging import getLogger
-from support.api import public
+from support.api import is_made_by_rxdelta, public
 
 import rxdelta as rd
 
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
-
-sys.modules["rxdelta.events"] = rd.events  # pages name it as programs do, `rd.events`; it is no file
 
 project = "rxdelta"
 version = release = rd.__version__
@@ -113,7 +110,7 @@ DATA_DOCS = _data_docs()
 
 def _code(match: re.Match[str]) -> str:
     text = " ".join(match[1].split())
-    head = re.match(r"[\w.]*\w", text)
+    head = re.match(r"[\w.]*\w(?!=)\b", text)  # not the keyword in `stream=True`
     name = head[0] if head else ""
     known = NAMES.get(name) if "." in name or name in TOP or name[:1].isupper() else None
     role = f":py:obj:`{text} <{known}>`" if known and "<" not in text else f"``{text}``"
@@ -162,17 +159,16 @@ def sign(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
     """A signature as in the source: aliases by their names, and the defaults that attrs has."""
-    if what == "class" and (
-        issubclass(thing, (Observable, rd.Sink, rd.Reply, rd.BlockingReply))
-        or getattr(thing, "_is_protocol", False)
-    ):
-        return "", None  # operators and doors make these, and nobody makes a protocol
+    if what == "class" and (is_made_by_rxdelta(thing) or getattr(thing, "_is_protocol", False)):
+        return "", None
     texts = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text or "") for text in (signature, returns)]
+    texts = [re.sub(r"~?\b(?:\w+\.)+(?=[A-Z]\w+)", "", text) for text in texts]  # `abc.SchedulerBase`
     if what in ("class", "exception") and attrs.has(thing):
         fields = attrs.fields_dict(thing)
         texts[0] = re.sub(
             r"attr_dict\['(\w+)'\]\.default", lambda found: _default(fields[found[1]]), texts[0]
         )
+        texts[0] = texts[0].replace("= NOTHING", "= ...")  # which the class makes of other fields
     return texts[0] or None, texts[1] or None
 
 

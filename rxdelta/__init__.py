@@ -1,6 +1,6 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from rxdelta import core, operators, providers, requests, wire
+from rxdelta import core, events, operators, providers, requests, wire
 from rxdelta.aio import (
     BlockingReply,
     Reply,
@@ -45,7 +45,6 @@ from rxdelta.core import (
     ToolResult,
     UnknownWireFormatError,
     apply_event,
-    events,
     merge_delta,
     merge_deltas,
     thaw,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
 from typing import get_origin
 
 import pytest
+from support.api import DOORS
 
 import rxdelta as rd
 
@@ -36,6 +38,18 @@ def test_a_fixed_name_is_public(name: str) -> None:
 @pytest.mark.parametrize("name", EVENTS.split())
 def test_an_event_is_public(name: str) -> None:
     assert hasattr(rd.events, name)
+
+
+@pytest.mark.parametrize("door", DOORS[1:])
+def test_a_door_is_also_a_module_to_import_from(door: str) -> None:
+    module = import_module(f"rxdelta.{door}")
+    assert getattr(rd, door) is module
+
+
+def test_each_event_is_one_class_wherever_it_is_imported_from() -> None:
+    assert [getattr(rd.events, name) for name in rd.events.__all__] == [
+        getattr(rd.core.events, name) for name in rd.core.events.__all__
+    ]
 
 
 @pytest.mark.parametrize("door", [rd, rd.core, rd.events, rd.operators, rd.providers, rd.requests, rd.wire])

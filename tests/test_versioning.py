@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict
 
 import attrs
 import pytest
-from support.api import RELEASED, broken_since_release, compare, describe_things
+from support.api import (
+    RELEASED,
+    broken_since_release,
+    compare,
+    describe,
+    describe_command,
+    describe_things,
+)
 
 import rxdelta as rd
 
@@ -77,6 +86,53 @@ class MorePoint(Point):
     y: int = 0
 
 
+class Page:
+    """A page.
+
+    Attributes:
+        size: How long it is.
+    """
+
+    def __init__(self) -> None:
+        self.size = 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def load(self) -> str:
+        return ""
+
+    @classmethod
+    def empty(cls) -> Page:
+        return cls()
+
+
+class OtherPage:
+    """A page.
+
+    Attributes:
+        size: How long it was, under this name.
+    """
+
+    def __init__(self) -> None:
+        self.length = 1
+
+    async def load(self) -> str:
+        return ""
+
+    def empty(self) -> Page:
+        return Page()
+
+
+class Frame(TypedDict):
+    seq: int
+    text: str
+
+
+class LooserFrame(TypedDict, total=False):
+    seq: int
+
+
 class Reader(Protocol):
     def read(self) -> str: ...
 
@@ -103,7 +159,7 @@ def more(
     ("old", "new", "expected"),
     [
         pytest.param({"draw": draw}, {}, ["draw: removed"], id="name removed"),
-        pytest.param({"draw": draw}, {"draw": Point}, ["draw: was a function, is a class"], id="other kind"),
+        pytest.param({"draw": draw}, {"draw": Point}, ["draw: was function, is class"], id="other kind"),
         pytest.param(
             {"draw": draw},
             {"draw": renamed},
@@ -141,7 +197,7 @@ def more(
             [
                 "Point(x): the default was 0, is 1",
                 "Point(speed): removed",
-                "Point.moved: was a method, is a attribute",
+                "Point.moved: was method, is attribute",
                 "Point.speed: removed",
             ],
             id="members of a class",
@@ -151,6 +207,26 @@ def more(
             {"Failed": FailedLess},
             ["Failed: no longer a ValueError", "Failed.code: removed"],
             id="base and attribute of an error",
+        ),
+        pytest.param(
+            {"Page": Page},
+            {"Page": OtherPage},
+            [
+                "Page.__iter__: removed",
+                "Page.empty: was method of the class, is method",
+                "Page.load: was method, is async method",
+                "Page.size: removed",
+            ],
+            id="attribute whose description stayed, loop, await, method of the class",
+        ),
+        pytest.param(
+            {"Frame": Frame},
+            {"Frame": LooserFrame},
+            ["Frame.seq: was key, is optional key", "Frame.text: removed"],
+            id="keys",
+        ),
+        pytest.param(
+            {"Shape": Point | Page}, {"Shape": Page | Failed}, ["Shape: 'Point' removed"], id="one of several"
         ),
         pytest.param({"Speed": Speed}, {"Speed": Literal["slow"]}, ["Speed: 'fast' removed"], id="alias"),
         pytest.param({"FORMATS": ("a", "b")}, {"FORMATS": ("b",)}, ["FORMATS: 'a' removed"], id="value"),
@@ -166,6 +242,53 @@ def test_what_breaks_a_program_is_found(
     assert sorted(broken) == sorted(expected)
 
 
+def test_a_name_must_stay_in_each_module_that_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = describe()
+    for module in (rd, rd.operators):
+        monkeypatch.setattr(
+            module, "__all__", [one for one in module.__all__ if one not in ("decode", "core")]
+        )
+    assert compare(before, describe())[0] == [
+        "rxdelta.decode: removed",
+        "rxdelta: 'core' removed",
+        "rxdelta.operators: 'decode' removed",
+    ]
+
+
+def test_a_name_may_move_up_if_its_module_still_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = describe()
+    monkeypatch.setattr(rd, "__all__", [*rd.__all__, "Walk"])
+    monkeypatch.setattr(rd, "Walk", rd.core.Walk, raising=False)
+    assert compare(before, describe())[0] == []
+    monkeypatch.setattr(rd.core, "__all__", [one for one in rd.core.__all__ if one != "Walk"])
+    assert compare(before, describe())[0] == ["rxdelta.core.Walk: removed"]
+
+
+def test_the_command_keeps_its_options_and_subcommands() -> None:
+    def command(*subcommands: str, options: Sequence[str]) -> dict[str, Any]:
+        parser = argparse.ArgumentParser()
+        commands = parser.add_subparsers()
+        for name in subcommands:
+            commands.add_parser(name).add_argument("sample", choices=options)
+            commands.choices[name].add_argument(*(f"--{option}" for option in options))
+        return {"draw": describe_command(parser)}
+
+    old, new = command("demo", "replay", options=["slow", "fast"]), command("demo", options=["slow"])
+    assert compare(old, new)[0] == [
+        "draw.demo: '--fast' removed",
+        "draw.demo: 'fast' removed",
+        "draw.replay: removed",
+    ]
+
+
+def test_other_types_are_listed_for_people_to_judge() -> None:
+    def draw(text: bytes, speed: Speed = "slow", *, width: int = 80) -> str: ...
+
+    broken, listed = compare(describe_things({"draw": globals()["draw"]}), describe_things({"draw": draw}))
+    assert broken == []
+    assert listed == ["draw: was None, is str", "draw(text): was str, is bytes"]
+
+
 def test_additions_are_listed_and_break_nothing() -> None:
     old = {"draw": draw, "Point": Point}
     new = {"draw": more, "Point": MorePoint, "Reader": Reader}
@@ -177,4 +300,5 @@ def test_additions_are_listed_and_break_nothing() -> None:
         "Reader: new",
         "draw(bold): new",
         "draw(speed): 'instant' new",
+        "draw(speed): was Speed, is Literal['slow', 'fast', 'instant']",
     ]

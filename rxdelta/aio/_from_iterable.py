@@ -218,8 +218,6 @@ class _OnThread(Generic[T]):
         while (answer := self._requests.get()) is not None:
             try:
                 item = self._blocking.next()
-            except (StopIteration, StopAsyncIteration) as error:  # from `__anext__` this means an end
-                self._settle(answer, StreamInterrupted.by(error))
             except BaseException as error:
                 self._settle(answer, error)
             else:
@@ -232,6 +230,9 @@ class _OnThread(Generic[T]):
             self._settle(ended, None, None)
 
     def _settle(self, answer: asyncio.Future[Any], error: BaseException | None, item: Any = None) -> None:
+        if isinstance(error, (StopIteration, StopAsyncIteration)):  # a future refuses it, or it means an end
+            error = StreamInterrupted.by(error)
+
         def settle() -> None:
             if answer.done():  # cancelled: the reader has left
                 return

@@ -68,6 +68,7 @@ class ReaderSession:
         """
         self._left = True
         self.backpressure.update()
+        self.idleness.notify()  # an operator in front of Rx's own `share` goes on for other subscribers
         if not all(pump.stopped for pump in self._pumps.values()):
             await asyncio.sleep(0)  # Rx's `subscribe_on` disposes in the loop's next turn
         closing = {task for task, pump in self._pumps.items() if pump.stopped}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reactivex import operators as ops
 
 from rxdelta.aio._to_async_iterable import Overflow, Reading, check_source
-from rxdelta.core import EmptyStreamError
+from rxdelta.core import EmptyStreamError, check_function
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
@@ -49,7 +49,7 @@ async def for_each(
     Raises:
         Exception: The stream's error (with `.snapshot` behind `scan_deltas`), after the values before it; or the
             exception of `fn`.
-        InvalidValueError: As `to_async_iterable`.
+        InvalidValueError: As `to_async_iterable`, and before subscribing if `fn` is no function.
 
     Example:
         >>> import asyncio
@@ -59,6 +59,7 @@ async def for_each(
         a
         b
     """
+    check_function("fn", fn, "a function of a value")
     async with Reading(source, overflow, maxsize, key, limits, "for_each") as values:
         async for value in values:
             done = fn(value)

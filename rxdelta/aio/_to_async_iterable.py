@@ -13,7 +13,14 @@ from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
 from rxdelta.aio._reader_session import ReaderSession
-from rxdelta.core import BufferOverflowError, InvalidValueError, Limits, Snapshot, StreamInterrupted
+from rxdelta.core import (
+    BufferOverflowError,
+    InvalidValueError,
+    Limits,
+    Snapshot,
+    StreamInterrupted,
+    did_you_mean,
+)
 from rxdelta.runtime import LoopScheduler, Newest, call_on, needed_loop, refuse_pieces, subscribing
 
 if TYPE_CHECKING:
@@ -151,9 +158,9 @@ def _check(
     source: Observable[Any], overflow: object, maxsize: object, key: object, limits: object, door: str
 ) -> None:
     check_source(source, door)
-    problems: list[tuple[str, object, str]] = []
+    problems: list[tuple[str, object, str] | tuple[str, object, str, str]] = []
     if overflow not in _POLICIES:
-        problems.append(("overflow", overflow, f"{door} knows {', '.join(_POLICIES)}"))
+        problems.append(("overflow", overflow, f"{door} knows {', '.join(_POLICIES)}", _meant(overflow)))
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         problems.append(("maxsize", maxsize, f"must be at least 1 for {door}"))
     if key is not None and (not callable(key) or overflow != "latest"):
@@ -164,6 +171,10 @@ def _check(
         raise InvalidValueError.of(problems)
     if overflow == "latest" and key is None:
         refuse_pieces(source, _LATEST)
+
+
+def _meant(overflow: object) -> str:
+    return "did you mean 'latest'?" if overflow == "newest" else did_you_mean(overflow, _POLICIES)
 
 
 class Inbox(Generic[T]):

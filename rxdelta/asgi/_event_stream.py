@@ -7,11 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from reactivex import abc
 from reactivex.subject import AsyncSubject
 from starlette.responses import StreamingResponse
 
 from rxdelta.aio import from_async_iterable, to_async_iterable
 from rxdelta.asgi._open_streams import opened
+from rxdelta.core import InvalidValueError
 from rxdelta.operators import to_sse, until_stopped
 from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
 
@@ -57,7 +59,7 @@ class EventStreamResponse(StreamingResponse):
         status_code, background: As for Starlette's responses.
 
     Raises:
-        InvalidValueError: At once, if `keep_alive` isn't a positive number.
+        InvalidValueError: At once, if `events` is no Observable, or `keep_alive` no positive number.
 
     Example:
         >>> import asyncio
@@ -83,6 +85,9 @@ class EventStreamResponse(StreamingResponse):
         background: BackgroundTask | None = None,
     ) -> None:
         to_sse(keep_alive)  # raises at once if it is invalid
+        if not isinstance(events, abc.ObservableBase):
+            made = "from_async_iterable(…).pipe(decode(…)) makes one, and rd.stream has it as `reply.events`"
+            raise InvalidValueError.of([("events", events, f"must be an Observable of events: {made}")])
         self._stopped = AsyncSubject[str]()
         self._sending: asyncio.Task[None] | None = None
         stoppable = events.pipe(until_stopped(self._stopped))

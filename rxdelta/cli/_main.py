@@ -7,6 +7,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -136,10 +137,11 @@ def _wire_format(name: str) -> str:
 
 
 def _speed(text: str) -> float:
-    speed = float(text)
-    if not 0 <= speed < float("inf"):
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return speed
+    with suppress(ValueError):
+        speed = float(text)
+        if 0 <= speed < float("inf"):
+            return speed
+    raise argparse.ArgumentTypeError(f"must be a number, 0 or more (got {text!r})")
 
 
 def _open(options: argparse.Namespace) -> AbstractContextManager[IO[bytes]]:
@@ -170,8 +172,11 @@ async def _replay(file: IO[bytes], options: argparse.Namespace) -> int:
         snapshots, failure = await _fold(options.format, paced(chunks, speed), stop, shown)
         is_empty = not any(snapshot.blocks for snapshot in snapshots)
         if (not snapshots or (is_empty and isinstance(failure, _NO_STREAM))) and not stop.is_set():
-            reason = failure or "it holds nothing of a message"
-            _print_error(f"{options.file} is not a known stream: {reason}")
+            reason = str(failure or "it holds nothing of a message")
+            kind = "known stream" if options.format == "auto" else f"stream of {options.format}"
+            # An error of `decode` tells a program which argument fits; here that is an option.
+            reason = re.sub(r"decode\('([^']+)'\)", r"--format \1", reason)
+            _print_error(f"{options.file} is no {kind}: {reason}")
             return UNUSABLE
         endings = [_ending(snapshot) for snapshot in snapshots]
         if failure is not None and endings:

@@ -114,9 +114,10 @@ def _update_call(call: ToolCall, fields: Fields) -> ToolCall:
         elif name == "name" and isinstance(value, str):
             known["name"] = value or call.name
         elif name in _ARGUMENTS and (isinstance(value, str) or is_mapping(value)):
-            none_yet = value == "" and raw_arguments(call) is None  # the wire writes "" for no arguments
-            if not none_yet:
-                known["arguments"] = clean_text(value) if isinstance(value, str) else _mapping(value)
+            text = (
+                clean_text(value) or None if isinstance(value, str) else None
+            )  # the wire writes "" for none
+            known["arguments"] = _mapping(value) if is_mapping(value) else text
         elif name == "error" and isinstance(value, str):
             known["error"] = value
         else:

@@ -13,6 +13,7 @@ from typing import Final
 __all__ = ["redact"]
 
 _GONE: Final = "[redacted]"
+_LOOKS = 4  # what stands between two secrets may look like a part of one, once they are gone
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|secret|credentials?|token|signature"
     r"|(?:api|access|secret|private|account|shared|master|auth|session|subscription)[-_ ]?key|(?<![a-z])(?:key|sig|auth)"
@@ -60,8 +61,12 @@ def redact(text: str) -> str:
         >>> redact("GET /?token=abc&page=2 with Bearer abc.def")
         'GET /?token=[redacted]&page=2 with Bearer [redacted]'
     """
-    # Names first: a long run of letters may end with a name, and the secret follows it.
-    return _OPAQUE.sub(_unless_words, _SECRET.sub(_without, text))
+    for _ in range(_LOOKS):
+        # Names first: a long run of letters may end with a name, and the secret follows it.
+        seen, text = text, _OPAQUE.sub(_unless_words, _SECRET.sub(_without, text))
+        if text == seen:
+            break
+    return text
 
 
 def _unless_words(match: re.Match[str]) -> str:

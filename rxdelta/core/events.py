@@ -1,9 +1,4 @@
-"""The events of a streamed reply: the chat stream event protocol, and three events of our own.
-
-Every event is a small frozen value. Its fields have the wire's names in snake case; `to_dict` writes the wire form
-and `from_dict` reads it, in today's spelling or an older one. `choice` distinguishes alternative replies of one
-stream; the wire form omits it where it is 0.
-"""
+"""The events, for this room and those above it. A program imports `rxdelta.events`, which has the same names."""
 
 from rxdelta.core._event_fields import Index
 from rxdelta.core._event_reading import from_dict

@@ -5,7 +5,7 @@ from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, operator_maker
-from rxdelta.runtime.marks import Emits, Mark, refuse_pieces
+from rxdelta.runtime.marks import Emits, Mark, keeps_newest, refuse_pieces
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import is_ping
@@ -16,6 +16,7 @@ from rxdelta.runtime.session import (
     Pump,
     Session,
     SharedSession,
+    SideSession,
     current_session,
     session_of,
     subscribing,
@@ -34,6 +35,7 @@ __all__ = [
     "Idleness",
     "is_interrupt",
     "is_ping",
+    "keeps_newest",
     "KeyOf",
     "lift",
     "lift_machine",
@@ -57,6 +59,7 @@ __all__ = [
     "Session",
     "session_of",
     "SharedSession",
+    "SideSession",
     "Sink",
     "State",
     "subscribing",

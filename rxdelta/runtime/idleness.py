@@ -19,7 +19,7 @@ class Idleness:
     A value that is emitted to a busy reader waits in the reader's queue, and grows old there. The operator that holds it
     back instead can still replace it.
 
-    `is_idle` and `when_idle` may be called on any thread; `notify` by the reader, when it begins to wait.
+    All may be called on any thread. The reader calls `notify` when it begins to wait, and when it leaves.
     """
 
     def __init__(self, is_idle: Callable[[], bool]) -> None:
@@ -33,7 +33,10 @@ class Idleness:
     def notify(self) -> None:
         """Call those who asked, until one of them has given the reader a value."""
         while self._calls and self.is_idle():
-            context, call = self._calls.popleft()
+            try:
+                context, call = self._calls.popleft()
+            except IndexError:  # another thread was quicker
+                return
             context.run(call)
 
 

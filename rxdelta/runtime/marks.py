@@ -15,13 +15,13 @@ Rx's own operators don't pass a mark on: behind `map` and its kin a value is wha
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from reactivex import Observable
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, check_word
 
-__all__ = ["Emits", "Mark", "mark_of", "marked", "refuse_newest", "refuse_pieces"]
+__all__ = ["Emits", "Mark", "keeps_newest", "mark_of", "marked", "refuse_newest", "refuse_pieces"]
 
 Emits: TypeAlias = Literal["events", "chunks", "texts", "items", "frames", "streams", "newest", "same"]
 """What an operator emits: one of the pieces; the `newest` values; or the values of its source, so the `same` as that."""
@@ -37,9 +37,19 @@ _PIECES = {
     "frames": ("frames", "pace the events in front of {of} with compact_deltas()"),
     "streams": ("streams", "pace each stream by itself: per_block(lambda block: block.pipe({by}(…)))"),
 }
-_EVENTS_INSTEAD = {
-    "share_latest": "use share_events(), or put scan_deltas() in front",
-    'overflow="latest"': "put scan_deltas() in front, or read the events with overflow='join'",
+_SHARED = "share the events in front of {of} with share_events()"
+_CURES = {  # other ones
+    "share_latest": {
+        "events": "use share_events(), or put scan_deltas() in front",
+        "texts": _SHARED,
+        "items": _SHARED,
+        "frames": _SHARED,
+        "streams": _SHARED,
+    },
+    'overflow="latest"': {
+        "events": "put scan_deltas() in front, or read the events with overflow='join'",
+        "streams": "read each stream by itself: per_block(lambda block: block.pipe(throttle_latest(…)))",
+    },
 }
 
 
@@ -56,7 +66,13 @@ def mark_of(source: Observable[Any]) -> Mark | None:
 
 
 def marked(operator: str, emits: Emits | None, source: Observable[Any] | None) -> Mark | None:
-    """The mark of an operator's output."""
+    """The mark of an operator's output.
+
+    Raises:
+        InvalidValueError: `emits` is an unknown word.
+    """
+    if emits is not None:
+        check_word("emits", emits, get_args(Emits))
     if emits == "same":
         return None if source is None else mark_of(source)
     return None if emits is None else Mark(emits, operator)
@@ -76,18 +92,25 @@ def refuse_pieces(source: Observable[Any], by: str) -> None:
 def piece_error(by: str, value: object, emits: Emits) -> InvalidValueError:
     """The error for a value that is a piece by its type."""
     name = type(value).__name__
-    error = _error(by, f"a {name}", emits, "the operator")
+    article = "an" if name[0] in "AEIO" else "a"  # "a UsageUpdate"
+    error = _error(by, f"{article} {name}", emits, "the operator that makes them")
     error.field, error.value = "value", value
     return error
 
 
 def _error(by: str, what: str, emits: str, of: str) -> InvalidValueError:
-    cure = _EVENTS_INSTEAD.get(by, _PIECES[emits][1]) if emits == "events" else _PIECES[emits][1]
+    cure = _CURES.get(by, {}).get(emits, _PIECES[emits][1])
     return InvalidValueError(
         f"{by} would drop {what}, which no later value contains; {cure.format(by=by, of=of)}; "
         "or say with key= which value replaces which",
         field="source",
     )
+
+
+def keeps_newest(source: Observable[Any]) -> bool:
+    """Whether the operator in front keeps the newest value, and may hold it for a busy reader."""
+    mark = mark_of(source)
+    return mark is not None and mark.emits == "newest"
 
 
 def refuse_newest(source: Observable[Any], by: str) -> None:
@@ -97,7 +120,7 @@ def refuse_newest(source: Observable[Any], by: str) -> None:
         InvalidValueError: It is one.
     """
     mark = mark_of(source)
-    if mark is not None and mark.emits == "newest":
+    if mark is not None and keeps_newest(source):
         raise InvalidValueError(
             f"{by}() needs every value, and {mark.operator}() in front of it drops those that a newer one replaces; "
             f"put {mark.operator}() behind scan_deltas()",

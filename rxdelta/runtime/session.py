@@ -63,6 +63,7 @@ __all__ = [
     "Session",
     "SessionScheduler",
     "SharedSession",
+    "SideSession",
     "carrying",
     "current_session",
     "session_of",
@@ -227,6 +228,32 @@ def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[a
         yield None if time is None else carrying(session, time)
     finally:
         current_session.reset(token)
+
+
+class SideSession:
+    """The session of a stream whose values aren't for the reader, such as a signal: no operator holds them for it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.backpressure = session.backpressure
+        self.idleness = Idleness(lambda: True)
+
+    @property
+    def limits(self) -> Limits | None:
+        return self._session.limits
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None:
+        self._session.limits = limits
+
+    def register(self, pump: Pump) -> None:
+        self._session.register(pump)
+
+    def fail(self, error: Exception) -> bool:
+        return self._session.fail(error)
+
+    def check_lag(self) -> None:
+        self._session.check_lag()
 
 
 class SharedSession:

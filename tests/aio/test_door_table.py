@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from reactivex.subject import Subject
 from support.loops import run
 from support.virtual_loop import block, run_virtually
 
@@ -344,3 +345,39 @@ def test_two_readers_of_a_shared_source_are_served_as_the_idle_one_asks() -> Non
     assert len(quick) >= 45
     assert slow[-1] == 99
     assert len(slow) <= 4
+
+
+def share_by_rx(source: Any) -> Any:
+    return source.pipe(ops.share())
+
+
+@pytest.mark.parametrize("share", [rd.share_latest(keep=True), share_by_rx], ids=["share_latest", "rx"])
+def test_what_is_held_for_a_reader_goes_out_when_it_leaves(share: Any) -> None:
+    passed: list[int] = []
+    numbers = Subject[int]()
+    shared = numbers.pipe(rd.conflate(), ops.do_action(passed.append), share)
+
+    async def main() -> None:
+        async with rd.to_async_iterable(shared):
+            if share is share_by_rx:
+                shared.subscribe()
+            numbers.on_next(1)
+            numbers.on_next(2)
+            assert passed == []
+        assert passed == [2]
+
+    run_virtually(main)
+
+
+def test_what_is_held_for_a_reader_goes_out_to_a_subscriber_that_is_never_busy() -> None:
+    got: list[int] = []
+    numbers = Subject[int]()
+    shared = numbers.pipe(rd.conflate(), rd.share_latest())
+
+    async def main() -> None:
+        async with rd.to_async_iterable(shared):
+            numbers.on_next(1)
+            shared.subscribe(got.append)
+            assert got == [1]
+
+    run_virtually(main)

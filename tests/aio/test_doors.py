@@ -87,6 +87,23 @@ def test_an_option_that_a_door_cannot_use_is_refused(door: Any, option: str, val
     assert (error.field, error.value) == (option, value)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"), [("newest", "latest"), ("Block", "block"), ("lastest", "latest")]
+)
+@pytest.mark.parametrize("door", MANY)
+def test_the_policy_that_was_meant_is_named(door: Any, given: str, meant: str) -> None:
+    assert str(refusal(lambda: door(rx.of(1), overflow=given))).endswith(f"did you mean '{meant}'?")
+
+
+@pytest.mark.parametrize("fn", [None, "print"])
+def test_for_each_needs_a_function(fn: Any) -> None:
+    subscribed: list[int] = []
+    source = rx.defer(lambda _: subscribed.append(1) or rx.of(1))
+    with pytest.raises(rd.InvalidValueError, match="fn: must be a function of a value"):
+        asyncio.run(rd.for_each(source, fn))
+    assert subscribed == []
+
+
 @pytest.mark.parametrize("make", [rd.to_async_iterable, rd.to_iterable])
 def test_all_refusals_come_at_once_and_before_entering(make: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match=r"overflow: .*; maxsize: .*; limits: "):

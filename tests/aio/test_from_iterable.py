@@ -508,3 +508,24 @@ def test_a_pipeline_without_asyncio() -> None:
     assert heard.ended.wait(30)
     gone(known)
     assert [value if value == "|" else value.text for value in heard] == ["", "Let me look.", "|"]
+
+
+@pytest.mark.parametrize("kind", [StopIteration, StopAsyncIteration])
+def test_a_close_that_raises_what_means_an_end_is_reported_and_not_waited_for(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Source:
+        def __iter__(self) -> Iterator[int]:
+            return iter((1, 2))
+
+        def close(self) -> None:
+            raise kind
+
+    async def main() -> int:
+        monkeypatch.setattr(_reader_session, "CLOSE_SECONDS", 1000)
+        return await rd.first_value(rd.from_iterable(Source))
+
+    reports: list[Any] = []
+    assert run(main, reports=reports) == 1
+    (report,) = reports
+    assert type(report["exception"].__cause__) is kind

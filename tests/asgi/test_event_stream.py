@@ -636,3 +636,12 @@ def test_it_is_a_response_of_fastapi_too() -> None:
         assert kinds(response.content)[-1] == "[DONE]"
 
     run(main)
+
+
+def test_what_is_no_observable_is_refused_at_once() -> None:
+    async def chunks() -> AsyncIterator[Any]:
+        yield {}
+
+    for source in (chunks(), rd.stream(chunks)):
+        with pytest.raises(rd.InvalidValueError, match=r"events: must be an Observable .* `reply\.events`"):
+            EventStreamResponse(source, rd.to_ai_sdk())  # type: ignore[arg-type]

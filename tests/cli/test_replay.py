@@ -174,7 +174,7 @@ def test_what_is_no_known_stream_is_refused(
     assert main(["replay", recording(data), "--json"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "is not a known stream" in said.err
+    assert "is no known stream" in said.err
 
 
 @pytest.mark.parametrize("content", [b"x" * 1_100_000, b"[" * 200_000, b"data: " + b"[" * 200_000 + b"\n\n"])
@@ -182,12 +182,12 @@ def test_a_line_that_no_stream_has_is_refused(
     content: bytes, capsys: pytest.CaptureFixture[str], recording: Any
 ) -> None:
     assert main(["replay", recording(content)]) == 2
-    assert "is not a known stream" in capsys.readouterr().err
+    assert "is no known stream" in capsys.readouterr().err
 
 
 def test_what_is_no_chunk_is_refused(capsys: pytest.CaptureFixture[str], recording: Any) -> None:
     assert main(["replay", recording(lines(7)), "--format", "openai-chat"]) == 2
-    assert "is not a known stream" in capsys.readouterr().err
+    assert "is no stream of openai-chat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,8 @@ def test_a_stream_of_another_format_than_asked_for_is_refused_by_both_names(
 ) -> None:
     assert main(["replay", recording(lines(chat("Hi", "stop"))), "--format", wire_format]) == 2
     said = capsys.readouterr().err
-    assert f"decode('{wire_format}') got a chunk of openai-chat" in said
+    assert f"is no stream of {wire_format}: --format {wire_format} got a chunk of openai-chat" in said
+    assert said.endswith("use --format openai-chat\n")
 
 
 def test_a_dialect_may_be_read_as_what_it_is_a_dialect_of(
@@ -220,6 +221,13 @@ def test_the_help_lists_each_format_once_and_sorted(capsys: pytest.CaptureFixtur
     said = re.sub(r"-\s+|\s+", lambda gap: gap[0].rstrip() or " ", capsys.readouterr().out)
     assert ", ".join(sorted(rd.providers.FORMATS)) in said
     assert said.count("openai-completions") == 1
+
+
+@pytest.mark.parametrize("speed", ["-1", "nan", "inf", "fast"])
+def test_a_speed_is_a_number(speed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", f"--speed={speed}"])
+    assert f"argument --speed: must be a number, 0 or more (got '{speed}')" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_args_in_a_block_delta_are_the_whole_text_so_far() -> None:
     ]
     (call,) = fold(*start, ev.ToolCallDelta(0, "1}")).tool_calls
     assert (call.arguments, call.name) == ('{"a": 1}', "g")
-    assert fold(*start, ev.BlockDelta(0, {"args": ""})).tool_calls[0].arguments == ""
+    assert fold(*start, ev.BlockDelta(0, {"args": ""})).tool_calls[0].arguments is None
 
 
 def test_unknown_events_and_deltas_change_nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rxdelta.core import quote, redact
@@ -118,6 +118,7 @@ def test_no_text_makes_the_search_go_back_and_forth(piece: str, head: str) -> No
         st.sampled_from([*SECRETS, *HARMLESS, '"', "'", "\\", "=", ":", " ", "\n", "[redacted]"]) | st.text()
     )
 )
+@example(["postgres://admin:canary@db.internal/prod", "1" * 300, "@"])
 def test_any_text_can_be_looked_at_twice(pieces: list[str]) -> None:
     once = redact("".join(pieces))
     assert redact(once) == once

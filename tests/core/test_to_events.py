@@ -38,6 +38,7 @@ def names(*given: rd.Event) -> list[str]:
         ([ev.BlockStart(0, TEXT), *[ev.TextDelta(0, "a")] * 9], ["MessageStart", "BlockStart"]),
         ([ev.BlockStart(0, TEXT), ev.TextDelta(0, "a"), ev.BlockFinish(0)], ["MessageStart", "BlockStart", "BlockFinish"]),
         ([ev.BlockStart(0, CHUNK), ev.ToolCallDelta(0, "{")], ["MessageStart", "BlockStart"]),
+        ([ev.BlockStart(0, CHUNK), ev.ToolCallDelta(0, "{}"), ev.BlockDelta(0, {"args": ""})], ["MessageStart", "BlockStart"]),
         ([ev.BlockStart(0, CHUNK), ev.ToolUpdate("c", "executing")], ["MessageStart", "BlockStart", "ToolUpdate"]),
         ([ev.BlockStart(0, CHUNK), ev.MessageFinish("stop")], ["MessageStart", "BlockStart", "BlockFinish", "MessageFinish"]),
         ([ev.BlockStart(0, CHUNK), ev.ToolUpdate("c", "failed"), ev.ToolCallDelta(0, "x"), ev.BlockFinish(0)],

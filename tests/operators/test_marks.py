@@ -122,6 +122,18 @@ def test_an_operator_that_passes_values_on_passes_on_what_they_are(name: str, ne
 
 
 @each_newest
+def test_an_operator_that_is_measured_refuses_and_is_refused_as_without_the_meter(newest: str) -> None:
+    def measured() -> Operator:
+        return rd.tap_metrics(print, through=KEEPS_THE_NEWEST[newest]())
+
+    with pytest.raises(rd.InvalidValueError, match=f"{newest} would drop pieces of text"):
+        Source.pipe(rd.text_deltas(), measured())
+    with pytest.raises(rd.InvalidValueError, match=rf"needs every value, and {newest}\(\)"):
+        Source.pipe(measured(), rd.scan_deltas())
+    Source.pipe(rd.scan_deltas(), measured())
+
+
+@each_newest
 @pytest.mark.parametrize("name", NEEDS_ALL)
 def test_who_needs_every_value_refuses_the_newest(name: str, newest: str) -> None:
     chosen = Source.pipe(KEEPS_THE_NEWEST[newest]())
@@ -160,6 +172,32 @@ def test_operators_of_the_users_own_may_say_what_they_emit() -> None:
         Source.pipe(own, rd.conflate())
     with pytest.raises(rd.InvalidValueError, match=r"twice\(\) needs every value"):
         Source.pipe(rd.conflate(), own)
+
+
+@pytest.mark.parametrize("make", [rd.lift, rd.lift_machine, rd.lift_map])
+def test_an_unknown_word_for_what_an_operator_emits_is_refused(make: Any) -> None:
+    own = make("own", lambda _: None, emits="text")
+    with pytest.raises(rd.InvalidValueError, match=r"emits: .* did you mean 'texts'\?"):
+        Source.pipe(own)
+
+
+def test_a_refusal_advises_what_can_be_done_there() -> None:
+    def refused(*steps: Operator) -> str:
+        with pytest.raises(rd.InvalidValueError) as error:
+            Source.pipe(*steps)
+        return str(error.value)
+
+    assert "share the events in front of text_deltas() with share_events()" in refused(
+        rd.text_deltas(), rd.share_latest()
+    )
+    with pytest.raises(
+        rd.InvalidValueError, match=r"read each stream by itself: per_block\(.*throttle_latest"
+    ):
+        rd.to_iterable(Source.pipe(rd.group_by_block()), "latest")
+    with pytest.raises(rd.InvalidValueError, match="would drop an Observable"):
+        rx.of(rx.of(1)).pipe(rd.conflate()).run()
+    with pytest.raises(rd.InvalidValueError, match="would drop a UsageUpdate"):
+        rx.of(rd.events.UsageUpdate(rd.TokenUsage())).pipe(rd.conflate()).run()
 
 
 def test_every_operator_is_in_one_of_these_tables() -> None:

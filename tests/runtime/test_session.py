@@ -16,7 +16,15 @@ from reactivex.subject import Subject
 from support.loops import run
 
 import rxdelta as rd
-from rxdelta.runtime import Backpressure, LoopScheduler, SharedSession, clock, session_of, subscribing
+from rxdelta.runtime import (
+    Backpressure,
+    Idleness,
+    LoopScheduler,
+    SharedSession,
+    clock,
+    session_of,
+    subscribing,
+)
 from rxdelta.runtime.session import SessionScheduler
 
 BOOM = ValueError("boom")
@@ -259,3 +267,23 @@ def test_a_shared_source_has_the_limits_of_the_first_reader_with_some() -> None:
     for reader in (Reader(), Reader(limits=bound), Reader(limits=rd.Limits())):
         shared.join(reader)
     assert shared.limits is bound
+
+
+# Idleness.
+
+
+def test_two_readers_that_become_idle_at_once_call_whoever_asked_once() -> None:
+    called: list[str] = []
+
+    def is_idle() -> bool:
+        nonlocal other_reader
+        other_reader, other = None, other_reader
+        if other is not None:
+            other.notify()
+        return True
+
+    idleness = Idleness(is_idle)
+    other_reader: Idleness | None = idleness
+    idleness.when_idle(lambda: called.append("called"))
+    idleness.notify()
+    assert called == ["called"]

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import dis
 import importlib
 import inspect
 import json
@@ -15,24 +17,56 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args, get_origin, is_typeddict
+from typing import Any, Literal, TypeVar, get_args, get_origin, is_typeddict
 
 from reactivex import Observable
 
 import rxdelta as rd
+from rxdelta.cli._main import _parser
 
-__all__ = ["DOORS", "RELEASED", "broken_since_release", "compare", "describe_things", "public"]
+__all__ = [
+    "DOORS",
+    "RELEASED",
+    "broken_since_release",
+    "compare",
+    "describe",
+    "describe_command",
+    "describe_things",
+    "is_made_by_rxdelta",
+    "public",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "tests" / "released_api.json"
 DOORS = ("", "events", "operators", "providers", "requests", "wire", "asgi", "testing", "cli", "core")
 """The modules whose `__all__` is public, by their attributes of `rxdelta`. A name belongs to the first that has it."""
+OFFERED = frozenset(
+    [
+        "__aenter__",
+        "__aexit__",
+        "__aiter__",
+        "__anext__",
+        "__await__",
+        "__bool__",
+        "__call__",
+        "__contains__",
+        "__enter__",
+        "__eq__",
+        "__exit__",
+        "__getitem__",
+        "__hash__",
+        "__iter__",
+        "__len__",
+        "__next__",
+    ]
+)
+"""Members that a program uses without their names."""
 
 Entry = dict[str, Any]
 
 
 def door(name: str) -> ModuleType:
-    return rd.events if name == "events" else importlib.import_module(f"rxdelta.{name}".rstrip("."))
+    return importlib.import_module(f"rxdelta.{name}".rstrip("."))
 
 
 def public() -> dict[str, Any]:
@@ -50,7 +84,29 @@ def public() -> dict[str, Any]:
 
 
 def describe() -> dict[str, Entry]:
-    return describe_things(public()) | {f"rxdelta.{name}": {"kind": "module"} for name in DOORS if name}
+    things = public()
+    described = describe_things(things) | {"rxdelta (the command)": describe_command(_parser())}
+    for name in DOORS:
+        place = f"rxdelta.{name}".rstrip(".")
+        elsewhere = [one for one in door(name).__all__ if f"{place}.{one}" not in things]
+        described[place] = {"kind": "module", "words": sorted(elsewhere)}
+    return described
+
+
+def describe_command(parser: argparse.ArgumentParser) -> Entry:
+    """Its options and arguments, the words that these take, and its subcommands as members."""
+    words, members = set[str](), dict[str, Entry]()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            members |= {name: describe_command(one) for name, one in action.choices.items()}
+        else:
+            words |= {*(action.option_strings or [action.dest]), *(action.choices or ())}
+    return {"kind": "command", "words": sorted(words), "members": members}
+
+
+def is_made_by_rxdelta(cls: type) -> bool:
+    """Whether operators and doors make its objects, and no program: its constructor isn't public."""
+    return issubclass(cls, (Observable, rd.Sink, rd.Reply, rd.BlockingReply))
 
 
 def broken_since_release() -> list[str]:
@@ -69,10 +125,10 @@ def _thing(name: str, thing: Any, names: Mapping[type, str]) -> Entry:
     if inspect.isclass(thing):
         return _class(thing, names) if names[thing] == name else {"kind": f"alias of {names[thing]}"}
     if inspect.isroutine(thing):
-        return {"kind": "function", "parameters": _parameters(thing)}
-    words = {*_words_of(thing)}
+        return _function(thing, "function")
+    words = {*_words_of(thing), *(one.__name__ for one in get_args(thing) if inspect.isclass(one))}
     if isinstance(thing, (tuple, frozenset, dict)):
-        words |= {word for word in thing if isinstance(word, str)}
+        words |= {one if isinstance(one, str) else getattr(one, "__name__", "") for one in thing} - {""}
     return {"kind": "value"} | ({"words": sorted(words)} if words else {})
 
 
@@ -89,32 +145,40 @@ def _class(cls: type, names: Mapping[type, str]) -> Entry:
     }
     if getattr(cls, "_is_protocol", False):
         entry["kind"] = "protocol"
-    elif not is_typeddict(cls) and not issubclass(cls, (Observable, rd.Sink)):  # operators make those
+    elif not is_typeddict(cls) and not is_made_by_rxdelta(cls):
         entry["parameters"] = _parameters(cls)
     return entry
 
 
 def _members(ours: list[type]) -> dict[str, Entry]:
-    """Methods and properties, fields, and the attributes that the docstring promises."""
+    """Methods and properties, fields, and the attributes that the docstring promises and that are there.
+
+    What never returns is no offer: it only says what to use.
+    """
     found: dict[str, Entry] = {}
     for one in reversed(ours):
         annotations = inspect.get_annotations(one)
-        for name in (*_documented(one), *annotations, *vars(one)):
-            if name.startswith("_"):
-                continue
+        documented = [*_documented(one)]
+        there = _set_by_init(one).union(*({*inspect.get_annotations(cls), *vars(cls)} for cls in ours))
+        for name in (*(name for name in documented if name in there), *annotations, *vars(one)):
             member = inspect.getattr_static(one, name, None)
+            if name.startswith("_") and (name not in OFFERED or member is None):
+                continue
             function = getattr(member, "__func__", member)
             if inspect.isfunction(function):
-                found[name] = {
-                    "kind": "method",
-                    "parameters": _parameters(function)[not isinstance(member, staticmethod) :],
-                }
+                found[name] = _function(function, "method")
+                if isinstance(member, (staticmethod, classmethod)):
+                    found[name]["kind"] += " of the class"
+                if not isinstance(member, staticmethod):
+                    found[name]["parameters"] = found[name]["parameters"][1:]
                 continue
             getter = getattr(member, "fget", None) or getattr(member, "func", None)
-            returns = getattr(getter, "__annotations__", {}).get("return", annotations.get(name))
-            words = sorted(_words(returns, one.__module__))
-            found[name] = {"kind": "attribute"} | ({"words": words} if words else {})
-    return dict(sorted(found.items()))
+            annotation = getattr(getter, "__annotations__", {}).get("return", annotations.get(name, ""))
+            kind = "attribute"
+            if is_typeddict(one):
+                kind = "key" if name in one.__required_keys__ else "optional key"
+            found[name] = {"kind": kind} | _type(annotation, one.__module__)
+    return {name: entry for name, entry in sorted(found.items()) if entry.get("type") != "NoReturn"}
 
 
 def _documented(cls: type) -> Iterator[str]:
@@ -123,6 +187,30 @@ def _documented(cls: type) -> Iterator[str]:
     )
     for names in re.findall(r"^    (\w+(?:, \w+)*):", section[1] if section else "", re.MULTILINE):
         yield from names.split(", ")
+
+
+def _set_by_init(cls: type) -> set[str]:
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
+    return {one.argval for one in dis.get_instructions(code) if one.opname == "STORE_ATTR"} if code else set()
+
+
+def _function(function: Any, kind: str) -> Entry:
+    """A function whose result must be awaited is of another kind."""
+    returns = getattr(function, "__annotations__", {}).get("return", "")
+    return {
+        "kind": f"async {kind}" if inspect.iscoroutinefunction(function) else kind,
+        "parameters": _parameters(function),
+    } | _type(returns, function.__module__)
+
+
+def _type(annotation: Any, module: str) -> Entry:
+    """An annotation as text, and its literals."""
+    if annotation == "":
+        return {}
+    annotation = getattr(annotation, "__forward_arg__", annotation)  # as a TypedDict keeps it
+    words = sorted(_words(annotation, module))
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return {"type": text} | ({"words": words} if words else {})
 
 
 def _parameters(function: Any) -> list[Entry]:
@@ -135,8 +223,8 @@ def _parameters(function: Any) -> list[Entry]:
         entry: Entry = {"name": one.name, "kind": one.kind.description}
         if one.default is not one.empty:
             entry["default"] = _default(one.default)
-        if words := sorted(_words(one.annotation, function.__module__)):
-            entry["words"] = words
+        if one.annotation is not one.empty:
+            entry |= _type(one.annotation, function.__module__)
         made.append(entry)
     return made
 
@@ -154,6 +242,8 @@ def _default(value: Any) -> str:
 def _words_of(alias: Any) -> Iterator[str]:
     if get_origin(alias) is Literal:
         yield from (word for word in get_args(alias) if isinstance(word, str))
+    elif isinstance(alias, TypeVar):
+        yield from _words_of(alias.__bound__)
     elif not inspect.isclass(alias):
         for part in get_args(alias):
             yield from _words_of(part)
@@ -193,22 +283,30 @@ _ALIASES: dict[str, Any] = {}
 
 
 def compare(old: Mapping[str, Entry], new: Mapping[str, Entry]) -> tuple[list[str], list[str]]:
-    """What breaks a program that was written for `old`, and what is new."""
+    """What breaks a program that was written for `old`; and what is new, or of another type, which people have to judge."""
     broken: list[str] = []
     added = [f"{name}: new" for name in new if name not in old]
     for name, was in old.items():
-        if name not in new:
+        now = new.get(name) or _described_elsewhere(name, new)
+        if now is None:
             broken.append(f"{name}: removed")
-        elif new[name]["kind"] != was["kind"]:
-            broken.append(f"{name}: was a {was['kind']}, is a {new[name]['kind']}")
+        elif now["kind"] != was["kind"]:
+            broken.append(f"{name}: was {was['kind']}, is {now['kind']}")
         else:
-            _compare(name, was, new[name], broken, added)
+            _compare(name, was, now, broken, added)
     return broken, added
+
+
+def _described_elsewhere(name: str, new: Mapping[str, Entry]) -> Entry | None:
+    """What a name of a module means that an earlier module now has, too."""
+    module, _, last = name.rpartition(".")
+    is_listed = last in new.get(module, {}).get("words", ())
+    return next((new[one] for one in new if is_listed and one.rpartition(".")[2] == last), None)
 
 
 def _compare(name: str, was: Entry, now: Entry, broken: list[str], added: list[str]) -> None:
     broken += [f"{name}: no longer a {base}" for base in was.get("bases", []) if base not in now["bases"]]
-    _compare_words(name, was, now, broken, added)
+    _compare_types(name, was, now, broken, added)
     if "parameters" in was:
         _compare_parameters(name, was["parameters"], now.get("parameters", []), broken, added)
     if "members" in was:
@@ -219,7 +317,9 @@ def _compare(name: str, was: Entry, now: Entry, broken: list[str], added: list[s
         (broken if was["kind"] == "protocol" else added).extend(more)
 
 
-def _compare_words(name: str, was: Entry, now: Entry, broken: list[str], added: list[str]) -> None:
+def _compare_types(name: str, was: Entry, now: Entry, broken: list[str], added: list[str]) -> None:
+    if was.get("type", "") != now.get("type", ""):
+        added.append(f"{name}: was {was.get('type', 'untyped')}, is {now.get('type', 'untyped')}")
     before, after = was.get("words", []), now.get("words", [])
     broken += [f"{name}: {word!r} removed" for word in before if word not in after]
     added += [f"{name}: {word!r} new" for word in after if word not in before and before]
@@ -241,7 +341,7 @@ def _compare_parameters(
             broken.append(f"{title}: moved")
         if "default" in old and new.get("default") != old["default"]:
             broken.append(f"{title}: the default was {old['default']}, is {new.get('default', 'missing')}")
-        _compare_words(title, old, new, broken, added)
+        _compare_types(title, old, new, broken, added)
     for new in now:
         if new["name"] not in before:
             optional = "default" in new or "variadic" in new["kind"]

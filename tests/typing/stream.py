@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, assert_type
 
 from reactivex import Observable
@@ -30,6 +31,29 @@ async def ask(
     assert_type(reply.message, rd.Message)
     assert_type(await rd.stream(events, every=0.05, timeout=30, tools={"add": max}), rd.Message)
     return await rd.stream(create())
+
+
+# What the doors return fits standard types.
+
+
+def asked(chunks: list[dict[str, Any]]) -> AbstractAsyncContextManager[rd.Reply]:
+    return rd.stream(chunks)
+
+
+def asked_blocking(chunks: list[dict[str, Any]]) -> AbstractContextManager[rd.BlockingReply]:
+    return rd.stream(chunks)
+
+
+def answer(chunks: list[dict[str, Any]]) -> Awaitable[rd.Message]:
+    return rd.stream(chunks)
+
+
+def read(events: Observable[rd.Event]) -> AbstractAsyncContextManager[AsyncIterator[rd.Event]]:
+    return rd.to_async_iterable(events)
+
+
+def read_blocking(events: Observable[rd.Event]) -> AbstractContextManager[Iterator[rd.Event]]:
+    return rd.to_iterable(events)
 
 
 def ask_blocking(create: Callable[[], Iterator[dict[str, Any]]], body: bytes) -> rd.Message:

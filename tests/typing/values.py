@@ -10,6 +10,7 @@ from reactivex import operators as ops
 
 import rxdelta as rd
 from rxdelta.core import FrozenDict
+from rxdelta.events import TextDelta
 
 Ended = rd.CompleteToolCall | rd.InvalidToolCall
 
@@ -21,6 +22,11 @@ def look_whole(call: rd.ToolCall[FrozenDict[Any]]) -> None: ...
 
 
 def run(port: str) -> None: ...
+
+
+def imported_from_the_module_of_events(event: rd.Event) -> None:
+    if isinstance(event, TextDelta):
+        assert_type(event, rd.events.TextDelta)
 
 
 # A call's arguments.

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import ABOUT_NOW, check_seconds, create, operator_maker
+from rxdelta.runtime import ABOUT_NOW, check_seconds, create, keeps_newest, operator_maker
 from rxdelta.runtime import is_ping as looks_like_ping
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def stall_timeout(
     Put it behind `from_async_iterable` or behind `decode`. At the first place it sees every chunk, and `decode` behind
     it can still finish a whole message if the provider merely leaves the connection open. A reader's own time is no
     silence. While the reader has no room and the source waits (`overflow="block"`), or while an observer works, no
-    limit expires, and `idle` starts again afterwards. A timer that is late, because a reader has blocked the loop,
-    checks again before it fails. The source is disposed before the error is passed on.
+    limit expires, and `idle` starts again afterwards. Directly behind `throttle_latest` and its kin, which hold their
+    value for a busy reader, `first` and `idle` don't expire until the reader asks for the next one. A timer that is
+    late, because a reader has blocked the loop, checks again before it fails. The source is disposed before the error
+    is passed on.
 
     Completes with the source.
 
@@ -87,8 +89,10 @@ def stall_timeout(
         raise InvalidValueError("stall_timeout needs at least one limit: first, idle or total", field="idle")
 
     def apply(source: Observable[T]) -> Observable[T]:
+        is_held = keeps_newest(source)
+
         def begin(sink: Sink[T]) -> None:
-            watch = _Watch(sink, limits, is_ping or looks_like_ping, sink.clock(scheduler))
+            watch = _Watch(sink, limits, is_ping or looks_like_ping, sink.clock(scheduler), is_held=is_held)
             sink.subscribe(source, watch)
             sink.turn(watch.begin)
 
@@ -109,11 +113,14 @@ class _Watch(Generic[T]):
         limits: Mapping[str, float | None],
         is_ping: Callable[[Any], bool],
         time: abc.SchedulerBase,
+        *,
+        is_held: bool,
     ) -> None:
         self._sink = sink
         self._limits = limits
         self._is_ping = is_ping
         self._time = time
+        self._is_held = is_held  # values wait in front of us for an idle reader
         self._subscribed_at = self._last_sign = self._blocked_since = time.now
         self._has_sign = False  # of life
         self._timers_run = False  # timers start when the source has been subscribed
@@ -152,6 +159,10 @@ class _Watch(Generic[T]):
         session = self._sink.session
         return session is None or session.backpressure.is_ready()
 
+    def _may_be_held(self) -> bool:
+        session = self._sink.session
+        return self._is_held and session is not None and not session.idleness.is_idle()
+
     def _start_silence_timer(self) -> None:
         limit = "idle" if self._has_sign or self._limits["first"] is None else "first"
         if self._limits[limit] is None:
@@ -176,7 +187,7 @@ class _Watch(Generic[T]):
             checks = 0  # something has come since the last check, however many there were before it
         seconds = self._limits[limit] or 0.0
         late = (self._time.now - due).total_seconds()
-        if not self._has_room():
+        if not self._has_room() or (limit != "total" and self._may_be_held()):
             self._start_timer(timer, limit, seconds)
         elif self._remaining(limit) > 0:
             self._start_timer(timer, limit, self._remaining(limit))

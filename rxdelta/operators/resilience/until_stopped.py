@@ -12,7 +12,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import call_on, checks_options, lift, running_loop
+from rxdelta.runtime import SideSession, call_on, checks_options, lift, running_loop, subscribing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def until_stopped(
 
     def begin(sink: Sink[Event]) -> _Until:
         until = _Until(sink, reason)
-        sink.own(_listen(signal, until, sink.scheduler))
+        sink.own(_listen(signal, until, sink))
         return until
 
     return lift("until_stopped", begin, emits="events")
@@ -115,9 +115,12 @@ def _is_waitable(signal: object) -> TypeGuard[_Waitable]:
     return inspect.iscoroutinefunction(getattr(signal, "wait", None)) and not isinstance(signal, type)
 
 
-def _listen(signal: Signal, until: _Until, scheduler: abc.SchedulerBase | None) -> abc.DisposableBase:
+def _listen(signal: Signal, until: _Until, sink: Sink[Event]) -> abc.DisposableBase:
     if isinstance(signal, Observable):
-        return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
+        if sink.session is None:
+            return signal.subscribe(until.stop, until.fail, scheduler=sink.scheduler)
+        with subscribing(SideSession(sink.session), sink.scheduler) as scheduler:
+            return signal.subscribe(until.stop, until.fail, scheduler=scheduler)
     if _is_waitable(signal):
         if getattr(signal, "is_set", bool)():
             until.stop()

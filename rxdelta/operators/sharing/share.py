@@ -84,6 +84,7 @@ class _Shared(Generic[T]):
             connection.connect(reader.scheduler)
         reader.set_limits(connection.limits)
         connection.notify(reader)
+        connection.release()
 
 
 class _Connection(Generic[T]):
@@ -148,6 +149,11 @@ class _Connection(Generic[T]):
                 )
         if abandoned:
             self._upstream.dispose()
+        self.release()
+
+    def release(self) -> None:
+        """Let operators upstream emit what they hold, if nobody is busy any more. Called without the lock."""
+        self._session.idleness.notify()
 
     def on_next(self, value: T) -> None:
         with self._lock:

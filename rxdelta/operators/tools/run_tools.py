@@ -89,7 +89,8 @@ def run_tools(
     interrupted, or asks for tools that were not run.
 
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
-    `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`.
+    `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`. A
+    call that no function fits is logged, too: the model gets the reason, but it may be the program that is wrong.
 
     Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
     soon as one ends. The time limit counts from a tool's own start.
@@ -346,10 +347,12 @@ class _ToolRunner:
     def _start(self, run: _ToolRun) -> None:
         tool = self._rules.tools.get(run.name)
         if tool is None:
+            _LOG.warning("the model called the tool %r, which run_tools() doesn't have", run.name)
             self._fail(run.call, f"there is no tool {run.name!r}")
             return
         wrong = bind_error(tool, run.asked.arguments_as_map())
         if wrong is not None:
+            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, wrong)
             self._fail(run.call, f"invalid arguments: {wrong}")
             return
         self._running += 1

@@ -62,10 +62,12 @@ def tap(
     """The operator."""
 
     def apply(source: Observable[T]) -> Observable[T]:
+        paced = source if through is None else through(source)  # it may refuse the source
+
         def begin(sink: Sink[T]) -> None:
             _Tap(sink, listener(), sink.clock(scheduler), choice).connect(source, every, through)
 
-        return create(name, begin, emits="same", source=source)
+        return create(name, begin, emits="same", source=paced)
 
     return apply
 

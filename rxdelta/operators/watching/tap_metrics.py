@@ -63,7 +63,8 @@ def tap_metrics(
             thread that ends with the subscription.
 
     Raises:
-        InvalidValueError: At once, if `fn` or `through` can't be called, or `every` isn't a positive number.
+        InvalidValueError: At once, if `fn` or `through` can't be called, or `every` isn't a positive number. In `pipe`,
+            if `through` refuses the operator in front.
 
     Errors: The source's own, and those of `through`.
 

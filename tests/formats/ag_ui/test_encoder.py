@@ -247,7 +247,7 @@ def test_what_is_no_event_is_refused() -> None:
 
 
 def conversation(events: list[rd.Event]) -> list[rd.Snapshot]:
-    """What the messages fold to; those that were taken back are gone."""
+    """What the messages fold to, each ended; those that were taken back are gone."""
     folds = [rd.Fold(choice=0)]
     for event in events:
         if isinstance(event, ev.StreamError):
@@ -259,6 +259,8 @@ def conversation(events: list[rd.Event]) -> list[rd.Snapshot]:
         except rd.ProtocolError:  # another message begins
             folds.append(rd.Fold(choice=0))
             folds[-1].step(event)
+    for one in folds:  # as the encoder ends them: the second half of a character won't come any more
+        one.step(ev.MessageInterrupted(run_id=one.snapshot.run_id))
     return [one.snapshot for one in folds]
 
 
@@ -278,6 +280,7 @@ lists_of_events = st.lists(every_event, max_size=25)
     ],
     False,
 )
+@example([ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "\ud83d")], False)
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(lists_of_events, st.booleans())
 @pytest.mark.parametrize("version", ["1.0", None])

@@ -534,3 +534,28 @@ def test_all_that_came_in_time_arrives_before_the_end(
         assert [message.time - 200 for message in told] == [*times, end]
     else:
         assert [message.time - 200 for message in told] == [time for time in times if time < late[0][0]]
+
+
+@pytest.mark.parametrize("limits", [{"idle": 10}, {"first": 10}])
+def test_what_a_pacing_operator_holds_for_a_busy_reader_is_no_silence(limits: Any) -> None:
+    async def answer() -> AsyncIterator[int]:
+        for number in range(60):
+            yield number
+            await asyncio.sleep(1)
+        await asyncio.sleep(100)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        source = rd.from_async_iterable(answer).pipe(rd.throttle_latest(2), rd.stall_timeout(**limits))
+        async with rd.to_async_iterable(source) as values:
+            seen: list[int] = []
+            while not seen or seen[-1] < 59:
+                await asyncio.sleep(25)
+                seen.append(await anext(values))
+            assert len(seen) == 3
+            if "idle" in limits:
+                with pytest.raises(rd.StallTimeoutError):
+                    await anext(values)
+                assert loop.time() < 100
+
+    run_virtually(main)

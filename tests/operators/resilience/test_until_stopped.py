@@ -11,6 +11,7 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable, abc
+from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import BehaviorSubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
@@ -18,6 +19,7 @@ from support.loops import Stream, turns
 from support.loops import run as run_loop
 from support.marbles import BOOM, marbles
 from support.replies import ANTHROPIC
+from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 
@@ -399,3 +401,30 @@ def test_all_that_came_before_the_stop_arrives_and_nothing_after(
     assert results.messages == (
         before + marbles("-" * at + "(X|)", MARKS) if stopped else marbles(diagram, MARKS)
     )
+
+
+@pytest.mark.parametrize("pace", [rd.throttle_latest(1), rd.conflate()], ids=["throttle", "conflate"])
+def test_a_signal_by_content_that_is_paced_does_not_wait_for_a_slow_reader(pace: Any) -> None:
+    sent: list[int] = []
+
+    async def answer() -> Any:
+        yield rd.events.BlockStart(0, {"type": "text"})
+        for number in range(400):
+            sent.append(number)
+            yield rd.events.TextDelta(0, "x")
+            await asyncio.sleep(0.1)
+
+    async def main() -> list[rd.Event]:
+        shared = rd.from_async_iterable(answer).pipe(rd.share_events())
+        too_long = shared.pipe(rd.scan_deltas(), pace, ops.filter(lambda snapshot: len(snapshot.text) > 50))
+        read: list[rd.Event] = []
+
+        async def draw(event: rd.Event) -> None:
+            read.append(event)
+            await asyncio.sleep(1)
+
+        await rd.for_each(shared.pipe(rd.until_stopped(too_long)), draw)
+        return read
+
+    assert run_virtually(main)[-1] == rd.events.MessageInterrupted("stopped")
+    assert len(sent) <= 50 + 11

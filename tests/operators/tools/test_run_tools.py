@@ -894,6 +894,15 @@ def test_what_a_tool_raises_stays_here_and_is_logged(
     assert record.exc_info[1] is error
 
 
+def test_a_call_that_fits_no_function_is_logged_for_the_programmer(caplog: pytest.LogCaptureFixture) -> None:
+    run(reply([*call(0, "nobody"), *call(1, args='{"b": 1}')]), {"f": lambda a: a})
+    assert [record.getMessage() for record in caplog.records] == [
+        "the model called the tool 'nobody', which run_tools() doesn't have",
+        "the arguments of a call don't fit the tool 'f': missing a required argument: 'a'",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     def tool(**arguments: Any) -> Any:
         raise error
