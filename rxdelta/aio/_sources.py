@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, asynccontextmanager
 from typing import Any, Protocol, TypeAlias
 
 import reactivex as rx
@@ -45,13 +54,30 @@ def check_stream(source: object) -> None:
     """
     whole = "is one whole value, not a stream: ask the client for a stream (stream=True)"
     if isinstance(source, str):
-        raise InvalidValueError.of([("source", source, whole)])
+        raise _refused(source, whole)
     if isinstance(source, Mapping) or _has(source, "model_dump"):
-        whole = f"{whole}, or put chunks into a list"
-        raise InvalidValueError.of([("source", source, whole)])  # pyright: ignore[reportUnknownArgumentType]
+        name = _stream_inside(source)  # pyright: ignore[reportUnknownArgumentType]
+        inside = f"is a response that has its stream inside: give rd.stream() its [{name!r}]"
+        raise _refused(source, inside if name else f"{whole}, or put chunks into a list")  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(source, type) or not (callable(source) or any(_has(source, name) for name in _STREAMS)):
-        wanted = "an iterable of chunks, async or not; an SDK's stream or stream manager; or a function that opens one"
-        raise InvalidValueError.of([("source", source, f"must be {wanted}")])
+        raise _refused(source)
+
+
+def _stream_inside(response: object) -> str | None:
+    """Where a response of boto3 has its stream."""
+    fields: Mapping[Any, Any] = response if isinstance(response, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
+    for name in ("stream", "body"):
+        inside = fields.get(name)
+        if _has(inside, "__iter__") and not isinstance(inside, (str, bytes, list, Mapping)):
+            return name
+    return None
+
+
+def _refused(source: object, wrong: str = "") -> InvalidValueError:
+    wanted = (
+        "an iterable of chunks, async or not; an SDK's stream or stream manager; or a function that opens one"
+    )
+    return InvalidValueError.of([("source", source, wrong or f"must be {wanted}")])
 
 
 _STREAMS = ("__aiter__", "__aenter__", "__await__", "__iter__", "__enter__", "aiter_bytes", "iter_bytes")
@@ -113,6 +139,8 @@ async def _awaited(source: Awaitable[Any]) -> AsyncIterable[Any]:
 
 async def _entered(manager: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
     async with manager as source:
+        if source is manager:  # a client, say
+            raise _refused(source)
         items = _async_items(source)
         async for item in await items if inspect.isawaitable(items) else items:
             yield item
@@ -130,14 +158,25 @@ async def _closing(items: AsyncIterable[Any], owner: Any) -> AsyncIterator[Any]:
 
 
 class _Elsewhere(Exception):
-    """What was opened on a thread is not read there."""
+    """What was opened on a thread is not read there. Managers that were entered there are left when it has been read."""
 
-    def __init__(self, source: object) -> None:
+    def __init__(self, source: object, managers: ExitStack | None) -> None:
         self.source = source
+        self.managers = managers
 
 
 def _read_elsewhere(error: Exception, _: object) -> Observable[Any]:
-    return read(error.source) if isinstance(error, _Elsewhere) else rx.throw(error)
+    if not isinstance(error, _Elsewhere):
+        return rx.throw(error)
+    if error.managers is None:
+        return read(error.source)
+    return read(_entered(_handed_over(error.source, error.managers.pop_all())))
+
+
+@asynccontextmanager
+async def _handed_over(source: object, managers: ExitStack) -> AsyncGenerator[Any]:
+    with managers:
+        yield source
 
 
 class _OnThread:
@@ -150,14 +189,18 @@ class _OnThread:
     def __init__(self, source: Any) -> None:
         self._source = source
         self._opened = ExitStack()
+        self._has_managers = False
         self.response: Any = None
 
     def __iter__(self) -> Iterator[Any]:
         source = self._source
         while not _has(source, "__iter__"):
-            source = self._open(source)
+            opened = self._open(source)
+            if opened is source:  # a client, say
+                raise _refused(source)
+            source = opened
             if isinstance(source, (Observable, bytes, bytearray)) or _is_async(source):
-                raise _Elsewhere(source)  # pyright: ignore[reportUnknownArgumentType]
+                raise _Elsewhere(source, self._opened if self._has_managers else None)  # pyright: ignore[reportUnknownArgumentType]
             check_stream(source)
         self._close_with(source)
         for name in ("_response", "response"):  # OpenAI's stream helpers have no public one
@@ -169,7 +212,10 @@ class _OnThread:
             self._close_with(source)
             self.response = source
             return source.iter_bytes()
-        return self._opened.enter_context(source) if _has(source, "__enter__") else source()
+        if not _has(source, "__enter__"):
+            return source()
+        self._has_managers = True
+        return self._opened.enter_context(source)
 
     def _close_with(self, source: object) -> None:
         close = closer(source, names=("close",))

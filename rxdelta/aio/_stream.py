@@ -72,8 +72,8 @@ def stream(
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
         every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
             whenever it asks.
-        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. To limit the
-            whole reply, use `asyncio.timeout`.
+        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
+            chunk. To limit the whole reply, use `asyncio.timeout`.
 
     Raises:
         InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
@@ -293,8 +293,9 @@ class _Face:
     def stop(self, reason: str = "stopped") -> None:
         """Stop the reply and close the request, from any task or thread, and keep what came.
 
-        Loops end with a snapshot whose `status` is `interrupted`. `message` raises `IncompleteMessageError`;
-        `snapshot.to_message()` makes a message of it. A reply that has ended isn't changed.
+        Loops end with a snapshot whose `status` is `interrupted`, or that of the whole reply if only tools were still
+        running. `message` raises `IncompleteMessageError`; `snapshot.to_message()` makes a message of it. A reply that has
+        ended isn't changed.
 
         Args:
             reason: The reason that the interrupted message gives.

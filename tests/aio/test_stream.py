@@ -7,7 +7,7 @@ import gc
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from support.loops import Stream, run, turns
@@ -717,6 +717,63 @@ def test_a_manager_is_left_with_the_reply(manager: Any) -> None:
     with rd.stream(lambda: made) as reply:
         next(iter(reply))
     assert made.left == 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_blocking_manager_of_an_asynchronous_stream_is_left_behind_its_chunks(whole: bool) -> None:
+    async def main() -> None:
+        left: list[int] = []
+
+        async def slowly() -> AsyncIterator[Any]:
+            try:
+                for one in OPENAI:
+                    await asyncio.sleep(0.01)  # in which a thread would have left the manager
+                    left.append(made.left)
+                    yield one
+            finally:
+                left.append(made.left)
+
+        made = BlockingManager(slowly())
+        async with rd.stream(made) as reply:
+            if whole:
+                await reply.result()
+            else:
+                await anext(aiter(reply))
+        assert set(left) == {0}
+        assert made.left == 1
+
+    run(main)
+
+
+class Client:
+    """A manager that gives no stream, but itself."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class AsyncClient:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("client", [Client(), AsyncClient()])
+def test_a_client_in_place_of_its_stream_is_refused(client: Any) -> None:
+    with rd.stream(client) as reply, pytest.raises(rd.InvalidValueError, match="must be an iterable"):
+        reply.result()
+
+
+@pytest.mark.parametrize("name", ["stream", "body"])
+def test_a_response_of_boto3_says_where_its_stream_is(name: str) -> None:
+    response: Any = {"ResponseMetadata": {}, name: blocking([])}
+    with pytest.raises(rd.InvalidValueError, match=rf"inside.*\['{name}'\]"):
+        rd.stream(response)
 
 
 def test_a_plain_function_and_a_blocking_source_leave_the_loop_free() -> None:

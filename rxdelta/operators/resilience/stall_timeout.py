@@ -174,15 +174,17 @@ class _Watch(Generic[T]):
         """Start a timer for a check."""
         seconds = max(seconds, 0.0)
         due = self._time.now + timedelta(seconds=seconds)
-        timer.start(seconds, self._check, timer, limit, due, checks)
+        timer.start(seconds, self._check, timer, limit, due, checks, self._last_sign)
 
     def _remaining(self, limit: str) -> float:
         since = self._last_sign if limit == "idle" else self._subscribed_at
         return (self._limits[limit] or 0.0) - (self._time.now - since).total_seconds()
 
-    def _check(self, timer: Timer, limit: str, due: datetime, checks: int) -> None:
+    def _check(self, timer: Timer, limit: str, due: datetime, checks: int, last_sign: datetime) -> None:
         if limit == "first" and self._has_sign:
             return
+        if limit == "idle" and self._last_sign != last_sign:
+            checks = 0  # something has come since the last check, however many there were before it
         seconds = self._limits[limit] or 0.0
         late = (self._time.now - due).total_seconds()
         if not self._has_room() or (limit != "total" and self._may_be_held()):

@@ -27,7 +27,7 @@ import rxdelta as rd
 from rxdelta.runtime import clocks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Container, Iterator
 
     from reactivex.testing.recorded import Recorded
 
@@ -365,13 +365,16 @@ def test_a_slow_reader_pays_once_and_loses_nothing(maxsize: int, shared: bool) -
 
 @pytest.mark.parametrize("blocked", [25.0, 9.5, 10.0, 10.0001])
 @pytest.mark.parametrize("of", ["the door", "the pipeline"])
-def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(blocked: float, of: str) -> None:
+@pytest.mark.parametrize("draws", [(5, 6, 40), range(5, 60)])
+def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(
+    blocked: float, of: str, draws: Container[int]
+) -> None:
     requests = Requests(100, gap=1)
     drawn: list[rd.Event] = []
 
     def draw(event: rd.Event) -> None:
         drawn.append(event)
-        if len(drawn) in (5, 6, 40):
+        if len(drawn) in draws:
             block(blocked)
 
     async def main() -> None:
