@@ -112,7 +112,7 @@ from rxdelta.operators import (
 )
 from rxdelta.requests import from_ag_ui, from_ai_sdk, to_request
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "__version__",
