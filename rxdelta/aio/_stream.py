@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._readers import iterate
 from rxdelta.aio._sources import check_stream, forget, read
 from rxdelta.aio._to_async_iterable import to_async_iterable
@@ -196,6 +198,7 @@ class _Live:
         self._error: Exception | None = None
         self._no_message: str | None = _COMING  # why there is none
         self._stopped = False
+        self._ended = ThreadEvent()
         self._signal: Subject[str] = Subject()  # its value stops the reply, its error breaks it off
         events = decoded.pipe(until_stopped(self._signal))
         if tools is not None:
@@ -221,10 +224,12 @@ class _Live:
     def _fail(self, error: Exception) -> None:
         if self.is_coming():  # otherwise we have broken it off ourselves
             self._error = error
+        self._ended.set()
 
     def _complete(self) -> None:
         stopped = self._stopped or self.snapshot.status == "interrupted"
         self._no_message = "was stopped before its end" if stopped else None
+        self._ended.set()
 
     def is_coming(self) -> bool:
         return self._no_message is _COMING and self._error is None
@@ -233,6 +238,10 @@ class _Live:
         if self.is_coming():
             self._stopped = True
             self._signal.on_next(reason)
+            if (
+                running_loop() is None
+            ):  # the loop's thread may be emitting, and then ends the reply in its next turn
+                self._ended.wait(CLOSE_SECONDS)
 
     def leave(self) -> None:
         """Break off what has not ended, so that the source is closed whoever still reads."""
@@ -383,7 +392,8 @@ class BlockingReply(_Face):
 
     Example:
         >>> import rxdelta as rd
-        >>> with rd.stream([{"type": "message_start", "message": {"id": "m1", "content": []}}]) as reply:
+        >>> from rxdelta.testing import sample_chunks
+        >>> with rd.stream(sample_chunks("tides", pause=0.1)) as reply:
         ...     reply.stop()
         >>> reply.snapshot.status
         'interrupted'

@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from reactivex.subject import Subject
 from support.loops import Stream, run, turns
 from support.replies import OPENAI
 
@@ -792,3 +793,24 @@ def test_a_plain_function_and_a_blocking_source_leave_the_loop_free() -> None:
             assert (await reply.result()).text == "".join(WHOLE)
 
     run(main)
+
+
+def test_a_reply_that_was_stopped_is_interrupted_also_if_a_reader_was_busy() -> None:
+    """The caller's thread can't end the reply while another thread emits an event of it."""
+    source, inside, go_on = Subject[rd.Event](), threading.Event(), threading.Event()
+
+    def slow(_: str) -> None:
+        inside.set()
+        go_on.wait(30)
+
+    with rd.stream(source) as reply:
+        reply.events.pipe(rd.text_deltas()).subscribe(slow)
+        start = rd.events.BlockStart(0, {"type": "text", "text": "Hel"})
+        emitting = threading.Thread(target=source.on_next, args=(start,))
+        emitting.start()
+        assert inside.wait(30)
+        threading.Timer(0.1, go_on.set).start()
+        reply.stop("enough")
+        assert (reply.snapshot.text, reply.snapshot.status) == ("Hel", "interrupted")
+        emitting.join()
+    assert reply.snapshot.metadata["interrupted"] == "enough"
