@@ -304,7 +304,7 @@ class _Face:
 
         Loops end with a snapshot whose `status` is `interrupted`, or that of the whole reply if only tools were still
         running. `message` raises `IncompleteMessageError`; `snapshot.to_message()` makes a message of it. A reply that has
-        ended isn't changed.
+        ended isn't changed. Outside of a loop this waits for the end, for five seconds at most.
 
         Args:
             reason: The reason that the interrupted message gives.
