@@ -195,7 +195,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Ele
 
 def read_page(app: Sphinx, name: str, source: list[str]) -> None:
     """Links out of `docs` lead to the repository."""
-    source[0] = source[0].replace("](../", f"]({REPOSITORY}")
+    source[0] = source[0].replace("](" + "../" * (name.count("/") + 1), f"]({REPOSITORY}")
 
 
 def setup(app: Sphinx) -> None:

@@ -28,7 +28,7 @@ MODULES = [
     name for _, name, _ in pkgutil.walk_packages(rd.__path__, "rxdelta.") if not name.endswith("__main__")
 ]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 AS_PASTED = [ROOT / "README.md", ROOT / "docs" / "recipes.md"]
 
 

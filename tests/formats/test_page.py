@@ -1,4 +1,4 @@
-"""What `docs/providers.md` says of each format holds: its stream is recognised, and folds to its message."""
+"""What a format's page in `docs/providers` says holds: its stream is recognised, and folds to its message."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import reactivex as rx
 
 import rxdelta as rd
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "providers.md"
-SECTIONS = dict(
-    re.findall(r"^## ([a-z-]+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-)
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = {path.stem: path.read_text("utf-8") for path in (DOCS / "providers").glob("*.md")}
 
 
 def fenced(section: str, language: str) -> str:
@@ -23,13 +21,25 @@ def fenced(section: str, language: str) -> str:
     return str(found)
 
 
-def test_every_format_has_its_section_and_no_other_has() -> None:
-    assert set(SECTIONS) == set(rd.providers.FORMATS)
+def test_every_format_has_its_page_and_no_other_has() -> None:
+    assert set(PAGES) == set(rd.providers.FORMATS)
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "providers.md").read_text("utf-8")
+    assert sorted(re.findall(r"^\| \[([a-z-]+)\]\(providers/\1\.md\) \|", index, re.MULTILINE)) == sorted(
+        PAGES
+    )
+
+
+@pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
+def test_a_page_is_named_after_its_format(wire_format: str) -> None:
+    assert PAGES[wire_format].startswith(f"# {wire_format}\n")
 
 
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_the_stream_of_the_page_becomes_the_message_of_the_page(wire_format: str) -> None:
-    section = SECTIONS[wire_format]
+    section = PAGES[wire_format]
     chunks: list[Any] = [json.loads(line) for line in fenced(section, "jsonl").splitlines()]
     assert rd.providers.detect(chunks[0]) == wire_format
     events = rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.validate())
@@ -39,4 +49,4 @@ def test_the_stream_of_the_page_becomes_the_message_of_the_page(wire_format: str
 
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_the_page_says_what_becomes_of_what_is_sent(wire_format: str) -> None:
-    assert "| sent | becomes |" in SECTIONS[wire_format]
+    assert "| sent | becomes |" in PAGES[wire_format]
