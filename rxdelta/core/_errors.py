@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rxdelta.core._redact import redact
 
 if TYPE_CHECKING:
+    from rxdelta.core._events import StreamError
     from rxdelta.core._snapshot import Snapshot
 
 __all__ = [
@@ -129,7 +130,10 @@ class ProviderError(RxDeltaError):
     Attributes:
         message: The provider's own message.
         type: The provider's error type, e.g. `"overloaded_error"`; `None` if it sent none.
-        code: The provider's code as text, a word or a number; `None` if it sent none.
+        code: The provider's code as text, a word or a number; `None` if it sent none. If the provider said by the
+            reply's finish reason that it failed, this is the finish reason.
+        transient: Whether another try may succeed, where the decoder knows. `None` leaves it to `type` and `code`,
+            which `is_transient` reads.
     """
 
     def __init__(
@@ -138,6 +142,7 @@ class ProviderError(RxDeltaError):
         *,
         type: str | None = None,
         code: str | None = None,
+        transient: bool | None = None,
         snapshot: Snapshot | None = None,
     ) -> None:
         label = "/".join(word for word in (type, code) if word)
@@ -147,7 +152,13 @@ class ProviderError(RxDeltaError):
         self.message = message
         self.type = type
         self.code = code
+        self.transient = transient
         self.snapshot = snapshot
+
+    @classmethod
+    def by(cls, event: StreamError) -> ProviderError:
+        """The error that a `StreamError` is."""
+        return cls(event.message, type=event.type, code=event.code, transient=event.transient)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.message,), self.__dict__ | {"args": self.args})

@@ -142,11 +142,12 @@ def _read_message_finish(data: Mapping[str, Any]) -> Event:
 
 
 def _read_error(data: Mapping[str, Any]) -> Event:
-    message, code = data.get("message"), data.get("code")
+    message, code, transient = data.get("message"), data.get("code"), data.get("transient")
     return StreamError(
         message if isinstance(message, str) else "unknown error",
         data.get("type"),
         code if code is None or isinstance(code, str) else str(code),
+        transient=transient if isinstance(transient, bool) else None,
         choice=data.get("choice", 0),
     )
 
@@ -210,7 +211,7 @@ _FIELDS: Mapping[type, frozenset[str]] = {
     BlockFinish: frozenset([*_COMMON, *_CONTENT]),
     UsageUpdate: frozenset([*_COMMON, "usage"]),
     MessageFinish: frozenset([*_COMMON, *_METADATA, "reason", "usage"]),
-    StreamError: frozenset([*_COMMON, "message", "type", "code"]),
+    StreamError: frozenset([*_COMMON, "message", "type", "code", "transient"]),
     ProviderEvent: frozenset([*_COMMON, "provider", "name", "payload"]),
     ToolUpdate: frozenset([*_COMMON, "call_id", "execution_status", "display_text", "result"]),
     MessageInterrupted: frozenset([*_COMMON, "reason"]),

@@ -76,7 +76,7 @@ class _WireForm:
 
 
 _HIDDEN = ("assumed", "more")
-_SHOWN_IF_SET = ("run_id", "parent_run_id")
+_SHOWN_IF_SET = ("run_id", "parent_run_id", "transient")
 
 
 def _take_out(event: Any, name: str, field: str) -> None:
@@ -349,12 +349,19 @@ class MessageFinish(_WireForm):
 
 @attrs.frozen(repr=False)
 class StreamError(_WireForm):
-    """The provider reported an error, which ends the stream."""
+    """The provider reported an error, which ends the stream.
+
+    Attributes:
+        message: The provider's own sentence; ours if it sent only a word.
+        type, code: The provider's words for the error.
+        transient: Whether another try may succeed, where the decoder knows; `None` leaves it to the words.
+    """
 
     event: ClassVar[str] = "error"
     message: str = attrs.field(converter=to_text)
     type: str | None = attrs.field(default=None, converter=clean)
     code: str | None = attrs.field(default=None, converter=clean)
+    transient: bool | None = attrs.field(default=None, kw_only=True)
     choice: int = attrs.field(default=0, kw_only=True)
     run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
@@ -365,12 +372,15 @@ class StreamError(_WireForm):
                 wrong_text("message", self.message),
                 text_or_none("type", self.type),
                 text_or_none("code", self.code),
+                None
+                if self.transient is None or isinstance(self.transient, bool)
+                else ("transient", self.transient, "must be True, False or None"),
                 index_of("choice", self.choice),
             ]
         )
 
     def to_dict(self) -> Wire:
-        return self._wire(message=self.message, type=self.type, code=self.code)
+        return self._wire(message=self.message, type=self.type, code=self.code, transient=self.transient)
 
 
 @attrs.frozen(repr=False)

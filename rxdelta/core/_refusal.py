@@ -45,7 +45,7 @@ def wrong_value(operator: str, value: object, reads: Reads = "events") -> Invali
 def refusal(value: object, operator: str = "this operator") -> Exception | None:
     """The error that an operator emits instead of this value: for a `StreamError`, and for a value that is no event."""
     if isinstance(value, StreamError):
-        return ProviderError(value.message, type=value.type, code=value.code)
+        return ProviderError.by(value)
     return None if type(value) in EVENT_TYPES else wrong_value(operator, value)
 
 

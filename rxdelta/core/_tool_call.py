@@ -431,9 +431,14 @@ def begun_again(before: ToolCall, call: ToolCall) -> ToolCall:
 
 
 def ended_again(before: ToolCall, call: ToolCall) -> ToolCall:
-    """A call that has ended, marked if a tool has got other arguments at an earlier end of the call."""
+    """A call that has ended, marked if a tool has got other arguments at an earlier end of the call.
+
+    A call that has run and that its source calls invalid afterwards stays a call: its result is in the conversation.
+    """
     if not _has_run(before):
         return call
+    if not before.open and call.type == "invalid_tool_call" != before.type:
+        return change(before, metadata=FrozenDict({**call.metadata, _CHANGED: True}))
     first = before.metadata.get(_FIRST_ARGUMENTS) if before.open else before.arguments
     metadata = {name: value for name, value in call.metadata.items() if name != _FIRST_ARGUMENTS}
     if first is not None and first != call.arguments:

@@ -395,7 +395,7 @@ class Walk:
         return _RESET
 
     def _stream_error(self, event: StreamError) -> Sequence[Change]:
-        raise ProviderError(event.message, type=event.type, code=event.code)
+        raise ProviderError.by(event)
 
     def _provider_event(self, _: ProviderEvent) -> Sequence[Change]:
         return _NOTHING

@@ -1,16 +1,44 @@
-"""A provider's error in a stream: where it stands, and the events that it becomes."""
+"""A provider's error in a stream: where it stands, and the events that it becomes.
+
+Some providers say that they failed by an error, and some by the reply's finish reason alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from rxdelta.core import Event
 from rxdelta.core.events import ProviderEvent, StreamError
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.json_values import NOTHING, kept, word
 
-__all__ = ["error_code", "error_events", "error_in"]
+__all__ = ["Broken", "broken_off", "error_code", "error_events", "error_in"]
+
+
+@attrs.frozen
+class Broken:
+    """What a finish reason means with which a provider says that it failed.
+
+    Attributes:
+        sentence: What went wrong.
+        transient: Whether another try may succeed.
+    """
+
+    sentence: str
+    transient: bool
+
+
+def broken_off(word: str, broken: Broken, choice: int = 0) -> StreamError:
+    """The end of a reply whose finish reason says that the provider failed.
+
+    Example:
+        >>> broken_off("network_error", Broken("the connection to the model broke", True))
+        StreamError(message='the connection to the model broke', type=None, code='network_error', choice=0, transient=True)
+    """
+    return StreamError(broken.sentence, None, word, transient=broken.transient, choice=choice)
 
 
 def error_in(source: object) -> Chunk | None:

@@ -14,6 +14,7 @@ __all__ = [
     "CUT_OFF_AMID_ARGUMENTS",
     "CUT_OFF_BEFORE_ARGUMENTS",
     "CUT_OFF_BY_FILTER",
+    "arguments_after_end",
     "call_identity",
     "given_id",
     "invalid_call",
@@ -61,6 +62,14 @@ def plain_id(call_id: str | None) -> str:
         ('functions_now_0', 'call')
     """
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id or "call")
+
+
+def arguments_after_end(text: str) -> dict[str, Any]:
+    """The content of a second finish, for a call that had ended before this text came: it can't be run.
+
+    A call that has run by then stays what it is. The text is in its metadata.
+    """
+    return invalid_call("arguments came after the call's end") | {"late_arguments": text}
 
 
 def invalid_call(error: str) -> dict[str, Any]:

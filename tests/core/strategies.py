@@ -125,7 +125,9 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
 every_event = st.one_of(
     events(),
     st.builds(ev.TextDelta, indexes, text, choice=st.integers(0, 2)),
-    st.builds(ev.StreamError, text, maybe, maybe, choice=st.integers(0, 2)),
+    st.builds(
+        ev.StreamError, text, maybe, maybe, transient=st.none() | st.booleans(), choice=st.integers(0, 2)
+    ),
 )
 
 

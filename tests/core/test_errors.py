@@ -16,7 +16,7 @@ ERRORS = [
     rd.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
     rd.ProtocolError("no", violation="delta_before_start"),
     rd.MergeError("no"),
-    rd.ProviderError("busy", type="overloaded_error", code="529", snapshot=SNAPSHOT),
+    rd.ProviderError("busy", type="overloaded_error", code="529", transient=True, snapshot=SNAPSHOT),
     rd.IncompleteMessageError("no", snapshot=SNAPSHOT),
     rd.InvalidToolCallError("no", call_id="c", name="f", field="arguments"),
     rd.StreamInterrupted("no", snapshot=SNAPSHOT),

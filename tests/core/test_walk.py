@@ -279,6 +279,22 @@ def test_a_second_finish_with_other_arguments_marks_a_call_that_has_run(status: 
     assert CHANGED not in same.metadata
 
 
+def test_a_call_that_is_called_invalid_after_its_end_is_invalid_unless_it_has_run() -> None:
+    late = ev.BlockFinish(0, {"type": "invalid_tool_call", "error": "no", "late_arguments": "}"})
+    fold = rd.Fold()
+    for event in (ev.BlockFinish(0, WHOLE), late):
+        fold.step(event)
+    call: Any = fold.snapshot.blocks[0]
+    assert (call.type, call.error, call.metadata["late_arguments"]) == (
+        "invalid_tool_call",
+        "no",
+        "}",
+    )
+    call = folded(ev.BlockFinish(0, WHOLE), ev.ToolUpdate("c1", "executing"), late)
+    assert (call.status, call.arguments, call.error) == ("complete", {"n": 1}, None)
+    assert (call.metadata[CHANGED], call.metadata["late_arguments"]) == (True, "}")
+
+
 @pytest.mark.parametrize(("args", "changed"), [('{"n": 1}', False), ('{"n": 2}', True)])
 def test_a_call_that_begins_again_keeps_its_result_and_is_marked_if_it_ends_otherwise(
     args: str, changed: bool

@@ -107,5 +107,5 @@ class _Decoding:
 def _until_error(events: Iterable[Event]) -> Iterator[Event]:
     for event in events:
         if isinstance(event, StreamError):
-            raise ProviderError(event.message, type=event.type, code=event.code)
+            raise ProviderError.by(event)
         yield event

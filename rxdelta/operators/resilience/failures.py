@@ -74,7 +74,7 @@ def is_transient(error: BaseException) -> bool:
     """Whether another try may succeed; the default of `retry_stream`.
 
     Yes: overloaded, rate limited, a failure of the server (status 408, 409, 425, 429, 5xx), a connection that broke
-    or timed out, a stall. No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
+    or timed out, a stall; and each finish reason that says so (the table on the format's page). No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
     `x-should-retry` overrides this.
 
     An exception of any client is judged by its attributes and its class; without an answer, its cause is judged.
@@ -103,6 +103,8 @@ def _verdict(error: BaseException) -> bool | None:
         return True
     if isinstance(error, RxDeltaError) and not isinstance(error, (ProviderError, StreamInterrupted)):
         return False
+    if isinstance(error, ProviderError) and error.transient is not None:
+        return error.transient
     header = _header(error, "x-should-retry")
     if header in ("true", "false"):
         return header == "true"

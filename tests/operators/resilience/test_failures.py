@@ -67,6 +67,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
     "error",
     [
         rd.ProviderError("", type="overloaded_error"),
+        rd.ProviderError("", code="invalid_request_error", transient=True),
         rd.ProviderError("", type="rate_limit_error"),
         rd.ProviderError("", type="api_error"),
         rd.ProviderError("", type="server_error", code="rate_limit_exceeded"),
@@ -109,6 +110,7 @@ def test_these_pass(error: Exception) -> None:
     [
         rd.ProviderError("who knows"),
         rd.ProviderError("", type="invalid_request_error"),
+        rd.ProviderError("", type="overloaded_error", transient=False),
         rd.ProviderError("", type="authentication_error"),
         rd.ProviderError("", type="not_found_error"),
         rd.ProviderError("", type="request_too_large"),
