@@ -36,7 +36,7 @@ def broken_off(word: str, broken: Broken, choice: int = 0) -> StreamError:
 
     Example:
         >>> broken_off("network_error", Broken("the connection to the model broke", True))
-        StreamError(message='the connection to the model broke', type=None, code='network_error', choice=0, transient=True)
+        StreamError(message='the connection to the model broke', type=None, code='network_error', transient=True, choice=0)
     """
     return StreamError(broken.sentence, None, word, transient=broken.transient, choice=choice)
 

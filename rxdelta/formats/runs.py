@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rxdelta.core import ByRun, Event, clean_text, in_run
 from rxdelta.core.events import MessageStart
+from rxdelta.framing import DONE
 
 if TYPE_CHECKING:
     from rxdelta.formats.decoding import Decoder
@@ -52,6 +53,8 @@ class RunsDecoder:
         self._runs: ByRun[tuple[Decoder, Address]] = ByRun()  # in the order of their beginning
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
+        if chunk is DONE:  # it concerns all runs
+            return self._of_all(lambda decoder: decoder.decode(DONE))
         address = self._address(chunk)
         if address is None:
             return self._without_run.decode(chunk)
@@ -68,10 +71,14 @@ class RunsDecoder:
         return _named(events, address)
 
     def close(self) -> Sequence[Event]:
-        events = [*self._without_run.close()]
-        for decoder, address in self._runs.values():
-            events += _named(decoder.close(), address)
+        events = self._of_all(lambda decoder: decoder.close())
         self._runs.clear()
+        return events
+
+    def _of_all(self, decode: Callable[[Decoder], Sequence[Event]]) -> Sequence[Event]:
+        events = [*decode(self._without_run)]
+        for decoder, address in self._runs.values():
+            events += _named(decode(decoder), address)
         return events
 
 

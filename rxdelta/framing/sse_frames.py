@@ -20,9 +20,16 @@ class Done:
     def __repr__(self) -> str:
         return "DONE"
 
+    def __reduce__(self) -> str:
+        return "DONE"  # so that a copy, and one that was pickled, is `DONE` itself
+
 
 DONE: Final = Done()
-"""The last item of an AI SDK stream; `to_sse` writes it as `data: [DONE]`."""
+"""The end of a stream, as an item: `[DONE]`.
+
+`to_ai_sdk` emits it last, and `to_sse` writes it as `data: [DONE]`. `parse_sse` emits it for a `[DONE]` that was read, and
+every decoder takes it: the provider has said that the reply is whole.
+"""
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 """A comment: every client skips it, and proxies see that the connection is alive."""

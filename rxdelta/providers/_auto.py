@@ -19,7 +19,7 @@ from rxdelta.core.events import EVENT_TYPES, MessageFinish, MessageStart, Provid
 from rxdelta.formats import registry
 from rxdelta.formats.decoding import Decoder, as_mapping
 from rxdelta.formats.format import Format
-from rxdelta.framing import NdjsonParser, SseParser
+from rxdelta.framing import DONE, NdjsonParser, SseParser
 
 __all__ = ["AutoDecoder", "AutoParser", "NamedDecoder", "detect"]
 
@@ -97,6 +97,8 @@ class AutoDecoder:
 
     def _begin(self, chunk: object) -> Sequence[Event]:
         """Decide by the first value; from then on `decode` is the chosen method."""
+        if chunk is DONE:  # it shows nothing, here and below
+            return ()
         if isinstance(chunk, (bytes, bytearray, str)):
             self.decode = self._parse
         elif type(chunk) in EVENT_TYPES:
@@ -115,10 +117,12 @@ class AutoDecoder:
 
     def _unwrap(self, event: object) -> Sequence[Event]:
         """Decode the chunk in an event of a helper. The helper's other events only repeat what chunks say."""
-        chunk = _wrapped(event)
+        chunk = event if event is DONE else _wrapped(event)
         return () if chunk is None else self._decode(chunk)
 
     def _detect(self, chunk: object) -> Sequence[Event]:
+        if chunk is DONE:
+            return ()
         self._held.append(chunk)
         try:
             name = detect(_telling(chunk))
@@ -139,6 +143,8 @@ def _by(decoder: Decoder, chunk: object) -> Sequence[Event]:
 
 
 def _passed_on(event: object) -> Sequence[Event]:
+    if event is DONE:
+        return ()
     if type(event) not in EVENT_TYPES:
         raise MalformedChunkError.at("auto", "", "an event, as before", event)
     return (event,)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
@@ -177,6 +183,9 @@ class NamedDecoder:
         return self._decoder.close()
 
     def _look(self, chunk: object) -> Sequence[Event]:
+        if chunk is DONE:
+            self._refuse()
+            return self._decoder.decode(chunk)
         try:
             events = self._decoder.decode(chunk)
         except MalformedChunkError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -88,3 +90,7 @@ def test_the_headers_keep_proxies_from_holding_the_stream_back() -> None:
     headers = rd.wire.SSE_HEADERS
     assert headers["content-type"].startswith("text/event-stream")
     assert (headers["cache-control"], headers["x-accel-buffering"]) == ("no-cache, no-transform", "no")
+
+
+def test_done_stays_itself() -> None:
+    assert copy.deepcopy(rd.wire.DONE) is pickle.loads(pickle.dumps(rd.wire.DONE)) is rd.wire.DONE
