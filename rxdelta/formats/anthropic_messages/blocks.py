@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.formats.anthropic_messages.content import citation_of, content_of
@@ -19,6 +19,7 @@ __all__ = ["Blocks"]
 Out = list[Event]
 
 _NEVER = object()  # no delta's type
+_INPUT: Final = "input_json_delta"
 
 
 class Block(WireBlock):
@@ -73,6 +74,7 @@ class Blocks(WireBlocks[int, Block]):
         block_id = content.get("id") or content.get("tool_call_id")
         known = self.newest.get(place)
         if known is not None and known.is_again(kind, block_id, block):
+            known.begin_again()
             return False
         index = self.index_for(place + self._offset)
         if content["type"] in _CALLS and block_id is None:
@@ -82,11 +84,12 @@ class Blocks(WireBlocks[int, Block]):
 
     def delta(self, out: Out, place: int, delta: Chunk) -> bool:
         """Read a delta. `False` if it is unknown or no block can take it."""
-        read = _DELTAS.get(required_word(delta, "type", "delta"))
-        block = self.open_at(place)
+        kind = required_word(delta, "type", "delta")
+        read, arguments = _DELTAS.get(kind), delta.get("partial_json")
+        block = self.open_for(place, arguments)
         found = None if read is None else read(block, delta)
         if found is None:
-            return False
+            return kind == _INPUT and self.add_late_arguments(out, place, arguments)
         if block is not None:
             self.release(out)
             out += found
@@ -141,14 +144,14 @@ def _compaction(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
 _DELTAS: Mapping[str, Callable[[Block | None, Chunk], Sequence[Event] | None]] = {
     "text_delta": _piece("text"),
     "thinking_delta": _piece("thinking"),
-    "input_json_delta": _piece("partial_json"),
+    _INPUT: _piece("partial_json"),
     "signature_delta": _signature,
     "citations_delta": _citations,
     "compaction_delta": _compaction,
 }
 
 _Growth = tuple[object, str, Callable[[int, str], Event]]
-_ARGUMENTS: _Growth = ("input_json_delta", "partial_json", tool_call_delta)
+_ARGUMENTS: _Growth = (_INPUT, "partial_json", tool_call_delta)
 _GROWS: Mapping[str, _Growth] = {
     # block: the delta it grows by, the field with the piece, the event
     "text": ("text_delta", "text", text_delta),

@@ -195,7 +195,8 @@ class Blocks(WireBlocks[int, Block]):
         call_type = _READ.text_of(start, "type", path)
         known = self.newest.get(place)
         if known is not None and known.kind == "toolUse" and call_id is not None and known.id == call_id:
-            return  # sent twice
+            known.begin_again()
+            return
         server = call_type.endswith("_tool_use")  # Bedrock runs it
         fields = kept(without(start, "toolUseId", "name", "type", "input", *_NOT_A_CALLS_OWN))
         if server:
@@ -209,9 +210,9 @@ class Blocks(WireBlocks[int, Block]):
 
     def _call_delta(self, out: Out, place: int, value: Any, path: str) -> None:
         arguments = _READ.mapping(value, path).get("input")
-        block = self.open_at(place)
+        block = self.open_for(place, arguments)
         if block is None or block.kind != "toolUse" or block.has_all_arguments:
-            self.foreign |= bool(arguments)
+            self.foreign |= bool(arguments) and not self.add_late_arguments(out, place, arguments)
         else:
             self._read_arguments(out, block, arguments, f"{path}.input")
 

@@ -183,7 +183,7 @@ def test_without_a_stop_it_was_cut_off() -> None:
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
-        ("malformed_model_output", "stop"),
+        ("pause_turn", "pause"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("content_filtered", "content_filter"),
