@@ -23,6 +23,7 @@ class Step:
         self.kind = kind
         self.id = word(fields.get("id"))
         self.stopped = False
+        self.late_is_known = False  # what comes for it after its end says nothing new
         self.writes: str | None = None  # what the open block takes
         self.block = -1
 
@@ -30,6 +31,10 @@ class Step:
         """Whether a start is this step's own, sent twice."""
         same = kind == self.kind and word(fields.get("id")) == self.id
         return same and (not self.stopped or self.id is not None)
+
+    def begin_again(self) -> None:
+        """The start is sent twice. So are the deltas behind it, if the step has ended."""
+        self.late_is_known |= self.stopped
 
     def begin(self, fields: Json, _path: str, /) -> None:
         """Read the start, which may hold what deltas would bring."""

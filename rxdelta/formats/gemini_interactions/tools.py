@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from rxdelta.core import freeze, real_id
+from rxdelta.core import freeze, real_id, thaw
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
@@ -15,7 +16,7 @@ from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
-from rxdelta.formats.tool_calls import call_identity, invalid_call
+from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call
 
 __all__ = ["Call", "Result", "ServerCall"]
 
@@ -77,6 +78,20 @@ class Call(_AnyCall):
         name = READ.text_of(fields, "name", path) or None
         self.start(fields, path, {"type": "tool_call_chunk", "name": name})
         self.interaction.calls_client = True
+
+    def add_fields(self, delta: Json) -> bool:
+        """Read a delta. Arguments that come after the end of the call make it invalid."""
+        if self.writes is not None:
+            return super().add_fields(delta)
+        args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
+        if not args or self.late_is_known:
+            return False
+        self.late_is_known = True
+        text = args if isinstance(args, str) else json.dumps(thaw(args), ensure_ascii=False)
+        self.blocks.finish(self.block, arguments_after_end(text))
+        return True
+
+    READS = {**_AnyCall.READS, "arguments_delta": add_fields}
 
     def is_doubtful(self) -> bool:
         """A call without arguments needs none, or was cut off before they came."""

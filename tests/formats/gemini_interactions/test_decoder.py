@@ -46,8 +46,7 @@ from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecode
         ("requires_action", "stop"),  # no call came
         ("incomplete", "length"),
         ("budget_exceeded", "length"),
-        ("cancelled", "stop"),
-        ("requires_continuation", "stop"),
+        ("requires_continuation", "pause"),
         ("brand_new", "stop"),
     ],
 )
@@ -113,7 +112,7 @@ def test_what_the_interaction_says_is_metadata() -> None:
         ({"event_type": "error", "error": {"code": "x", "message": "m"}}, StreamError("m", None, "x")),
         ({"error": {"code": 400, "message": "m", "status": "INVALID"}}, StreamError("m", "INVALID", "400")),
         ({"event_type": "error", "error": "gone"}, StreamError("gone")),
-        (completed("failed"), StreamError("the interaction failed", "failed")),
+        (completed("failed"), StreamError("the interaction failed", None, "failed", transient=True)),
         (completed("failed", errors=[{"code": "x", "message": "m"}]), StreamError("m", "failed", "x")),
     ],
 )
