@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from rxdelta.core import Event, TokenUsage
 from rxdelta.core.events import MessageFinish, ProviderEvent, UsageUpdate
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED
 from rxdelta.formats.provider_errors import Broken, broken_off
 
-__all__ = ["ASSUMED", "assumed_finish", "broken_events"]
-
-ASSUMED: Final = "finish_reason_assumed"
-"""`True` in the metadata of a message that is whole, but whose provider didn't say why it ended."""
+__all__ = ["assumed_finish", "broken_events"]
 
 
 def assumed_finish(
@@ -31,7 +29,7 @@ def assumed_finish(
         {'event': 'message-finish', 'reason': 'tool_use', 'metadata': {'finish_reason_assumed': True}}
     """
     reason = "tool_use" if asked else "stop"
-    return MessageFinish(reason, None, usage, {**metadata, ASSUMED: True}, choice=choice)
+    return MessageFinish(reason, None, usage, {**metadata, FINISH_REASON_ASSUMED: True}, choice=choice)
 
 
 def broken_events(

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage
 from rxdelta.formats.block_writer import MessageWriter
 from rxdelta.formats.decoding import Fields
-from rxdelta.formats.endings import ASSUMED, broken_events
+from rxdelta.formats.endings import broken_events
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.calls import Calls
 from rxdelta.formats.gemini.citations import citation, grounding
@@ -23,7 +23,7 @@ from rxdelta.formats.gemini.tables import (
 )
 from rxdelta.formats.gemini.wire_form import other_fields
 from rxdelta.formats.json_values import kept, others, remember, word
-from rxdelta.formats.notes import THOUGHT
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED, THOUGHT
 from rxdelta.formats.provider_errors import Broken
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
@@ -111,7 +111,7 @@ class Candidate:
             broken = Broken(word(more.pop("finishMessage", None)) or broken.sentence, broken.transient)
             return broken_events("google", self.word, broken, None, more, choice=self.number)
         if assumed:
-            self.message.metadata[ASSUMED] = True
+            self.message.metadata[FINISH_REASON_ASSUMED] = True
         reason = "stop" if assumed else REASONS.get(self.word, "stop") if self.word else "content_filter"
         if reason == "stop" and self.calls.ever:
             reason = "tool_use"

@@ -10,10 +10,10 @@ from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, real_id
 from rxdelta.formats.block_writer import BlockWriter
-from rxdelta.formats.endings import ASSUMED
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.tables import REASONS
 from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED
 
 __all__ = ["Interaction"]
 
@@ -68,7 +68,7 @@ class Interaction:
         if reason == "stop" and self.calls_client:
             reason = "tool_use"
         if assumed:
-            self.metadata[ASSUMED] = True
+            self.metadata[FINISH_REASON_ASSUMED] = True
         emitted_id, emitted_model = self._emitted
         late = {} if self.id == emitted_id else {"id": self.id}
         late |= {} if self.model == emitted_model else {"model": self.model}
