@@ -122,13 +122,18 @@ class ContentReader:
         elif args is not None and not isinstance(args, str):
             raise READ.fail(f"{path}.{call.arguments_field}", "a string or an object", args)
         block = self._blocks.find(call.place, call_id)
+        if block is None and isinstance(args, str) and args and (call_id is not None or not name):
+            ended = self._blocks.find_ended(call.place, call_id)
+            if ended is not None:
+                self._blocks.add_late_arguments(ended, args)
+                return
         if not isinstance(block, CallBlock) or (call.family and block.family != call.family):
             block = self._begin_call(call, call_id, name, with_text=isinstance(args, str))
         else:
             self._continue_call(block, call, call_id, name)
         self._add_arguments(block, args)
-        if call.place.lc_index is None:
-            self._blocks.finish(block, cut_off=self._envelope.cut_off)
+        if call.place.lc_index is None and self._envelope.fault is None:  # else it matters which call is the last
+            self._blocks.finish(block)
 
     def _begin_call(self, call: Fragment, call_id: str | None, name: str, *, with_text: bool) -> CallBlock:
         self._blocks.end_prose()
@@ -160,10 +165,11 @@ class ContentReader:
     def _add_arguments(self, block: CallBlock, args: Any) -> None:
         if isinstance(args, str):
             if args or not block.has_arguments:
-                self._blocks.append(block, args)
+                self._blocks.add_arguments(block, args)
             block.has_arguments = True
             if args and not args.isspace():
                 block.expects_more = not args.rstrip().endswith("}")
-        elif args:
+        elif args is not None:
             block.has_arguments, block.expects_more = True, False
-            self._blocks.change(block, {"args": args})
+            if args:
+                self._blocks.change(block, {"args": args})

@@ -52,6 +52,7 @@ from rxdelta.formats.langchain.graph_items import graph_item
 from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol import ProtocolReader
 from rxdelta.formats.langchain.tables import EVENT_NAMES
+from rxdelta.framing import DONE
 
 __all__ = ["LangChainDecoder", "recognises"]
 
@@ -80,8 +81,10 @@ class LangChainDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and the value found there.
             LimitExceededError: An index is absurd.
         """
-        if self._closed or self._protocol.failed:
+        if self._closed or self._protocol.failed or self._messages.failed:
             return ()
+        if chunk is DONE:
+            return [*self._messages.close(whole=True), *self._protocol.close()]
         item = None if is_object(chunk) else graph_item(chunk)
         if item is not None:
             return self._protocol.read_item(item, chunk)
@@ -95,7 +98,7 @@ class LangChainDecoder:
         if self._closed:
             return ()
         self._closed = True
-        return self._messages.close(failed=self._protocol.failed)
+        return () if self._protocol.failed else self._messages.close(whole=False)
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
