@@ -78,8 +78,10 @@ from rxdelta.formats.ag_ui.marks import (
     reply_id,
 )
 from rxdelta.formats.decoding import Fields, as_mapping
+from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
-from rxdelta.formats.tool_calls import invalid_call
+from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, invalid_call
+from rxdelta.framing import DONE
 
 __all__ = ["AgUiDecoder", "recognises"]
 
@@ -121,6 +123,10 @@ class AgUiDecoder:
         """
         if self._over:
             return ()
+        if chunk is DONE:
+            out, self._out = self._out, []
+            self._run.done(out)
+            return out
         fields = as_mapping(chunk, _FORMAT)
         kind = fields.get("type")
         if not isinstance(kind, str):
@@ -176,6 +182,7 @@ class _Run:
         self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
+        self._finished_calls: dict[str, _Block] = {}
         self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
     # The run.
@@ -192,9 +199,9 @@ class _Run:
         self._begin(out, "")
         usage = self._usage(event)
         outcome = _READ.mapping(event.get("outcome"), "outcome")
-        self._finish_blocks(out)
-        self.finished = True
         marks = marks_of(event)
+        self._finish_blocks(out, marks.get(FINISH_REASON))
+        self.finished = True
         if outcome.get("type") == "cancelled" or marks.get(INTERRUPTED) is True:
             if usage is not None:
                 out.append(events.UsageUpdate(usage))
@@ -240,7 +247,7 @@ class _Run:
         if reason is None and not stopped:
             return
         self.ended = True
-        self._finish_blocks(out)
+        self._finish_blocks(out, reason)
         counts = value.get(USAGE)
         usage = (
             usage_of(counts, counts.get("input_tokens"), counts.get("output_tokens"))
@@ -256,8 +263,19 @@ class _Run:
         if not self._has_no_name:
             out.append(events.MessageInterrupted())
 
-    def _finish_blocks(self, out: Out) -> None:
+    def done(self, out: Out) -> None:
+        """Finish a run that has no RUN_FINISHED, but is whole."""
+        if self._started and not (self.finished or self.ended):
+            self.end_chunks(out, None)
+            self._finish_blocks(out)
+            self.finished = True
+            out.append(assumed_finish(None, {}, asked=bool(self._unanswered)))
+
+    def _finish_blocks(self, out: Out, reason: object = None) -> None:
+        """Finish the blocks of a message that ends for this reason."""
         for block in [*self._open.values()]:
+            if reason == "length" and block.is_clients and block.key not in self._ended:
+                block.error = CUT_OFF
             self._finish(out, block)
 
     def run_error(self, out: Out, event: Json) -> None:
@@ -351,12 +369,16 @@ class _Run:
         if kind == "tool_call":
             self._unanswered[own_id] = None
         content = {"type": f"{kind}_chunk", "id": own_id, "name": name, "args": ""}
-        self._start(out, ("call", own_id), parent or own_id, content)
+        self._start(out, ("call", own_id), parent or own_id, content).is_clients = kind == "tool_call"
 
     def call_args(self, out: Out, event: Json) -> None:
         own_id, piece = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "delta", "")
         block = self._open.get(("call", own_id))
-        if block is None:
+        ended = self._finished_calls.pop(own_id, None) if piece and block is None else None
+        if ended is not None:
+            self._unanswered.pop(own_id, None)
+            out.append(events.BlockFinish(ended.index, arguments_after_end(piece)))
+        elif block is None:
             self.pass_on(out, event, "TOOL_CALL_ARGS")
         elif piece:
             out.append(tool_call_delta(block.index, piece))
@@ -464,7 +486,7 @@ class _Run:
         return again and is_mapping(content) and word(content.get(RUN_ID)) == self._name
 
     def _reset(self, out: Out) -> None:
-        self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
+        self._open, self._ended, self._known, self._unanswered, self._finished_calls = {}, {}, set(), {}, {}
         self._started, self._next = False, 0
         self._attempt += 1
         if not self._has_no_name:
@@ -583,16 +605,19 @@ class _Run:
         content = None if block.error is None else invalid_call(block.error)
         if content is not None:
             self._unanswered.pop(block.key[1], None)
+        elif block.is_clients:
+            self._finished_calls[block.key[1]] = block
         out.append(events.BlockFinish(block.index, content))
 
 
 class _Block:
     """A block that has started."""
 
-    __slots__ = ("encrypted_option", "error", "index", "key")
+    __slots__ = ("encrypted_option", "error", "index", "is_clients", "key")
 
     def __init__(self, key: tuple[str, str], index: int) -> None:
         self.key, self.index = key, index
+        self.is_clients = False  # a call that the client runs
         self.error: str | None = None  # why a call is invalid
         self.encrypted_option = SIGNATURE  # the name of the option that is the encrypted value
 

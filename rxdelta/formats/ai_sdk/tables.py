@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from rxdelta.core import FinishReason
+from rxdelta.formats.provider_errors import Broken
 
-__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "TOOL_FAILED", "TO_FINISH_REASON"]
+__all__ = ["BROKEN", "CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "TOOL_FAILED", "TO_FINISH_REASON"]
 
 PAUSE: Final = "pause"
 """The reason for which the SDK has no word: the metadata have ours, and `finish` has the SDK's `other`."""
@@ -25,6 +26,12 @@ FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
     theirs: ours for ours, theirs in TO_FINISH_REASON.items()
 }
 """The SDK's reason → ours."""
+
+BROKEN: Final[Mapping[str, Broken]] = {"error": Broken("the model stopped because of an error", True)}
+"""The reason that says that the provider failed.
+
+https://ai-sdk.dev/docs/reference/ai-sdk-core/stream-text
+"""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "image": "image/png",

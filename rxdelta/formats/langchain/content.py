@@ -132,7 +132,9 @@ class ContentReader:
         else:
             self._continue_call(block, call, call_id, name)
         self._add_arguments(block, args)
-        if call.place.lc_index is None and self._envelope.fault is None:  # else it matters which call is the last
+        if (
+            call.place.lc_index is None and self._envelope.fault is None
+        ):  # else it matters which call is the last
             self._blocks.finish(block)
 
     def _begin_call(self, call: Fragment, call_id: str | None, name: str, *, with_text: bool) -> CallBlock:

@@ -183,7 +183,7 @@ class OllamaDecoder:
         self._blocks.end_current()
         self._finished = True
         remember(self._metadata, {"logprobs": self._logprobs})
-        if reason in BROKEN:
+        if reason is not None and reason in BROKEN:
             self._out += broken_events(_PROVIDER, reason, BROKEN[reason], usage, self._metadata)
             self._over = True
         elif assumed:

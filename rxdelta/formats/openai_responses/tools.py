@@ -51,6 +51,8 @@ class CallItem(Item):
         self.block = self.response.start_block(out, content)
         self._arguments = Arguments(self.block, mapping_or_none(item.get("operation")) or {})
         self._has_ended = False  # its arguments, by an event of their own
+        # Of a client's call that has ended: how much of its text no delta has brought.
+        self._room: int | None = None
         self._takes_late: bool = (
             False  # a call of the client's that has ended: what comes late makes it invalid
         )
