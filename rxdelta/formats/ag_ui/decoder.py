@@ -265,8 +265,9 @@ class _Run:
 
     def done(self, out: Out) -> None:
         """Finish a run that has no RUN_FINISHED, but is whole."""
+        self.end_chunks(out, None)
+        self.release(out)
         if self._started and not (self.finished or self.ended):
-            self.end_chunks(out, None)
             self._finish_blocks(out)
             self.finished = True
             out.append(assumed_finish(None, {}, asked=bool(self._unanswered)))
