@@ -62,7 +62,7 @@ class WireBlock:
         self.open = True
         self.runnable = runnable  # a call that the client runs
         self.has_arguments = self.has_all_arguments = False
-        self.late_is_known = False  # arguments that come after its end say nothing new
+        self.late_is_known = False  # arguments that come after its end change nothing
         self.error: str | None = None  # why the call must not be run
         self.items = GrowingList()  # emitted whole, since no delta can carry them
         self.items_field = "citations"
@@ -163,7 +163,7 @@ class WireBlocks(Generic[Place, Block]):
         return self.open_at(place)
 
     def add_late_arguments(self, out: Out, place: Place, arguments: object) -> bool:
-        """Make the call invalid that has ended at a place. `False` if there is none, or it has been made so."""
+        """Make the call at a place invalid that has ended. `False` if there is no such call, or it is invalid already."""
         block = self.newest.get(place)
         if not isinstance(arguments, str) or not arguments:
             return False

@@ -77,6 +77,7 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
+from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
@@ -136,12 +137,12 @@ class AgUiDecoder:
         if (kind == "RUN_STARTED" and run.finished) or (run.ended and run.begins_another(fields, kind)):
             run = self._run = _Run()
         elif (run.finished and kind != "RUN_ERROR") or (
-            run.ended and kind not in _AFTER_A_MESSAGE and not run.is_taken_back(fields)
+            run.ended and kind not in AFTER_A_MESSAGE and not run.is_taken_back(fields)
         ):
             read = None
         if read not in _AFTER_THE_END:
             run.release(out)
-        if kind not in _CHUNKS:
+        if kind not in CHUNKS:
             run.end_chunks(out, None)
         if read is None:
             run.pass_on(out, fields, kind)
@@ -474,7 +475,7 @@ class _Run:
     def begins_another(self, event: Json, kind: str) -> bool:
         """Whether another message of this run begins, after the end of one."""
         if not self._noted:
-            return kind in _OPENERS
+            return kind in OPENERS
         value = event.get("value") if event.get("name") == RUN else None
         return is_mapping(value) and FINISH_REASON not in value and INTERRUPTED not in value
 
@@ -633,7 +634,7 @@ def recognises(chunk: Json) -> bool:
         False
     """
     kind = chunk.get("type")
-    return isinstance(kind, str) and (kind in _EVENTS or kind in _OTHERS)
+    return isinstance(kind, str) and (kind in _EVENTS or kind in OTHERS)
 
 
 def _sum(counts: Any) -> int | None:
@@ -681,21 +682,4 @@ _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "CUSTOM": _Run.custom,
     "RAW": _Run.raw,
 }
-_OTHERS = frozenset(
-    [
-        "ACTIVITY_DELTA",
-        "STATE_DELTA",
-        "STATE_SNAPSHOT",
-        "STEP_FINISHED",
-        "STEP_STARTED",
-        "SUBAGENT_ERROR",
-        "SUBAGENT_STARTED",
-    ]
-)
-_CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
 _AFTER_THE_END = (_Run.encrypted,)
-_OPENERS = frozenset(
-    ["TEXT_MESSAGE_START", "REASONING_START", "REASONING_MESSAGE_START", "TOOL_CALL_START", *_CHUNKS]
-)
-_AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "CUSTOM", "RUN_ERROR", "RUN_FINISHED"])
-"""The events that concern a run, or its calls, after the end of a message."""

@@ -23,7 +23,7 @@ class Step:
         self.kind = kind
         self.id = word(fields.get("id"))
         self.stopped = False
-        self.late_is_known = False  # what comes for it after its end says nothing new
+        self.late_is_known = False  # deltas that come after its end change nothing
         self.writes: str | None = None  # what the open block takes
         self.block = -1
 

@@ -204,7 +204,7 @@ class Blocks:
             self.change(block, {"citations": found})
 
     def finish(self, block: Block, wrong: str | None = None) -> None:
-        """Finish a block. `wrong` is why it is invalid if it is a call."""
+        """Finish a block. A call is invalid if there is something wrong with the reply."""
         del self._open[block.key]
         if block is self.prose:
             self.prose = None
@@ -216,7 +216,7 @@ class Blocks:
         self.events.append(events.BlockFinish(block.key, None if fault is None else invalid_call(fault)))
 
     def finish_all(self, wrong: str | None) -> None:
-        """Finish all blocks. `wrong` is why an open call is invalid.
+        """Finish all blocks, with what is wrong with the reply.
 
         The token limit cuts off the newest call. Those before it had ended, unless they have no arguments yet.
         """

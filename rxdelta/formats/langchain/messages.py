@@ -88,7 +88,7 @@ class MessageReader:
         return self._blocks.take_events()
 
     def close(self, *, whole: bool) -> Sequence[Event]:
-        """End of input: the finish, if the provider gave a reason. A message that is `whole` needs none."""
+        """End of input: the finish, if the provider gave a reason, or if the message is whole without one."""
         if self._envelope.started and (whole or self._envelope.finish_reason is not None):
             self._finish(assumed=whole)
         return self._blocks.take_events()
