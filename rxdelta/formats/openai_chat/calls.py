@@ -102,7 +102,10 @@ class Calls:
         self._blocks.finish(block, None if wrong is None else invalid_call(wrong))
 
     def _read_fragment(self, entry: Json, index: int | None, path: str, *, is_whole: bool = False) -> None:
-        is_custom = entry.get("type") == CUSTOM_CALL or entry.get("custom") is not None
+        # Snowflake has an empty `custom` beside each function.
+        is_custom = entry.get("type") == CUSTOM_CALL or bool(
+            entry.get("custom") and not entry.get("function")
+        )
         kind, field = ("custom", "input") if is_custom else ("function", "arguments")
         function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
         call_id = given_id(_READ.text_of(entry, "id", path))

@@ -72,17 +72,16 @@ class Choice:
 
     def read(self, choice: Json, path: str) -> None:
         """Read what a chunk has of this choice, but for the finish reason."""
-        name = "message" if choice.get("delta") is None and "message" in choice else "delta"
-        path = f"{path}.{name}"
-        delta = _READ.mapping(choice.get(name), path)
-        if name == "delta":
-            self._has_deltas = True
-        elif self._has_deltas:  # the message repeats what the deltas had
-            delta = {}
-        else:
-            self._is_whole = True
+        delta = _READ.mapping(choice.get("delta"), f"{path}.delta")
+        path, of_choice = f"{path}.delta", path
+        if not self._has_deltas:
+            self._has_deltas = _says_something(delta)
+            if not self._has_deltas and choice.get("message") is not None:  # else it repeats what deltas had
+                path = f"{of_choice}.message"
+                delta = _READ.mapping(choice["message"], path)
+                self._is_whole = "delta" not in choice or _says_something(delta)
         if self.message.finished:
-            self._is_late |= any(value not in NOTHING for field, value in delta.items() if field != "role")
+            self._is_late |= _says_something(delta)
             return
         self.reasoning.read(delta, path)
         for field, read in _FIELDS.items():
@@ -182,7 +181,7 @@ class Choice:
     @property
     def has_ended(self) -> bool:
         """Whether its finish reason has come, or it came whole."""
-        return bool(self.word) or self._is_whole
+        return bool(self.word) or (self._is_whole and not self._has_deltas)
 
     def was_late(self) -> bool:
         """Whether the chunk contradicted the end of a call or of the message. Then it is passed on, not lost."""
@@ -215,6 +214,10 @@ class Choice:
             finish[self.blocks.current] = self.blocks.end_current
         for block in sorted(finish.keys() - keep):
             finish[block]()
+
+
+def _says_something(delta: Json) -> bool:
+    return any(value not in NOTHING for field, value in delta.items() if field != "role")
 
 
 def _citation(annotation: Json) -> Json:

@@ -231,3 +231,8 @@ def test_the_calls_decide_what_the_reason_is(word: str, reason: str) -> None:
     assert reply(text("a"), chunk({}, word)).finish_reason == reason
     finish = decode(call(fragment(0, "{}", "a", "f")), chunk({}, word))[-1]
     assert (finish.reason, finish.provider_reason) == ("tool_use", word)  # type: ignore[union-attr]
+
+
+def test_an_empty_custom_beside_a_function_is_no_custom_call() -> None:
+    entry = fragment(0, '{"x":1}', "a", "f") | {"custom": {"input": "", "name": ""}}
+    assert calls(reply(call(entry), chunk({}, "tool_calls"))) == [("a", "f", {"x": 1})]

@@ -46,6 +46,21 @@ def test_a_body_without_a_reason_is_whole(reason: str | None) -> None:
         assert (fold(found).status, fold(found).metadata["finish_reason_assumed"]) == ("complete", True)
 
 
+def test_a_body_may_have_an_empty_delta_beside_its_message() -> None:
+    empty, message = {"role": "assistant", "content": ""}, {"role": "assistant", "content": "a"}
+    body = {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": empty, "message": message}]}
+    assert (fold(decode(body)).text, fold(decode(body)).status) == ("a", "complete")
+
+
+def test_a_message_that_grows_beside_the_deltas_is_no_whole_body() -> None:
+    def both(delta: str, so_far: str) -> Any:
+        choice = {"index": 0, "delta": {"content": delta}, "message": {"content": so_far}}
+        return {"id": "c1", "model": "m", "choices": [choice]}
+
+    found = fold(decode(both("", ""), both("a", "a"), both("b", "ab")))
+    assert (found.text, found.status) == ("ab", "incomplete")
+
+
 def test_a_reason_isnt_called_assumed() -> None:
     assert "finish_reason_assumed" not in fold(decode(text("a", "stop"), rd.wire.DONE)).metadata
 
