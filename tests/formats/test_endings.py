@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from support.replies import REPLIES, Chunk, folded
+from support.shared import RECORDED, recordings
 
 import rxdelta as rd
-from rxdelta.events import BlockFinish, MessageFinish, ProviderEvent, StreamError
+from rxdelta.events import BlockFinish, MessageFinish, MessageStart, ProviderEvent, StreamError
 from rxdelta.wire import DONE
 
 ASSUMED = "finish_reason_assumed"
@@ -62,14 +63,31 @@ def test_done_says_nothing_in_front_of_a_reply_and_behind_one(name: str) -> None
     assert ASSUMED not in expected[1].metadata
 
 
-@FORMATS
+@pytest.mark.parametrize("name", [name for name, one in REPLIES.items() if one.body])
 def test_a_body_without_a_reason_is_complete(name: str) -> None:
     body = REPLIES[name].body
-    if body is None:
-        pytest.skip("it has none, or none that can be told from a stream's first chunk")
     message = folded(name, body)[1].to_message()
     assert (message.text, message.finish_reason, message.metadata[ASSUMED]) == ("Hi", "stop", True)
 
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_done_ends_a_recorded_stream_that_was_cut_and_changes_nothing_in_a_whole_one(name: str) -> None:
+    for recording in recordings(name):
+        chunks, _ = recording.values
+        if chunks is None or len(chunks) > LONGEST:
+            continue
+        whole = folded(name, *chunks)[1]
+        assert whole.status == "incomplete" or folded(name, *chunks, DONE)[1] == whole, recording.id
+        half = chunks[: len(chunks) // 2]
+        events, cut = folded(name, *half)
+        done = folded(name, *half, DONE)[1]
+        has_begun = any(isinstance(event, MessageStart) for event in events)
+        has_failed = any(isinstance(event, StreamError) for event in events)
+        assert (done.status != "incomplete") is (has_begun and not has_failed), recording.id
+        assert done.text == cut.text, recording.id
+
+
+LONGEST = 60
 
 # What comes too late.
 
@@ -92,11 +110,10 @@ ENDS_WITH_INPUT = ("gemini", "langchain", "openai-chat", "mistral")
 """The formats whose streams may go on behind a finish reason."""
 
 
-@FORMATS
+@pytest.mark.parametrize("name", [name for name, one in REPLIES.items() if one.late])
 def test_arguments_behind_the_end_of_their_call_make_it_invalid(name: str) -> None:
     one = REPLIES[name]
-    if one.late is None:
-        pytest.skip("its calls are whole")
+    assert one.late
     ended = [*one.begin, *one.call(1), *one.call(2)]
     if name in ENDS_WITH_INPUT:  # what ends a call there is the finish reason
         ended += one.end(one.stop)[:1]

@@ -33,6 +33,7 @@ from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
+from rxdelta.framing import DONE
 
 __all__ = ["MistralDecoder", "recognises"]
 
@@ -121,6 +122,8 @@ class MistralDecoder(OpenAIChatDecoder):
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice or a call is absurd.
         """
+        if chunk is DONE:
+            return super().decode(chunk)
         found = as_mapping(chunk, "mistral")
         if "choices" not in found:
             found = _error_in(_data_of(found))
