@@ -128,6 +128,21 @@ def test_arguments_behind_the_end_of_their_call_make_it_invalid(name: str) -> No
     assert len(finishes) >= 3
 
 
+@pytest.mark.parametrize("name", ["anthropic-messages", "bedrock-converse", "cohere", "gemini-interactions"])
+def test_arguments_behind_an_end_that_still_waits_for_them_are_the_calls_own(name: str) -> None:
+    one = REPLIES[name]
+    start, arguments, stop = one.call(1)
+    _, snapshot = folded(name, *one.begin, start, stop, arguments, *one.end(one.stop))
+    assert [call.arguments for call in snapshot.to_message().tool_calls] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("name", ["anthropic-messages", "bedrock-converse", "cohere", "gemini-interactions"])
+def test_a_call_that_is_sent_again_stays_what_it_is(name: str) -> None:
+    one = REPLIES[name]
+    _, snapshot = folded(name, *one.begin, *one.call(1), *one.call(1), *one.end(one.stop))
+    assert [call.arguments for call in snapshot.to_message().tool_calls] == [{"n": 1}]
+
+
 # The token limit.
 
 

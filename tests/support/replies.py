@@ -21,7 +21,7 @@ class Reply:
         begin: The chunks in front of everything else.
         text: A text, `Hi`.
         call: The nth call, whole and ended: its arguments are `{"n": n}`.
-        cut: The nth call, cut off amid its arguments; `None` if the format has only whole calls.
+        cut: The nth call without its end, though its arguments parse; `None` if the format has only whole calls.
         late: More arguments of the nth call.
         end: The end, with a reason in the provider's word.
         body: The same reply with the text alone, not streamed, without a reason; `None` if the format has none.
@@ -73,7 +73,7 @@ def _anthropic() -> Reply:
         begin=({"type": "message_start", "message": {"id": "m1", "model": "m"}},),
         text=(start(0, {"type": "text", "text": ""}), delta(0, type="text_delta", text="Hi"), {**stop, "index": 0}),
         call=lambda n: (begun(n), arguments(n, f'{{"n": {n}}}'), {**stop, "index": n}),
-        cut=lambda n: (begun(n), arguments(n, '{"n": ')),
+        cut=lambda n: (begun(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: (
             {"type": "message_delta", "delta": {"stop_reason": word}, "usage": {"output_tokens": 5}},
@@ -104,7 +104,7 @@ def _bedrock() -> Reply:
         begin=({"messageStart": {"role": "assistant"}},),
         text=(delta(0, {"text": "Hi"}), stop(0)),
         call=lambda n: (begun(n), arguments(n, f'{{"n": {n}}}'), stop(n)),
-        cut=lambda n: (begun(n), arguments(n, '{"n": ')),
+        cut=lambda n: (begun(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: ({"messageStop": {"stopReason": word}}, {"metadata": usage}),
         body={"output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}}},
@@ -132,7 +132,7 @@ def _cohere() -> Reply:
         begin=({**event("message-start", role="assistant"), "id": "m1"},),
         text=(event("content-start", 0, content={"type": "text", "text": ""}), event("content-delta", 0, content={"text": "Hi"})),
         call=lambda n: (begun(n), arguments(n, f'{{"n": {n}}}'), {"type": "tool-call-end", "index": n}),
-        cut=lambda n: (begun(n), arguments(n, '{"n": ')),
+        cut=lambda n: (begun(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: ({"type": "message-end", "delta": {"finish_reason": word, "usage": tokens}},),
         body={"id": "m1", "message": {"role": "assistant", "content": [{"type": "text", "text": "Hi"}]}},
@@ -182,7 +182,7 @@ def _interactions() -> Reply:
         begin=({"event_type": "interaction.created", "interaction": {"id": "m1", "status": "in_progress"}},),
         text=(start(0, type="model_output"), delta(0, type="text", text="Hi"), stop(0)),
         call=lambda n: (begun(n), arguments(n, f'{{"n": {n}}}'), stop(n)),
-        cut=lambda n: (begun(n), arguments(n, '{"n": ')),
+        cut=lambda n: (begun(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: (
             {"event_type": "interaction.completed", "interaction": {"status": word, "usage": usage}},
@@ -254,7 +254,7 @@ def _responses() -> Reply:
         begin=({"type": "response.created", "response": {"id": "m1", "status": "in_progress"}},),
         text=(event("output_text.delta", 0, content_index=0, delta="Hi"),),
         call=call,
-        cut=lambda n: (event("output_item.added", n, item=item(n, "")), arguments(n, '{"n": ')),
+        cut=lambda n: (event("output_item.added", n, item=item(n, "")), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=end,
         body={"object": "response", "id": "m1", "output": [{"type": "message", "content": [part]}]},
@@ -275,7 +275,7 @@ def _langchain() -> Reply:
     return Reply(
         text=(chunk("Hi"),),
         call=lambda n: (fragment(n, f'{{"n": {n}}}', id=f"c{n}", name="f"),),
-        cut=lambda n: (fragment(n, '{"n": ', id=f"c{n}", name="f"),),
+        cut=lambda n: (fragment(n, '{"n": 7}', id=f"c{n}", name="f"),),
         late=lambda n: fragment(n, " 7}"),
         end=lambda word: (chunk(response_metadata={"finish_reason": word}, usage_metadata=usage),),
         body={"type": "ai", "content": "Hi", "id": "m1"},
@@ -299,7 +299,7 @@ def _ai_sdk() -> Reply:
         begin=({"type": "start", "messageId": "m1"}, {"type": "start-step"}),
         text=({"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": "Hi"}),
         call=lambda n: (start(n), arguments(n, f'{{"n": {n}}}'), whole(n)),
-        cut=lambda n: (start(n), arguments(n, '{"n": ')),
+        cut=lambda n: (start(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: (
             {"type": "finish-step"},
@@ -329,7 +329,7 @@ def _ag_ui() -> Reply:
             arguments(n, f'{{"n": {n}}}'),
             {"type": "TOOL_CALL_END", "toolCallId": f"c{n}"},
         ),
-        cut=lambda n: (start(n), arguments(n, '{"n": ')),
+        cut=lambda n: (start(n), arguments(n, '{"n": 7}')),
         late=lambda n: arguments(n, " 7}"),
         end=lambda word: (
             {"type": "RUN_FINISHED", "threadId": "t", "runId": "r", **(marks if word == "length" else {})},
@@ -357,7 +357,7 @@ def _openai_chat() -> Reply:
     return Reply(
         text=(chunk(role="assistant", content="Hi"),),
         call=lambda n: begun(n, f'{{"n": {n}}}'),
-        cut=lambda n: begun(n, '{"n": '),
+        cut=lambda n: begun(n, '{"n": 7}'),
         late=lambda n: fragment(n, " 7}"),
         end=lambda word: (
             chunk(word),

@@ -107,6 +107,32 @@ def test_an_incomplete_response_says_why(why: str, reason: str, status: str) -> 
     assert thaw(snapshot.metadata["incomplete_details"]) == {"reason": why}
 
 
+def test_a_call_whose_arguments_had_ended_is_whole_though_the_end_of_its_item_was_lost() -> None:
+    ended = event("function_call_arguments.done", 0, arguments='{"x": 1}')
+    chunks = [added(function(call_id="c1"), 0), arguments('{"x": 1}', 0), ended]
+    cut = [added(function(call_id="c2"), 1), arguments('{"x": 2}', 1)]
+    snapshot = reply(created(), *chunks, *cut, incomplete(reason="max_output_tokens"))
+    assert [call.call_id for call in snapshot.tool_calls] == ["c1"]
+    assert [call.call_id for call in snapshot.invalid_tool_calls] == ["c2"]
+
+
+@pytest.mark.parametrize(("untold", "late"), [("", '{"x": 1}'), ('{"x": 1}', "}")])
+def test_a_late_delta_is_news_only_where_the_end_of_the_item_did_not_have_it(untold: str, late: str) -> None:
+    head, tail = untold[:4], untold[4:]
+    chunks = [
+        added(function(), 0),
+        *([arguments(head, 0)] if head else []),
+        done(function(untold, status="completed"), 0),
+    ]
+    told = reply(created(), *chunks, *([arguments(tail, 0)] if tail else []), completed())
+    assert [thaw(call.arguments) for call in told.tool_calls] == [{"x": 1} if untold else {}]
+    taken_back = reply(
+        created(), *chunks, *([arguments(tail, 0)] if tail else []), arguments(late, 0), completed()
+    )
+    assert taken_back.tool_calls == ()
+    assert taken_back.invalid_tool_calls[0].metadata["late_arguments"] == late
+
+
 def test_completed_may_say_that_it_is_incomplete() -> None:
     chunk = incomplete()
     assert reply(created(), {**chunk, "type": "response.completed"}).finish_reason == "length"
