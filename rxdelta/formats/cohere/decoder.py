@@ -250,7 +250,6 @@ class _Message:
         usage = _usage(_READ.mapping(end.get("usage"), f"{at}usage"))
         error = end.get("error")
         remember(self._metadata, {name: value for name, value in end.items() if name not in _END_FIELDS})
-        remember(self._metadata, {"logprobs": self._logprobs, "citations": blocks.late_citations})
         if error in NOTHING and provider_reason not in BROKEN:
             self.finish(out, provider_reason, usage, ended=path != "")
             return
@@ -260,7 +259,7 @@ class _Message:
         known = BROKEN.get(reason, BROKEN["ERROR"])
         broken = Broken(word(error) or known.sentence, known.transient)
         usage = usage if blocks.message_started else None
-        self.failure = broken_events(_PROVIDER, reason, broken, usage, self._metadata)
+        self.failure = broken_events(_PROVIDER, reason, broken, usage, self._all_metadata())
 
     def finish(self, out: Out, provider_reason: str | None, usage: TokenUsage | None, *, ended: bool) -> None:
         """Finish the message. `ended` says whether a `message-end` has come."""
@@ -269,10 +268,15 @@ class _Message:
         self.blocks.cut = reason == "length"
         self.blocks.finish_all(out)
         self.finished = True
+        metadata = self._all_metadata()
         if provider_reason is None and not ended:
-            out.append(assumed_finish(usage, self._metadata, asked=self.blocks.calls_client))
+            out.append(assumed_finish(usage, metadata, asked=self.blocks.calls_client))
         else:
-            out.append(events.MessageFinish(reason, provider_reason, usage, self._metadata))
+            out.append(events.MessageFinish(reason, provider_reason, usage, metadata))
+
+    def _all_metadata(self) -> Json:
+        remember(self._metadata, {"logprobs": self._logprobs, "citations": self.blocks.late_citations})
+        return self._metadata
 
 
 def recognises(chunk: Json) -> bool:

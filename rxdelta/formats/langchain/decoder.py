@@ -81,7 +81,7 @@ class LangChainDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and the value found there.
             LimitExceededError: An index is absurd.
         """
-        if self._closed or self._protocol.failed or self._messages.failed:
+        if self._closed or self._protocol.failed:
             return ()
         if chunk is DONE:
             return [*self._messages.close(whole=True), *self._protocol.close()]

@@ -24,18 +24,14 @@ __all__ = ["MessageReader"]
 
 
 class MessageReader:
-    """The events of one message's chunks, or of a message that is whole.
-
-    Attributes:
-        failed: Whether the message's reason said that the provider failed. Then the stream is over.
-    """
+    """The events of one message's chunks, or of a message that is whole."""
 
     def __init__(self) -> None:
         self._envelope = Envelope()
         self._blocks = Blocks()
         self._content = ContentReader(self._envelope, self._blocks)
         self._finished = False
-        self.failed = False
+        self._failed = False  # the message's reason said that the provider failed: the stream is over
 
     @property
     def started(self) -> bool:
@@ -63,6 +59,8 @@ class MessageReader:
         return text_delta(prose.key, text)
 
     def _read(self, message: Json, path: str) -> Sequence[Event]:
+        if self._failed:
+            return ()
         kind = word(message.get("type"))
         update = update_of_message(message)
         if update is not None:
@@ -104,7 +102,7 @@ class MessageReader:
         if not self._finished:
             envelope = self._envelope
             self._blocks.finish_all(envelope.fault)
-            self._finished, self.failed = True, envelope.broken is not None
+            self._finished, self._failed = True, envelope.broken is not None
             self._blocks.events += envelope.finish(assumed=assumed, asked=self._blocks.calls_client)
 
 
