@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import reactivex as rx
 from support.replies import REPLIES, Chunk, folded
 from support.shared import RECORDED, recordings
 
@@ -143,6 +144,14 @@ def test_a_call_that_is_sent_again_stays_what_it_is(name: str) -> None:
     assert [call.arguments for call in snapshot.to_message().tool_calls] == [{"n": 1}]
 
 
+def test_an_input_of_the_ai_sdk_that_comes_again_is_passed_on() -> None:
+    one = REPLIES["ai-sdk"]
+    again = {**one.call(1)[-1], "input": {"n": 9}}
+    events, snapshot = folded("ai-sdk", *one.begin, *one.call(1), again, *one.end("tool-calls"))
+    assert ProviderEvent("ai-sdk", "tool-input-available", again) in events
+    assert [call.arguments for call in snapshot.to_message().tool_calls] == [{"n": 1}]
+
+
 # The token limit.
 
 
@@ -206,6 +215,19 @@ def test_a_word_that_says_that_the_provider_failed_is_an_error(name: str, word: 
     assert (snapshot.usage.input_tokens, snapshot.usage.output_tokens) in ((3, 5), (None, 5))
     assert [call.type for call in snapshot.blocks[1:]] == ["invalid_tool_call"] * bool(cut)
     assert len(error.message.split()) > 2
+
+
+@pytest.mark.parametrize("name", ["auto", "gemini"])
+def test_the_error_of_a_failure_that_only_the_end_of_the_input_shows_can_be_retried(name: str) -> None:
+    chunks = [*REPLIES["gemini"].text, *REPLIES["gemini"].end("MALFORMED_FUNCTION_CALL")]
+    errors: list[Exception] = []
+    rx.from_iterable(chunks).pipe(rd.decode(name), rd.scan_deltas()).subscribe(on_error=errors.append)
+    (error,) = errors
+    assert isinstance(error, rd.ProviderError)
+    assert error.code == "MALFORMED_FUNCTION_CALL"
+    assert rd.is_transient(error)
+    assert error.snapshot is not None
+    assert error.snapshot.text == "Hi"
 
 
 def test_langchain_knows_the_words_of_the_providers_behind_it() -> None:
