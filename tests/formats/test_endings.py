@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
-from support.replies import REPLIES, Chunk, folded
 from support.shared import RECORDED, recordings
+from support.small_replies import REPLIES, Chunk, folded
 
 import rxdelta as rd
 from rxdelta.events import BlockFinish, MessageFinish, MessageStart, ProviderEvent, StreamError
