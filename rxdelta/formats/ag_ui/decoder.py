@@ -37,6 +37,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+import attrs
+
 from rxdelta.core import (
     Event,
     InvalidJson,
@@ -78,8 +80,9 @@ from rxdelta.formats.ag_ui.marks import (
     reply_id,
 )
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
+from rxdelta.formats.json_values import NOTHING, kept, word
 from rxdelta.formats.tool_calls import invalid_call
+from rxdelta.formats.usage import AG_UI, usage_of
 
 __all__ = ["AgUiDecoder", "recognises"]
 
@@ -242,11 +245,7 @@ class _Run:
         self.ended = True
         self._finish_blocks(out)
         counts = value.get(USAGE)
-        usage = (
-            usage_of(counts, counts.get("input_tokens"), counts.get("output_tokens"))
-            if is_mapping(counts)
-            else None
-        )
+        usage = usage_of(counts, AG_UI) if is_mapping(counts) else None
         if not stopped:
             native = word(value.get(PROVIDER_FINISH_REASON))
             out.append(events.MessageFinish(reason, native, usage, late))
@@ -276,8 +275,11 @@ class _Run:
         ]
         if not entries:
             return None
-        counts = [_sum(one.get(name) for one in entries) for name in ("inputTokens", "outputTokens")]
-        return usage_of(entries[0] if len(entries) == 1 else {"usage": entries}, *counts)
+        if len(entries) == 1:
+            return usage_of(entries[0], AG_UI)
+        names = {name for one in entries for name in one}
+        total = usage_of({name: _sum(one.get(name) for one in entries) for name in names}, AG_UI)
+        return attrs.evolve(total, raw={"usage": entries})
 
     def _begin(self, out: Out, own_id: str) -> None:
         self._known.add(own_id)

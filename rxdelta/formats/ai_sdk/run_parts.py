@@ -28,7 +28,7 @@ from rxdelta.formats.ai_sdk.marks import (
 )
 from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
 from rxdelta.formats.ai_sdk.sources import Sources
-from rxdelta.formats.ai_sdk.stream import Step, add_usage, usage_figures
+from rxdelta.formats.ai_sdk.stream import Step, add_usage, usage_figures, written_usage
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class RunParts:
             STATUS: step.status,
             FINISH_REASON: None if stopped else step.reason,
             REASON: step.reason if stopped else None,
-            USAGE: (step.usage or None) if step.status is not None else None,
+            USAGE: written_usage(step.usage) if step.status is not None else None,
         }
         data = {name: value for name, value in known.items() if value is not None}
         out.append({"type": RUN, "id": step.note, "data": data})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.formats.ai_sdk.marks import MODEL
+from rxdelta.formats.usage import completed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.parts import Out, Part
     from rxdelta.formats.ai_sdk.run_parts import RunParts
 
-__all__ = ["Step", "Stream", "add_usage", "usage_figures"]
+__all__ = ["Step", "Stream", "add_usage", "usage_figures", "written_usage"]
 
 
 class Stream:
@@ -131,9 +132,25 @@ class Step:
 
 
 def usage_figures(usage: TokenUsage) -> dict[str, int]:
-    known = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
-    return {name: count for name, count in known.items() if count is not None}
+    return dict(completed(usage).billed)
 
 
 def add_usage(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
+
+
+def written_usage(figures: Mapping[str, int]) -> dict[str, Any] | None:
+    """The usage in the SDK's form. Its totals include the details, which have other names in SDK 5 than later."""
+    read, reasoning = figures.get("cache_read_tokens"), figures.get("output_reasoning_tokens")
+    return _known(
+        inputTokens=figures.get("input_tokens"),
+        outputTokens=figures.get("output_tokens"),
+        inputTokenDetails=_known(cacheReadTokens=read, cacheWriteTokens=figures.get("cache_write_tokens")),
+        outputTokenDetails=_known(reasoningTokens=reasoning),
+        cachedInputTokens=read,
+        reasoningTokens=reasoning,
+    )
+
+
+def _known(**fields: Any) -> dict[str, Any] | None:
+    return {name: value for name, value in fields.items() if value is not None} or None

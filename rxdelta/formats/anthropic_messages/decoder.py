@@ -29,7 +29,7 @@ from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Chunk, as_mapping
-from rxdelta.formats.json_values import usage_of
+from rxdelta.formats.usage import ANTHROPIC, usage_of
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
 
@@ -276,8 +276,7 @@ class _Message:
         return () if changed is None else (events.UsageUpdate(changed),)
 
     def _token_usage(self) -> TokenUsage | None:
-        usage = self._usage
-        return usage_of(usage, usage.get("input_tokens"), usage.get("output_tokens")) if usage else None
+        return usage_of(self._usage, ANTHROPIC) if self._usage else None
 
 
 def _fallback(block: Chunk) -> dict[str, Any]:

@@ -36,8 +36,9 @@ from rxdelta.formats.bedrock_converse.binary import readable
 from rxdelta.formats.bedrock_converse.blocks import Blocks, without
 from rxdelta.formats.bedrock_converse.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.json_values import others, remember, word
 from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.usage import BEDROCK, usage_of
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
 
@@ -230,7 +231,7 @@ class _Message:
         usage = _READ.mapping(found, path)
         if not usage:
             return None
-        self._usage = usage_of(usage, usage.get("inputTokens"), usage.get("outputTokens"))
+        self._usage = usage_of(usage, BEDROCK)
         return self._usage
 
 

@@ -31,11 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id
+from rxdelta.core import Event, events, freeze, real_id
 from rxdelta.formats.cohere.blocks import Blocks
 from rxdelta.formats.cohere.tables import FORMAT, PLAN, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
+from rxdelta.formats.usage import COHERE, usage_of
 
 __all__ = ["CohereDecoder", "recognises"]
 
@@ -231,7 +232,8 @@ class _Message:
         blocks = self.blocks
         at = f"{path}." if path else ""
         provider_reason = _READ.text_of(end, "finish_reason", path) or None
-        usage = _usage(_READ.mapping(end.get("usage"), f"{at}usage"))
+        found = _READ.mapping(end.get("usage"), f"{at}usage")
+        usage = usage_of(found, COHERE) if found else None
         error = end.get("error")
         if error not in NOTHING or provider_reason in _BROKEN:
             if usage is not None and blocks.message_started:
@@ -288,19 +290,6 @@ def _message(chunk: Json) -> Json:
 
 def _part(chunk: Json, name: str) -> Json:
     return _READ.mapping(_message(chunk).get(name), f"delta.message.{name}")
-
-
-def _usage(usage: Json) -> TokenUsage | None:
-    if not usage:
-        return None
-    tokens = usage.get("tokens")
-    tokens = tokens if isinstance(tokens, Mapping) else {}
-    return usage_of(usage, _count(tokens.get("input_tokens")), _count(tokens.get("output_tokens")))
-
-
-def _count(value: Any) -> Any:
-    """The SDK's types have counts as floats."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _EVENTS: Mapping[str, Callable[[_Message, Out, Json], None]] = {

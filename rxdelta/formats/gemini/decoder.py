@@ -48,8 +48,9 @@ from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields, wire_form
-from rxdelta.formats.json_values import kept, remember, usage_of, word
+from rxdelta.formats.json_values import kept, remember, word
 from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.usage import GEMINI, usage_of
 
 __all__ = ["GeminiDecoder", "recognises"]
 
@@ -180,10 +181,7 @@ class GeminiDecoder:
         before = dict(self._figures)
         remember(self._figures, usage)
         if self._figures != before:
-            figures = self._figures
-            self._usage = usage_of(
-                figures, figures.get("promptTokenCount"), figures.get("candidatesTokenCount")
-            )
+            self._usage = usage_of(self._figures, GEMINI)
 
     def _finish(self, *, is_broken_off: bool = False) -> None:
         for state in self._candidates.values():

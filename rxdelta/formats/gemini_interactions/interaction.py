@@ -11,7 +11,8 @@ from typing import Any
 from rxdelta.core import Event, TokenUsage, events, real_id
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.gemini_interactions.reading import READ, Json
-from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.json_values import others, remember, word
+from rxdelta.formats.usage import INTERACTIONS, usage_of
 
 __all__ = ["ENDED", "Interaction"]
 
@@ -83,8 +84,7 @@ class _RunningUsage:
         before = dict(self._figures)
         remember(self._figures, READ.mapping(found, path))
         if self._figures != before:
-            known = self._figures
-            self.latest = usage_of(known, known.get("total_input_tokens"), known.get("total_output_tokens"))
+            self.latest = usage_of(self._figures, INTERACTIONS)
 
     def news(self) -> TokenUsage | None:
         """The latest usage, unless this has returned it before."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rxdelta.core import TokenUsage, events, is_mapping
-from rxdelta.formats.json_values import usage_of, word
+from rxdelta.core import TokenUsage, events, is_mapping, usage_from_wire
+from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.merging import add_usage, merge, remember
 from rxdelta.formats.langchain.tables import FINISH_REASONS, MESSAGE_FIELDS, MODEL_FIELDS, REASON_FIELDS
@@ -72,8 +72,8 @@ class Envelope:
     def read_usage(self, usage: Json) -> events.UsageUpdate | None:
         """Add a usage to the sum. Returns the event of the new sum, if it is another."""
         self._usage = add_usage(self._usage, usage)
-        total = usage_of(self._usage, self._usage.get("input_tokens"), self._usage.get("output_tokens"))
-        if not usage or total == self._emitted_usage:
+        total = usage_from_wire(self._usage)
+        if not usage or total is None or total == self._emitted_usage:
             return None
         self._emitted_usage = total
         return events.UsageUpdate(total)

@@ -27,10 +27,11 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
 from rxdelta.formats.block_writer import BlockWriter, take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.provider_errors import error_code
 from rxdelta.formats.tool_calls import call_identity, made_up_id
+from rxdelta.formats.usage import OLLAMA, usage_of
 
 __all__ = ["OllamaDecoder", "recognises"]
 
@@ -207,7 +208,7 @@ def recognises(chunk: Json) -> bool:
 
 def _usage(line: Json) -> TokenUsage | None:
     raw = {name: value for name, value in line.items() if _is_of_the_usage(name) and value is not None}
-    return usage_of(raw, raw.get("prompt_eval_count"), raw.get("eval_count")) if raw else None
+    return usage_of(raw, OLLAMA) if raw else None
 
 
 def _is_of_the_usage(name: object) -> bool:

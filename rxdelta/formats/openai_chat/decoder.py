@@ -53,10 +53,11 @@ from typing import Any, TypeAlias
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, remember, usage_of, word
+from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.tables import FORMAT
 from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.usage import CHAT, usage_of
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
 
@@ -187,7 +188,7 @@ class OpenAIChatDecoder:
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False
-        self._usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
+        self._usage = usage_of(raw, CHAT)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:

@@ -27,8 +27,9 @@ from typing import Any, TypeAlias
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter, take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, usage_of, word
+from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, word
 from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.usage import CHAT, usage_of
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
 
@@ -139,7 +140,7 @@ class OpenAICompletionsDecoder:
         raw = _READ.mapping(chunk.get("usage"), "usage")
         if not raw:
             return False
-        self._usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
+        self._usage = usage_of(raw, CHAT)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:

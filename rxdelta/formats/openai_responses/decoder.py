@@ -48,7 +48,7 @@ from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
 from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
+from rxdelta.formats.json_values import NOTHING, kept, word
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
@@ -66,6 +66,7 @@ from rxdelta.formats.openai_responses.reading import (
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
 from rxdelta.formats.provider_errors import error_code
 from rxdelta.formats.tool_calls import CUT_OFF, CUT_OFF_BY_FILTER
+from rxdelta.formats.usage import RESPONSES, usage_of
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
@@ -342,7 +343,7 @@ def _status(response: Json, event_status: str) -> str:
 
 def _usage(response: Json, path: str) -> TokenUsage | None:
     usage = READ.mapping(response.get("usage"), path)
-    return usage_of(usage, usage.get("input_tokens"), usage.get("output_tokens")) if usage else None
+    return usage_of(usage, RESPONSES) if usage else None
 
 
 def recognises(chunk: Json) -> bool:
