@@ -61,9 +61,9 @@ from rxdelta.formats.ai_sdk.marks import (
     marks_of,
 )
 from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES, PAUSE
+from rxdelta.formats.ai_sdk.usage import read_usage
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.json_values import kept, word
-from rxdelta.formats.usage import AI_SDK, usage_of
 
 __all__ = ["AiSdkDecoder", "json_text", "recognises"]
 
@@ -260,7 +260,7 @@ class AiSdkDecoder:
     def _read_usage(self, out: Out, usage: object) -> None:
         if is_mapping(usage):
             self._begin(out)
-            out.append(events.UsageUpdate(usage_of(usage, AI_SDK)))
+            out.append(events.UsageUpdate(read_usage(usage)))
 
     def _reset(self, out: Out, attempt: int) -> None:
         self._attempts = attempt

@@ -37,8 +37,9 @@ from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
 from rxdelta.formats.ai_sdk.marks import FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out
 from rxdelta.formats.ai_sdk.run_parts import RunParts
-from rxdelta.formats.ai_sdk.stream import Stream, add_usage, written_usage
+from rxdelta.formats.ai_sdk.stream import Stream
 from rxdelta.formats.ai_sdk.tables import PAUSE
+from rxdelta.formats.ai_sdk.usage import add_usage, written_usage
 from rxdelta.formats.encoding import (
     Masked,
     cut_off,

@@ -28,8 +28,9 @@ from rxdelta.formats.ai_sdk.marks import (
 )
 from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
 from rxdelta.formats.ai_sdk.sources import Sources
-from rxdelta.formats.ai_sdk.stream import Step, add_usage, usage_figures, written_usage
+from rxdelta.formats.ai_sdk.stream import Step
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
+from rxdelta.formats.ai_sdk.usage import add_usage, usage_figures, written_usage
 
 if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata

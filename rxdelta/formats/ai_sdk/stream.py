@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.formats.ai_sdk.marks import MODEL
-from rxdelta.formats.usage import completed
+from rxdelta.formats.ai_sdk.usage import usage_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core import TokenUsage
     from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ai_sdk.parts import Out, Part
     from rxdelta.formats.ai_sdk.run_parts import RunParts
 
-__all__ = ["Step", "Stream", "add_usage", "usage_figures", "written_usage"]
+__all__ = ["Step", "Stream"]
 
 
 class Stream:
@@ -129,28 +128,3 @@ class Step:
         self.model = self.model or event.model
         if event.usage is not None:
             self.usage = usage_figures(event.usage)
-
-
-def usage_figures(usage: TokenUsage) -> dict[str, int]:
-    return dict(completed(usage).billed)
-
-
-def add_usage(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
-
-
-def written_usage(figures: Mapping[str, int]) -> dict[str, Any] | None:
-    """The usage in the SDK's form. Its totals include the details, which have other names in SDK 5 than later."""
-    read, reasoning = figures.get("cache_read_tokens"), figures.get("output_reasoning_tokens")
-    return _known(
-        inputTokens=figures.get("input_tokens"),
-        outputTokens=figures.get("output_tokens"),
-        inputTokenDetails=_known(cacheReadTokens=read, cacheWriteTokens=figures.get("cache_write_tokens")),
-        outputTokenDetails=_known(reasoningTokens=reasoning),
-        cachedInputTokens=read,
-        reasoningTokens=reasoning,
-    )
-
-
-def _known(**fields: Any) -> dict[str, Any] | None:
-    return {name: value for name, value in fields.items() if value is not None} or None

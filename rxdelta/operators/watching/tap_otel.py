@@ -195,7 +195,7 @@ class _Telemetry(Listener):
             message = redact(_text_of(outcome.error))
             self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, message))
             self._span.add_event("exception", _exception(outcome.error, message))
-        billed = {} if metrics.usage is None else completed(metrics.usage).billed
+        billed: Mapping[str, int] = {} if metrics.usage is None else completed(metrics.usage).billed
         for name in ("input", "output"):
             if (count := billed.get(f"{name}_tokens")) is not None:
                 self._record(_TOKENS, count, {"gen_ai.token.type": name})
