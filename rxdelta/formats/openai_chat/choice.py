@@ -228,8 +228,8 @@ _APPENDED = ("logprobs", "token_ids")
 _REASONING_STEPS = "reasoning_steps"
 """Perplexity's list, which continues with every chunk."""
 
-# What is read, or says nothing: the id of a single token, a copy of the text.
-_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", *_APPENDED])
+# What is read, here or by the decoder, or says nothing: the id of a single token, a copy of the text.
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", "usage", *_APPENDED])
 _DELTA = frozenset([
     "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, THINKING_BLOCKS, _REASONING_STEPS, *_FIELDS
 ])  # fmt: skip

@@ -140,7 +140,7 @@ class OpenAIChatDecoder:
             return ()
         choices = _READ.items(chunk.get("choices"), "choices")
         error = _error_of(chunk) or next(filter(None, map(error_in, choices)), None)
-        has_usage = self._read_usage(chunk)
+        has_usage = self._read_usage(chunk, choices)
         is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
         for place, found in enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
@@ -177,14 +177,17 @@ class OpenAIChatDecoder:
             state.message.start(self._metadata)
         return state
 
-    def _read_usage(self, chunk: Json) -> bool:
+    def _read_usage(self, chunk: Json, choices: Sequence[object]) -> bool:
         """Read the usage, which replaces an earlier one. Return whether there is one.
 
-        Groq may send it under two names in one chunk, or under either.
+        Groq may send it under two names in one chunk, or under either. Moonshot sends it with the last choice.
         """
         raw, path = chunk.get("usage"), "usage"
         if not raw and "x_groq" in chunk:
             raw, path = _groq(chunk).get("usage"), "x_groq.usage"
+        if not raw:
+            found = [choice for choice in choices if isinstance(choice, Mapping) and choice.get("usage")]
+            raw, path = (found[0]["usage"], "choices[].usage") if found else (None, "")
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False

@@ -111,6 +111,8 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "usage": {
             "input_tokens": 12,
             "output_tokens": 30,
+            "cache_read_tokens": 7,
+            "billed": {"input_tokens": 19, "output_tokens": 30, "cache_read_tokens": 7},
             "raw": {"input_tokens": 12, "output_tokens": 30, "cache_read_input_tokens": 7},
         },
     }

@@ -59,7 +59,13 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         ],
         "finish_reason": "tool_use",
         "provider_finish_reason": "TOOL_CALL",
-        "usage": {"input_tokens": 1394, "output_tokens": 33, "raw": USAGE},
+        "usage": {
+            "input_tokens": 1394,
+            "output_tokens": 33,
+            "cache_read_tokens": 1376,
+            "billed": {"input_tokens": 8, "output_tokens": 2},
+            "raw": USAGE,
+        },
     }
 
 
