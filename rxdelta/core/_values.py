@@ -202,9 +202,8 @@ USAGE_COUNTS = ("input_tokens", "output_tokens", *USAGE_DETAILS)
 class TokenUsage:
     """The usage of a reply, in the provider's own figures.
 
-    Each count is `None` where the provider says nothing, which is not 0. Whether a total includes the other counts
-    differs from provider to provider: Anthropic's `input_tokens` excludes what its cache reads and writes, Gemini's
-    `output_tokens` excludes the reasoning. `billed` is the same for all.
+    An unknown count is `None`. Providers' totals differ: Anthropic's `input_tokens` excludes what its cache reads and
+    writes, Gemini's `output_tokens` excludes the reasoning. `billed` has the same form for all.
 
     Attributes:
         input_tokens, output_tokens: The provider's totals.
@@ -266,9 +265,9 @@ class TokenUsage:
     def add(self, other: TokenUsage | None) -> TokenUsage:
         """This usage and `other` together.
 
-        Counts are summed. An unknown total counts as 0; a detail that neither side knows stays unknown. What is billed
-        for the sum is what is billed for both. Numbers in `raw` are summed key by key; of other values `other`'s wins.
-        A cumulative `other` is the new total itself.
+        Counts are summed, those of `billed` too. An unknown total counts as 0; a detail that neither side knows stays
+        unknown. Numbers in `raw` are summed key by key; of other values `other`'s wins. A cumulative `other` is the new
+        total itself.
 
         Example:
             >>> import rxdelta as rd
