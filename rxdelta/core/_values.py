@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -15,7 +16,7 @@ from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
@@ -54,7 +55,10 @@ def count_or_none(field: str, value: object) -> Problem | None:
         return (field, value, "must be a whole number")
     if value < 0:
         return (field, value, "must be greater than or equal to 0")
-    return (field, value, "is too large to be true") if value >= 2**63 else None
+    return (field, value, "is too large to be true") if value >= _TOO_LARGE else None
+
+
+_TOO_LARGE = 2**63
 
 
 def count_of(field: str, value: object) -> Problem | None:
@@ -123,7 +127,7 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
 
 
 def _counts(value: Mapping[str, int] | None) -> FrozenDict[int]:
-    return freeze_mapping(value, "billed")
+    return freeze_mapping(value, "billed") if value else EMPTY
 
 
 def _content(value: object) -> object:
@@ -242,6 +246,9 @@ class TokenUsage:
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
+        known = [count for count in _of_usage(self) if count is not None]
+        if _are_counts(known) and _are_counts(self._billed.values()) and type(self.cumulative) is bool:
+            return  # without the work for messages: some providers send a usage with each chunk
         check(
             [
                 *(count_or_none(name, getattr(self, name)) for name in USAGE_COUNTS),
@@ -257,8 +264,8 @@ class TokenUsage:
         return self._billed or FrozenDict(
             {
                 USAGE_DETAILS.get(name, name): count
-                for name in USAGE_COUNTS
-                if (count := getattr(self, name)) is not None
+                for name, count in zip(USAGE_COUNTS, _of_usage(self))
+                if count is not None
             }
         )
 
@@ -329,6 +336,13 @@ class TokenUsage:
             billed=data.get("billed"),
             more=unknown_fields(data, _OF_USAGE),
         )
+
+
+_of_usage: Callable[[TokenUsage], tuple[int | None, ...]] = attrgetter(*USAGE_COUNTS)
+
+
+def _are_counts(values: Iterable[object]) -> bool:
+    return all(type(value) is int and 0 <= value < _TOO_LARGE for value in values)
 
 
 def _sum(mine: int | None, theirs: int | None) -> int | None:

@@ -34,6 +34,8 @@ __all__ = [
 Json: TypeAlias = Mapping[str, Any]
 Counts: TypeAlias = dict[str, int]
 """Counts by their names in `TokenUsage.billed`."""
+Steps: TypeAlias = list[list[str]]
+"""The steps from a value to a count in it, each with the names for it."""
 Bill: TypeAlias = Callable[[Json, Counts], Counts]
 """What is billed, of a provider's object and the counts that it has."""
 
@@ -51,16 +53,18 @@ class UsageForm:
     def __init__(self, places: Mapping[str, str], bill: Bill | None = None, *, signs: str = "") -> None:
         self.bill = bill
         self.signs = frozenset(signs.split())
-        self._places = [
-            (name, [place.split(".") for place in found.split()]) for name, found in places.items()
-        ]
+        self._places: dict[str, list[tuple[str, Steps]]] = {}  # by their first name
+        for name, found in places.items():
+            for place in found.split():
+                first, *rest = place.split(".")
+                self._places.setdefault(first, []).append((name, [step.split("|") for step in rest]))
 
     def counts(self, raw: Json) -> Counts:
         """The counts that the object has. Of several places the largest counts: gateways leave others at 0."""
         known: Counts = {}
-        for name, places in self._places:
-            for place in places:
-                count = _at(raw, place)
+        for first, found in raw.items():
+            for name, rest in self._places.get(first, ()):
+                count = _at(found, rest)
                 if count is not None:
                     known[name] = max(count, known.get(name, 0))
         return known
@@ -106,21 +110,23 @@ _TOTALS = ("input_tokens", "output_tokens")
 _PLAIN = frozenset([*_TOTALS, *USAGE_DETAILS.values()])
 
 
-def _at(found: Any, place: list[str]) -> int | None:
-    for depth, name in enumerate(place):
-        if is_list(found):
-            words, rest = name.split("|"), place[depth + 1 :]
+def _at(found: Any, steps: Steps) -> int | None:
+    for depth, names in enumerate(steps):
+        if is_mapping(found):
+            found = found.get(names[0])
+        elif is_list(found):
+            rest = steps[depth + 1 :]
             entries = [
-                one for one in found if is_mapping(one) and any(word in one.values() for word in words)
+                one for one in found if is_mapping(one) and any(name in one.values() for name in names)
             ]
-            counts = [count for one in entries if (count := _at(one, rest)) is not None]
-            return sum(counts) if counts else None
-        found = found.get(name) if is_mapping(found) else None
-    if isinstance(found, float) and found.is_integer():  # Cohere's SDK
+            counts = [_at(one, rest) for one in entries]
+            known = [count for count in counts if count is not None]
+            return sum(known) if known else None
+        else:
+            return None
+    if type(found) is float and found.is_integer():  # Cohere's SDK
         found = int(found)
-    return (
-        found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < _TOO_MANY else None
-    )
+    return found if type(found) is int and 0 <= found < _TOO_MANY else None
 
 
 _TOO_MANY = 2**60
@@ -132,8 +138,8 @@ _TOO_MANY = 2**60
 
 def _with(counts: Counts, total: str, *parts: str) -> Counts:
     """The counts, of which the total includes the parts too."""
-    known = [counts[name] for name in (total, *parts) if name in counts]
-    return {**counts, total: sum(known)} if known else counts
+    more = [counts[name] for name in parts if name in counts]
+    return {**counts, total: counts.get(total, 0) + sum(more)} if more else counts
 
 
 def _beside_caches(_: Json, counts: Counts) -> Counts:
@@ -159,9 +165,10 @@ def _of_anthropic(raw: Json, counts: Counts) -> Counts:
 
 def _of_google(_: Json, counts: Counts) -> Counts:
     billed = _with(counts, "output_tokens", _REASONING)
-    billed = _with(billed, "input_tokens", "input_tool_tokens")
-    for kind in _MODALITIES:
-        billed = _with(billed, f"input_{kind}_tokens", f"input_{kind}_tool_tokens")
+    if "input_tool_tokens" in counts:
+        billed = _with(billed, "input_tokens", "input_tool_tokens")
+        for kind in _MODALITIES:
+            billed = _with(billed, f"input_{kind}_tokens", f"input_{kind}_tool_tokens")
     return billed
 
 
@@ -170,7 +177,7 @@ _REASONING = "output_reasoning_tokens"
 
 def _of_cohere(raw: Json, counts: Counts) -> Counts:
     """Cohere says itself what it bills. That has nothing to do with its counts of tokens."""
-    units = {name: _at(raw, ["billed_units", name]) for name in _TOTALS}
+    units = {name: _at(raw, [["billed_units"], [name]]) for name in _TOTALS}
     return {name: count for name, count in units.items() if count is not None} or counts
 
 
@@ -180,7 +187,7 @@ def _by_figures(raw: Json, counts: Counts) -> Counts:
     Perplexity's counts of citations and of the reasoning beside them are always on top. A sum that has room for more
     than all counts includes reasoning that isn't reported, as with Gemini behind a gateway.
     """
-    total = max(_at(raw, ["total_tokens"]) or 0, _at(raw, ["totalTokens"]) or 0)
+    total = max(_at(raw.get("total_tokens"), []) or 0, _at(raw.get("totalTokens"), []) or 0)
     given, generated = (counts.get(name, 0) for name in _TOTALS)
     room = total - given - generated if counts.keys() >= {*_TOTALS} else 0
     reasoning, cached = counts.get(_REASONING, 0), sum(counts.get(name, 0) for name in _CACHES)
