@@ -217,9 +217,7 @@ class TokenUsage:
         cache_write_tokens: Input that was written to it.
         reasoning_tokens: Output that is reasoning.
         input_audio_tokens, output_audio_tokens: Input and output that is audio.
-        billed: What the provider bills, by the names of the package `genai-prices`, whose `calc_price` takes it. Its
-            `input_tokens` and `output_tokens` include all other counts of their direction, and a count that is
-            unknown has no key. As an argument: the counts, where they aren't those of the attributes above.
+        billed: As an argument, what is billed, where that isn't exactly the counts above.
         more: Fields of a stored usage that this version doesn't know; `to_dict` writes them back, `add` drops them.
             Not compared.
 
@@ -261,6 +259,11 @@ class TokenUsage:
 
     @property
     def billed(self) -> FrozenDict[int]:
+        """What the provider bills, in one form for all providers.
+
+        The names are those of the package `genai-prices`, whose `calc_price` takes it. `input_tokens` and
+        `output_tokens` include all other counts of their direction. A count that is unknown has no key.
+        """
         return self._billed or FrozenDict(
             {
                 USAGE_DETAILS.get(name, name): count

@@ -236,10 +236,17 @@ CHAT = UsageForm(
         "cache_write_tokens": (
             "prompt_tokens_details.cache_write_tokens "
             "prompt_tokens_details.cache_creation_tokens "  # LiteLLM
+            "prompt_tokens_details.cache_creation_input_tokens "  # Alibaba
             "cache_creation_input_tokens"
         ),
-        "cache_write_5m_tokens": "prompt_tokens_details.cache_creation_token_details.ephemeral_5m_input_tokens",
-        "cache_write_1h_tokens": "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens",
+        "cache_write_5m_tokens": (
+            "prompt_tokens_details.cache_creation_token_details.ephemeral_5m_input_tokens "
+            "prompt_tokens_details.cache_creation.ephemeral_5m_input_tokens"
+        ),
+        "cache_write_1h_tokens": (
+            "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens "
+            "prompt_tokens_details.cache_creation.ephemeral_1h_input_tokens"
+        ),
         _REASONING: "completion_tokens_details.reasoning_tokens reasoning_tokens",
         "input_audio_tokens": "prompt_tokens_details.audio_tokens",
         "output_audio_tokens": "completion_tokens_details.audio_tokens",

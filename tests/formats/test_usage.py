@@ -158,6 +158,14 @@ CASES: dict[str, tuple[str, list[Json], Json, Json | None]] = {
         counts(2006, 300, cache_read_tokens=1500, cache_write_tokens=400),
         {"cache_write_5m_tokens": 100, "cache_write_1h_tokens": 300},
     ),
+    "alibaba": (
+        "openai-chat",
+        chat({"prompt_tokens": 2059, "completion_tokens": 201, "total_tokens": 2260, "completion_tokens_details": {"reasoning_tokens": 170},
+              "prompt_tokens_details": {"cached_tokens": 0, "text_tokens": 2059, "cache_creation_input_tokens": 2048,
+                                        "cache_creation": {"ephemeral_5m_input_tokens": 2048}}}),
+        counts(2059, 201, cache_read_tokens=0, cache_write_tokens=2048, reasoning_tokens=170),
+        {"cache_write_5m_tokens": 2048},
+    ),
     "a proxy that leaves caches beside the prompt": (
         "openai-chat",
         chat({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20}),
@@ -176,6 +184,12 @@ CASES: dict[str, tuple[str, list[Json], Json, Json | None]] = {
               "prompt_tokens_details": {"cached_tokens": 11}, "completion_tokens_details": {"reasoning_tokens": 340}}),
         counts(12, 2, cache_read_tokens=11, reasoning_tokens=340),
         {"output_tokens": 342},
+    ),
+    "xai, of little reasoning": (
+        "openai-chat",
+        chat({"prompt_tokens": 12, "completion_tokens": 50, "total_tokens": 72, "completion_tokens_details": {"reasoning_tokens": 10}}),
+        counts(12, 50, reasoning_tokens=10),
+        {"output_tokens": 60},
     ),
     "reasoning beside, and no sum": (
         "openai-chat",
