@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -35,6 +35,9 @@ class Format:
             without a run. Each run then has a decoder of its own, whose events must be new objects: they get the
             run's name. `None` for a format that has no runs.
         request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
+        vendors: The vendors whose signatures the request may carry, beside those that came by this format: a block's
+            `signed_by`, in its options or a call's metadata, is the word of a vendor or the name of a format. Other
+            signatures and encrypted reasoning are left out of the turns; one without that note never is.
         why_no_request: The reason, for the error of `to_request`.
     """
 
@@ -43,4 +46,5 @@ class Format:
     recognises: Callable[[Mapping[str, Any]], bool]
     address: Callable[[], Callable[[Any], Address | None]] | None = None
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
+    vendors: Set[str] = frozenset()
     why_no_request: str = ""

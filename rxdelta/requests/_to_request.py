@@ -69,4 +69,5 @@ def to_request(
         reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
         wrong = f"no request can be written as {quote(repr(wire_format))}{reason}"
         raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, request_formats())}")
-    return known.request(conversation(messages, reasoning=reasoning))
+    readers = {known.name, *known.vendors}
+    return known.request(conversation(messages, reasoning=reasoning, readers=readers))

@@ -60,9 +60,10 @@ from rxdelta.formats.ai_sdk.marks import (
     foreign_metadata,
     marks_of,
 )
-from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES, PAUSE
+from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES, PAUSE, SIGNERS
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.json_values import kept, usage_of, word
+from rxdelta.formats.signatures import signed
 
 __all__ = ["AiSdkDecoder", "json_text", "recognises"]
 
@@ -505,13 +506,13 @@ def _foreign_fields(found: Json) -> dict[str, Any]:
     if not metadata:
         return {}
     signatures = [
-        value[name]
-        for value in metadata.values()
+        signed(value[name], SIGNERS.get(vendor))
+        for vendor, value in metadata.items()
         if is_mapping(value)
         for name in ("signature", "thoughtSignature")
         if word(value.get(name)) is not None
     ]
-    return {"provider_metadata": metadata} | ({"signature": signatures[0]} if signatures else {})
+    return {"provider_metadata": metadata} | (signatures[0] if signatures else {})
 
 
 def _text_fields(kind: str, found: Json) -> dict[str, Any]:

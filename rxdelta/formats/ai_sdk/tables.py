@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from rxdelta.core import FinishReason
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
 
-__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "TOOL_FAILED", "TO_FINISH_REASON"]
+__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "SIGNERS", "TOOL_FAILED", "TO_FINISH_REASON"]
 
 PAUSE: Final = "pause"
 """The reason for which the SDK has no word: the metadata have ours, and `finish` has the SDK's `other`."""
@@ -35,6 +36,14 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "file_url": "application/octet-stream",
 }
 """The types of blocks that are files → the media type of one that names none."""
+
+SIGNERS: Final[Mapping[str, str]] = {
+    "anthropic": ANTHROPIC,
+    "bedrock": ANTHROPIC,
+    "google": GOOGLE,
+    "vertex": GOOGLE,
+}
+"""The SDK's names of providers, in `providerMetadata` → the vendors that sign there."""
 
 CUT_OFF: Final = "The message ended before the call did."
 """The error of a call that was cut off."""

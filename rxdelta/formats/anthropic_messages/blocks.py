@@ -8,9 +8,11 @@ from typing import Any
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.formats.anthropic_messages.content import citation_of, content_of
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
-from rxdelta.formats.anthropic_messages.tables import SERVER_CALLS
+from rxdelta.formats.anthropic_messages.tables import FORMAT, SERVER_CALLS
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.notes import REDACTED, SIGNED_BY
+from rxdelta.formats.signatures import ANTHROPIC, signed
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -22,11 +24,12 @@ _NEVER = object()  # no delta's type
 
 
 class Block(WireBlock):
-    __slots__ = ("field", "grow", "takes")
+    __slots__ = ("field", "grow", "signed_by", "takes")
 
     def __init__(self, index: int, kind: str, block_id: str | None, start: Chunk, content: Chunk) -> None:
         super().__init__(index, kind, runnable=kind == "tool_use")
         self.id, self.start = block_id, start
+        self.signed_by = ANTHROPIC
         self.takes, self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
         if kind == "text":
             citations = content.get("citations", ())
@@ -49,6 +52,12 @@ class Blocks(WireBlocks[int, Block]):
     def __init__(self) -> None:
         super().__init__()
         self._offset = 0
+        self._signed_by = ANTHROPIC
+
+    def know_model(self, model: str | None) -> None:
+        """Other vendors speak the format too, and sign in their own way."""
+        if model is not None and "claude" not in model.lower():
+            self._signed_by = FORMAT
 
     def plain(self, chunk: Chunk) -> Event | None:
         """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
@@ -75,9 +84,15 @@ class Blocks(WireBlocks[int, Block]):
         if known is not None and known.is_again(kind, block_id, block):
             return False
         index = self.index_for(place + self._offset)
+        if "signature" in content:
+            content[SIGNED_BY] = self._signed_by
+        elif REDACTED in content:
+            content[SIGNED_BY] = FORMAT  # Bedrock has it in another encoding
         if content["type"] in _CALLS and block_id is None:
             content |= call_identity(None, made_up_id(self.message_id, index))
-        self.begin(out, place, Block(index, kind, block_id, block, content), content)
+        begun = Block(index, kind, block_id, block, content)
+        begun.signed_by = self._signed_by
+        self.begin(out, place, begun, content)
         return True
 
     def delta(self, out: Out, place: int, delta: Chunk) -> bool:
@@ -119,7 +134,7 @@ def _signature(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
     signature = READ.text(delta.get("signature"), "delta.signature")
     if not signature:
         return ()
-    return None if block is None else (events.BlockDelta(block.index, {"signature": signature}),)
+    return None if block is None else (events.BlockDelta(block.index, signed(signature, block.signed_by)),)
 
 
 def _citations(block: Block | None, delta: Chunk) -> Sequence[Event] | None:

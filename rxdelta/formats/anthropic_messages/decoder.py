@@ -166,6 +166,7 @@ class _Message:
             blocks.splice()
         else:
             self._start_is_known, blocks.message_id = True, message_id
+            blocks.know_model(model)
             self._end(provider_reason)
             self._metadata |= {
                 name: message[name] for name in _FINISH_FIELDS if message.get(name) is not None

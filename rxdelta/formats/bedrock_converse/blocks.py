@@ -16,7 +16,8 @@ from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import kept, others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SIGNED_BY
+from rxdelta.formats.signatures import ANTHROPIC, signed
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -44,7 +45,11 @@ class Block(WireBlock):
         for name, opaque in self.opaque.items():
             whole = opaque.take(at_end=last)
             if whole is not None:
-                fields |= {name: whole, REDACTED: True} if name == "data" else {name: whole}
+                fields |= (
+                    {name: whole, REDACTED: True, SIGNED_BY: FORMAT}
+                    if name == "data"
+                    else signed(whole, ANTHROPIC)  # nobody else signs there
+                )
         if fields:
             out.append(events.BlockDelta(self.index, fields))
         if last and (rest := self.data.rest()):

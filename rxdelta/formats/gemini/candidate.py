@@ -15,7 +15,8 @@ from rxdelta.formats.gemini.server_tools import ServerTools
 from rxdelta.formats.gemini.tables import FORMAT, NUMBERED_REASONS, REASONS, SERVER_TOOLS, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields
 from rxdelta.formats.json_values import kept, others, remember
-from rxdelta.formats.notes import THOUGHT
+from rxdelta.formats.notes import SIGNED_BY, THOUGHT
+from rxdelta.formats.signatures import GOOGLE, signed
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Candidate"]
@@ -90,7 +91,7 @@ class Candidate:
         fields = others(part, _PART)
         signature = _READ.text_of(part, "thoughtSignature", path)
         if signature:
-            fields["signature"] = signature
+            fields |= signed(signature, GOOGLE)
         is_thought = part.get("thought") is True
         kind = "reasoning" if is_thought else "text"
         kinds = [name for name in _KINDS if part.get(name) is not None]
@@ -110,7 +111,7 @@ class Candidate:
                 self._read_inline_data(found, fields, at)
             else:
                 self._read_file_data(found, fields, at)
-        if not kinds and fields.keys() <= {"signature"}:
+        if not kinds and fields.keys() <= {"signature", SIGNED_BY}:
             self.blocks.sign(kind, fields)
         elif not kinds:
             self.blocks.pass_on(part)

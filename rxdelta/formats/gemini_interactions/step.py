@@ -9,6 +9,7 @@ from rxdelta.core import events
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.json_values import kept, word
+from rxdelta.formats.signatures import GOOGLE, signed
 
 __all__ = ["ClientStep", "Step"]
 
@@ -69,7 +70,7 @@ class Step:
     def sign(self, delta: Json) -> bool:
         signature = READ.text_of(delta, "signature", "delta")
         if signature and self.writes is not None:
-            self.blocks.change(self.block, {"signature": signature})
+            self.blocks.change(self.block, signed(signature, GOOGLE))
         return not signature or self.writes is not None
 
     READS: ClassVar[Mapping[str, Callable[[Any, Json], bool]]] = {"thought_signature": sign}

@@ -14,7 +14,8 @@ from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
+from rxdelta.formats.signatures import GOOGLE
 from rxdelta.formats.tool_calls import call_identity, invalid_call
 
 __all__ = ["Call", "Result", "ServerCall"]
@@ -31,7 +32,7 @@ class _Tool(Step):
     def add_fields(self, delta: Json) -> bool:
         if self.writes is None:
             return False
-        fields = others(delta, _TOOL_DELTA)
+        fields = _signed(others(delta, _TOOL_DELTA))
         if word(delta.get("name")):
             fields["name"] = delta["name"]
         self.add_known(delta, fields)
@@ -49,7 +50,7 @@ class _AnyCall(_Tool):
         args = _arguments(fields.get("arguments"), f"{path}.arguments")
         call_id = real_id(READ.text_of(fields, "id", path))
         identity = call_identity(call_id, f"{self.interaction.id or 'call'}-{self.blocks.count}")
-        self.start_block("call", {**others(fields, _CALL), **identity, **content, "args": args})
+        self.start_block("call", {**_signed(others(fields, _CALL)), **identity, **content, "args": args})
         if args:
             self.writes = "arguments"
 
@@ -111,7 +112,9 @@ class Result(_Tool):
             "status": _status(fields),
             "output": output,
         }
-        self.start_block("result", {**others(fields, _RESULT), "type": "server_tool_result", **known})
+        self.start_block(
+            "result", {**_signed(others(fields, _RESULT)), "type": "server_tool_result", **known}
+        )
         if output is not None:
             self._output, self._type = GrowingList([output]), type(output)
 
@@ -141,6 +144,10 @@ class Result(_Tool):
 
     def flush(self) -> None:
         self._emit_output(at_end=True)
+
+
+def _signed(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, SIGNED_BY: GOOGLE} if "signature" in fields else fields
 
 
 def _joined(pieces: list[Any]) -> Any:

@@ -12,7 +12,7 @@ from rxdelta.formats.langchain.envelope import Envelope
 from rxdelta.formats.langchain.fields import READ, Json, part_type
 from rxdelta.formats.langchain.parts import read_part
 from rxdelta.formats.langchain.tables import CALL_TYPES, PROSE_KWARGS
-from rxdelta.formats.notes import SYNTHETIC_ID
+from rxdelta.formats.notes import REDACTED, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["ContentReader"]
@@ -83,14 +83,15 @@ class ContentReader:
             self._blocks.merge(block, {"extras": extras}, path)
             return
         piece = read_part(part, kind, path)
+        content = self._signed(piece.content)
         if block is None or (part.get("type") is not None and block.family != piece.family):
             self._blocks.end_prose()
-            block = self._blocks.begin(Block, place, piece.family, part_id, piece.content)
+            block = self._blocks.begin(Block, place, piece.family, part_id, content)
             block.part_type = kind
         else:
             if block.id is None:
                 block.id = part_id
-            self._blocks.merge(block, piece.content, path)
+            self._blocks.merge(block, content, path)
         if piece.citations:
             self._blocks.cite(block, piece.citations)
         if piece.text:
@@ -100,6 +101,14 @@ class ContentReader:
             block.summary_part = piece.summary_part
         if place.lc_index is None:
             self._blocks.finish(block)
+
+    def _signed(self, content: Json) -> Json:
+        """The content with a note of whose signature or encryption it has, if it has any."""
+        extras = content.get("extras")
+        names = {*content, *(extras if is_mapping(extras) else ())}
+        if names.isdisjoint(_SIGNED):
+            return content
+        return {**content, SIGNED_BY: self._envelope.signed_by}
 
     # Calls.
 
@@ -134,7 +143,11 @@ class ContentReader:
         self._blocks.end_prose()
         family = call.family or "tool_call"
         made_up = f"{self._envelope.start_id or 'call'}-{self._blocks.count}"
-        content: dict[str, Any] = {**call.more, "type": f"{family}_chunk", "name": call.entry.get("name")}
+        content: dict[str, Any] = {
+            **self._signed(call.more),
+            "type": f"{family}_chunk",
+            "name": call.entry.get("name"),
+        }
         content |= call_identity(call_id, made_up)
         if with_text:
             content["args"] = ""
@@ -153,7 +166,7 @@ class ContentReader:
             block.name += name
             changed["name"] = block.name
         if call.more:
-            self._blocks.merge(block, call.more, call.path)
+            self._blocks.merge(block, self._signed(call.more), call.path)
         if changed:
             self._blocks.change(block, changed)
 
@@ -167,3 +180,6 @@ class ContentReader:
         elif args:
             block.has_arguments, block.expects_more = True, False
             self._blocks.change(block, {"args": args})
+
+
+_SIGNED = frozenset(["signature", "encrypted_content", REDACTED])

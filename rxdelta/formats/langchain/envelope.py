@@ -8,7 +8,14 @@ from rxdelta.core import TokenUsage, events, is_mapping
 from rxdelta.formats.json_values import usage_of, word
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.merging import add_usage, merge, remember
-from rxdelta.formats.langchain.tables import FINISH_REASONS, MESSAGE_FIELDS, MODEL_FIELDS, REASON_FIELDS
+from rxdelta.formats.langchain.tables import (
+    FINISH_REASONS,
+    MESSAGE_FIELDS,
+    MODEL_FIELDS,
+    REASON_FIELDS,
+    SIGNERS,
+)
+from rxdelta.formats.signatures import via
 
 __all__ = ["Envelope", "id_rank", "reason_word"]
 
@@ -35,6 +42,11 @@ class Envelope:
         self._kwargs: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
         self._emitted_usage: TokenUsage | None = None
+
+    @property
+    def signed_by(self) -> str:
+        """Whose the signatures of the message are."""
+        return via("langchain", SIGNERS.get(str(self._metadata.get("model_provider"))))
 
     @property
     def cut_off(self) -> bool:

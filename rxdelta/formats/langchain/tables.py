@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from rxdelta.core import ExecutionStatus
 from rxdelta.formats.json_values import by_word
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SIGNED_BY
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE, MISTRAL
 
 __all__ = [
     "ARGUMENT_FIELDS",
@@ -27,6 +28,7 @@ __all__ = [
     "REASON_FIELDS",
     "REPEATED_FIELDS",
     "RESERVED_CALL_FIELDS",
+    "SIGNERS",
     "TEXT_CHUNK_FIELDS",
     "TOOL_EVENTS",
     "WHOLE_MESSAGE_TYPES",
@@ -71,6 +73,16 @@ FINISH_REASONS: Mapping[str, str] = by_word(
 )
 """Our finish reason, by the provider's in lower case."""
 
+SIGNERS: Mapping[str, str] = {
+    "anthropic": ANTHROPIC,
+    "bedrock": ANTHROPIC,
+    "bedrock_converse": ANTHROPIC,
+    "google_genai": GOOGLE,
+    "google_vertexai": GOOGLE,
+    "mistralai": MISTRAL,
+}
+"""The vendors that sign, by LangChain's `model_provider`."""
+
 # Parts and calls.
 
 CALL_TYPES: Mapping[str, str] = {
@@ -97,7 +109,7 @@ MEDIA_TYPES = ("image", "audio", "video", "file")
 CITATION_FIELDS = frozenset(["type", "cited_text", "title", "url", "start_index", "end_index", "raw"])
 
 REPEATED_FIELDS = frozenset([
-    ITEM_ID, PROVIDER_TYPE, "id", "output_version", "model_provider", "type", "name", "mime_type",
+    ITEM_ID, PROVIDER_TYPE, SIGNED_BY, "id", "output_version", "model_provider", "type", "name", "mime_type",
     "mimeType", "url", "title", "status", "tool_call_id", "encoding", "format", "filename", "phase",
 ])  # fmt: skip
 """Fields that every piece of a block may repeat; a repetition is not appended."""

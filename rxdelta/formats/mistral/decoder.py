@@ -33,6 +33,7 @@ from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
+from rxdelta.formats.signatures import MISTRAL
 
 __all__ = ["MistralDecoder", "recognises"]
 
@@ -44,6 +45,7 @@ _READ = Fields("mistral")
 class _MistralChoice(Choice):
     """A choice that has references, and may hold several messages."""
 
+    signed_by = MISTRAL
     _message: int | None = None
 
     def read(self, choice: Json, path: str) -> None:

@@ -13,7 +13,7 @@ from rxdelta.core import Event, freeze, tool_call_delta
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
 from rxdelta.formats.tool_calls import given_id, invalid_call
 
@@ -259,6 +259,8 @@ def _fields(entry: Json, function: Json) -> dict[str, Any]:
     fields |= others(function, _FUNCTION)
     if word(entry.get("type")) not in (None, "function"):
         fields[PROVIDER_TYPE] = entry["type"]
+    if "extra_content" in fields:
+        fields[SIGNED_BY] = FORMAT
     return fields
 
 

@@ -28,6 +28,7 @@ from rxdelta.formats.openai_chat.tables import (
     THINKING,
     THINKING_BLOCKS,
 )
+from rxdelta.formats.signatures import MISTRAL, via
 
 __all__ = ["Choice"]
 
@@ -45,6 +46,9 @@ class Choice:
         calls, reasoning, audio, server_tools: Read these fields of its deltas.
         reason: Why it ended, `None` before its finish reason.
     """
+
+    signed_by = via(FORMAT, MISTRAL)
+    """Whose a signature in the content is: that is Mistral's way."""
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Choice:
                 self.reasoning.read_detail(entry, f"{path}.summary[{place}]")
             signature = _READ.text_of(part, "signature", path)
             if signature:
-                self.reasoning.sign(signature)
+                self.reasoning.sign(signature, self.signed_by)
         elif kind == "refusal":
             self.read_refusal(part.get("refusal"), f"{path}.refusal")
         elif kind == "image_url":

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rxdelta.formats.json_values import by_word
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 FORMAT: Final = "openai-chat"
@@ -20,6 +21,10 @@ REASONING_DETAILS: Final = "reasoning_details"
 THINKING_BLOCKS: Final = "thinking_blocks"
 THINKING: Final = "thinking"
 """A part of a `content` that is a list: Mistral's way."""
+
+SIGNERS: Mapping[str, str] = {"anthropic-claude-v1": ANTHROPIC, "google-gemini-v1": GOOGLE}
+"""By the `format` of an entry of `reasoning_details`, the vendors whose signatures not only the gateway can send back.
+What OpenAI encrypts is for the account that asked, and that is the gateway's."""
 
 # Types of entries of `reasoning_details`, and of calls, that a block notes as PROVIDER_TYPE.
 REASONING_TEXT: Final = "reasoning.text"
