@@ -56,8 +56,16 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "id": "msg_1",
         "model": "claude-x",
         "blocks": [
-            {"type": "reasoning", "text": "Let me see.", "options": {"signature": "c2ln"}},
-            {"type": "reasoning", "text": "", "options": {"redacted": True, "data": "b3BhcXVl"}},
+            {
+                "type": "reasoning",
+                "text": "Let me see.",
+                "options": {"signature": "c2ln", "signed_by": "anthropic"},
+            },
+            {
+                "type": "reasoning",
+                "text": "",
+                "options": {"redacted": True, "data": "b3BhcXVl", "signed_by": "anthropic-messages"},
+            },
             {
                 "type": "server_tool_call",
                 "call_id": "srvtoolu_1",

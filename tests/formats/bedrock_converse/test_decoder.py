@@ -50,7 +50,11 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "status": "complete",
         "choice": 0,
         "blocks": [
-            {"type": "reasoning", "text": "Let me see.", "options": {"signature": "c2ln"}},
+            {
+                "type": "reasoning",
+                "text": "Let me see.",
+                "options": {"signature": "c2ln", "signed_by": "anthropic"},
+            },
             {
                 "type": "server_tool_call",
                 "call_id": "srv_1",

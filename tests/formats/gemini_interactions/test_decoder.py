@@ -366,4 +366,4 @@ def test_does_not_recognise_others(chunk: Chunk) -> None:
 
 def test_a_signature_is_a_field_of_its_block() -> None:
     found = decoded(CREATED, *step(0, "thought", delta(0, "thought_signature", signature="s")), completed())
-    assert BlockDelta(0, {"signature": "s"}) in found
+    assert BlockDelta(0, {"signature": "s", "signed_by": "google"}) in found

@@ -167,7 +167,7 @@ def test_what_else_a_call_carries_is_kept() -> None:
         call(fragment(1, "{}", "b", "$search", type="builtin_function")), chunk({}, "stop"),
     )  # fmt: skip
     assert [each.metadata for each in message.tool_calls] == [
-        {"extra_content": google, "note": "n"}, {"provider_type": "builtin_function"},
+        {"extra_content": google, "note": "n", "signed_by": "openai-chat"}, {"provider_type": "builtin_function"},
     ]  # fmt: skip
 
 
