@@ -31,6 +31,7 @@ class EncodedReply:
     Attributes:
         send: Sends a frame, which says whose it is.
         blocks: What the client has of each block of the walk.
+        count: How many of them the client can see.
         entries: The messages that the client has, in its order.
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
     """
@@ -45,6 +46,7 @@ class EncodedReply:
         self.provider_reason: str | None = None
         self.ids = MessageIds(lane, number)
         self.blocks: dict[BlockFold, AgUiBlock] = {}
+        self.count = 0
         self.entries: dict[Entry, None] = {}
         self.reusable_reasoning_id: str | None = None
 

@@ -249,6 +249,7 @@ class RunParts:
         step = self._open_step(out)
         fold.place = part = self._new_part(step, fold)
         step.parts[part] = None
+        step.count += type(part) is not Part
         part.begin(out)
 
     def _leave_part(self, out: Out, part: Part) -> None:

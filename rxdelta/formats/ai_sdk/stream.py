@@ -99,6 +99,7 @@ class Step:
 
     Attributes:
         parts: What the client has of the message, in the order in which the parts began.
+        count: How many of them the client can see.
         sources: The keys of the sources that were sent with it.
         note: The id of the message's `data-run`; `None` if the client has none.
         status: How the message ended; `None` until then.
@@ -109,6 +110,7 @@ class Step:
         self.run = run
         self.open = open
         self.parts: dict[Part, None] = {}
+        self.count = 0
         self.sources: list[str] = []
         self.note: str | None = None
         self.id: str | None = None
