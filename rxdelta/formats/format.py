@@ -10,6 +10,7 @@ import attrs
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.runs import Address
+from rxdelta.formats.tool_definitions import Defined
 
 __all__ = ["Format", "WireFormat"]
 
@@ -38,6 +39,7 @@ class Format:
         vendors: The vendors whose signatures the request may carry, beside those that came by this format: a block's
             `signed_by`, in its options or a call's metadata, is the word of a vendor or the name of a format. Other
             signatures and encrypted reasoning are left out of the turns; one without that note never is.
+        tools: The fields of the request that define the tools which a model may call; `None` if it can have none.
         why_no_request: The reason, for the error of `to_request`.
     """
 
@@ -47,4 +49,5 @@ class Format:
     address: Callable[[], Callable[[Any], Address | None]] | None = None
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
     vendors: Set[str] = frozenset()
+    tools: Callable[[Sequence[Defined]], dict[str, Any]] | None = None
     why_no_request: str = ""

@@ -1,7 +1,7 @@
 """Anthropic's Messages API."""
 
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder, recognises
-from rxdelta.formats.anthropic_messages.request import request
+from rxdelta.formats.anthropic_messages.request import request, tools
 from rxdelta.formats.format import Format
 from rxdelta.formats.signatures import ANTHROPIC
 
@@ -12,5 +12,6 @@ FORMAT = Format(
     decoder=AnthropicMessagesDecoder,
     recognises=recognises,
     request=request,
+    tools=tools,
     vendors={ANTHROPIC},
 )

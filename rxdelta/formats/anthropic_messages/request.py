@@ -20,8 +20,9 @@ from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, res
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
+from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 
@@ -42,6 +43,10 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         if not isinstance(turn, Mapping) and turn.results:
             messages.append({"role": "user", "content": [_result(result) for result in turn.results]})
     return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    return {"tools": tool_list(definitions, lambda tool: function_object(tool, "input_schema"))}
 
 
 def _asked(part: ContentPart, role: str) -> Json:

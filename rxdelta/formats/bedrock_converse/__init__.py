@@ -1,7 +1,7 @@
 """Amazon Bedrock's Converse API."""
 
 from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder, recognises
-from rxdelta.formats.bedrock_converse.request import request
+from rxdelta.formats.bedrock_converse.request import request, tools
 from rxdelta.formats.format import Format
 from rxdelta.formats.signatures import ANTHROPIC
 
@@ -12,5 +12,6 @@ FORMAT = Format(
     decoder=BedrockConverseDecoder,
     recognises=recognises,
     request=request,
+    tools=tools,
     vendors={ANTHROPIC},
 )

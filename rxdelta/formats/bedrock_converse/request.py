@@ -28,8 +28,9 @@ from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, res
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
+from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 
@@ -60,6 +61,16 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             say("assistant", _said(turn))
         say("user", [{"toolResult": _result(result)} for result in turn.results])
     return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    return {"toolConfig": {"tools": tool_list(definitions, _tool_spec)}}
+
+
+def _tool_spec(tool: ToolDefinition) -> Json:
+    fields = function_object(tool, "inputSchema")
+    fields["inputSchema"] = {"json": fields["inputSchema"]}
+    return {"toolSpec": fields}
 
 
 # What people say.

@@ -6,7 +6,7 @@ Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, 
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
-from rxdelta.formats.gemini_interactions.request import request
+from rxdelta.formats.gemini_interactions.request import request, tools
 from rxdelta.formats.signatures import GOOGLE
 
 __all__ = ["FORMAT"]
@@ -16,5 +16,6 @@ FORMAT = Format(
     decoder=GeminiInteractionsDecoder,
     recognises=recognises,
     request=request,
+    tools=tools,
     vendors={GOOGLE},
 )
