@@ -44,7 +44,7 @@ def via(wire_format: str, vendor: str | None) -> str:
 
 
 def signed(signature: str, signed_by: str | None) -> dict[str, Any]:
-    """The fields of a block with this signature; `None` if nothing shows whose it is."""
+    """The fields of a block with this signature, and with the note, unless nothing shows whose it is."""
     return {"signature": signature} | ({} if signed_by is None else {SIGNED_BY: signed_by})
 
 

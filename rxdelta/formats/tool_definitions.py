@@ -14,7 +14,7 @@ __all__ = ["Defined", "ToolDefinition", "function_object", "functions", "tool_li
 
 Json: TypeAlias = dict[str, Any]
 
-_ANY_OBJECT = {"type": "object", "properties": {}}
+_ANY_OBJECT: Json = {"type": "object", "properties": {}}
 
 
 def _object_schema(parameters: Any) -> Any:

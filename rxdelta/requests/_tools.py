@@ -1,5 +1,8 @@
 """The tools of a request: of functions, classes and definitions, as definitions."""
 
+# A tool may be anything that a program passes: each is checked where it is read.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import functools

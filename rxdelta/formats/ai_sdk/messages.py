@@ -205,7 +205,7 @@ class _Step:
         if kind in _NO_BLOCK:
             self._blocks[-1] += chunks
             return
-        last = chunks[-1][1] if chunks else {}
+        last: Json = chunks[-1][1] if chunks else {}
         if last.get("providerExecuted") is True and str(last.get("type")).startswith("tool-output"):
             *chunks, output = chunks
             self._blocks.append(chunks)
