@@ -21,6 +21,10 @@ WireFormat: TypeAlias = Literal[
 """The names of the library's own formats. A parameter is `WireFormat | str`: other distributions have more."""
 
 
+def _frozen(words: Set[str]) -> Set[str]:
+    return frozenset(words)  # so that a format can be hashed
+
+
 @attrs.frozen(kw_only=True)
 class Format:
     """A wire format: how its streams are read, and how a request is written in it.
@@ -48,6 +52,6 @@ class Format:
     recognises: Callable[[Mapping[str, Any]], bool]
     address: Callable[[], Callable[[Any], Address | None]] | None = None
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
-    vendors: Set[str] = frozenset()
+    vendors: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
     tools: Callable[[Sequence[Defined]], dict[str, Any]] | None = None
     why_no_request: str = ""

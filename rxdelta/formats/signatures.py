@@ -21,13 +21,13 @@ import attrs
 from rxdelta.core import ContentPart, ToolCall
 from rxdelta.formats.notes import REDACTED, SENT_AS, SIGNED_BY
 
-__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "SIGNATURES", "readable", "signed", "unsigned", "via"]
+__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "readable", "signed", "unsigned", "via"]
 
 ANTHROPIC: Final = "anthropic"
 GOOGLE: Final = "google"
 MISTRAL: Final = "mistral"
 
-SIGNATURES: Final = ("signature", "extra_content")
+_SIGNATURES: Final = ("signature", "extra_content")
 """The fields of a block or call that hold one. The second is that of Gemini's calls in chat completions."""
 
 _VIA = " via "
@@ -59,7 +59,7 @@ def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | 
     if not readers.isdisjoint(str(fields[SIGNED_BY]).split(_VIA)):
         return _without(block, (SIGNED_BY,))
     if isinstance(block, ToolCall) or block.type != "reasoning":
-        return _without(block, (SIGNED_BY, *SIGNATURES))
+        return _without(block, (SIGNED_BY, *_SIGNATURES))
     if not block.text or block.options.get(REDACTED):
         return None
     return ContentPart("reasoning", block.text, {SENT_AS: "reasoning"})
@@ -67,7 +67,7 @@ def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | 
 
 def unsigned(block: ContentPart | ToolCall) -> ContentPart | ToolCall | None:
     """The block without its signature; `None` for a reasoning."""
-    return None if block.type == "reasoning" else _without(block, (SIGNED_BY, *SIGNATURES))
+    return None if block.type == "reasoning" else _without(block, (SIGNED_BY, *_SIGNATURES))
 
 
 def _fields(block: ContentPart | ToolCall) -> Mapping[str, Any]:

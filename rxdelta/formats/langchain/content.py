@@ -108,7 +108,7 @@ class ContentReader:
         names = {*content, *(extras if is_mapping(extras) else ())}
         if names.isdisjoint(_SIGNED):
             return content
-        return {**content, SIGNED_BY: self._envelope.signed_by}
+        return {**content, SIGNED_BY: self._envelope.signed_by if "signature" in names else "langchain"}
 
     # Calls.
 

@@ -263,3 +263,22 @@ def test_a_piece_of_arguments_at_the_index_of_a_text_belongs_to_no_text() -> Non
         chunk([{"type": "input_json_delta", "partial_json": "{", "index": 1}]),
     )
     assert [one["type"] for one in told] == ["text", "invalid_tool_call"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "signed_by"),
+    [
+        ("anthropic", "anthropic via langchain"),
+        ("bedrock_converse", "anthropic via langchain"),
+        ("google_genai", "google via langchain"),
+        ("openai", "langchain"),
+    ],
+)
+def test_the_model_provider_tells_whose_a_signature_is(provider: str, signed_by: str) -> None:
+    known = {"model_provider": provider}
+    told = blocks(
+        chunk([{"type": "reasoning", "reasoning": "Hm", "index": 0}], response_metadata=known),
+        chunk([{"type": "reasoning", "extras": {"signature": "s"}, "index": 0}]),
+        chunk([{"type": "redacted_thinking", "data": "xyz", "index": 1}]),
+    )
+    assert [one["options"]["signed_by"] for one in told] == [signed_by, "langchain"]
