@@ -34,6 +34,8 @@ class Format:
         address: Makes, for one stream, the function that says to which run a chunk belongs; `None` for a chunk
             without a run. Each run then has a decoder of its own, whose events must be new objects: they get the
             run's name. `None` for a format that has no runs.
+        carries_more: Whether a stream also carries what belongs to no reply, such as an agent's state. Such a stream
+            without any reply is no mistake; of another format, it is a `MalformedChunkError`.
         request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
         why_no_request: The reason, for the error of `to_request`.
     """
@@ -42,5 +44,6 @@ class Format:
     decoder: Callable[..., Decoder]
     recognises: Callable[[Mapping[str, Any]], bool]
     address: Callable[[], Callable[[Any], Address | None]] | None = None
+    carries_more: bool = False
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
     why_no_request: str = ""

@@ -82,7 +82,7 @@ def decoder_factory(
     if not isinstance(wire_format, str):
         return make
     make()  # an option that the format doesn't know
-    return lambda: NamedDecoder(wire_format, make())
+    return lambda: NamedDecoder(wire_format, make)
 
 
 def _auto_factory(
@@ -96,13 +96,9 @@ def _auto_factory(
     def make(wire_format: str | Callable[..., Decoder]) -> Decoder:
         return _factory(wire_format, cumulative, tags, options)()
 
-    def make_only() -> Decoder | None:
-        if only is None:
-            return None
-        return NamedDecoder(only, make(only)) if isinstance(only, str) else make(only)
-
-    make_only()  # a format that there isn't, or an option that it doesn't know
-    return lambda: AutoDecoder(make, make_only(), limits)
+    if only is not None:
+        make(only)  # a format that there isn't, or an option that it doesn't know
+    return lambda: AutoDecoder(make, only, limits)
 
 
 def _factory(

@@ -169,9 +169,14 @@ def test_what_comes_before_the_first_chunk_of_the_named_format_is_no_misfit(name
     ]
 
 
-def test_chunks_that_no_format_knows_stay_provider_events() -> None:
-    odd = [{"type": "of.tomorrow"}] * 30
-    assert {type(event) for event in named("anthropic-messages", odd)} == {rd.events.ProviderEvent}
+def test_chunks_that_no_format_knows_are_provider_events_and_the_end_says_that_nothing_was_read() -> None:
+    decoder = rd.providers.decoder("anthropic-messages")
+    odd = [event for _ in range(30) for event in decoder.decode(ODD)]
+    assert {type(event) for event in odd} == {rd.events.ProviderEvent}
+    with pytest.raises(
+        rd.MalformedChunkError, match="nothing .* as anthropic-messages: .*known: ag-ui, .*'of.tomorrow'"
+    ):
+        decoder.close()
 
 
 def test_a_long_stream_of_another_format_is_refused_before_its_end() -> None:

@@ -231,5 +231,5 @@ _PLAIN_CANDIDATE = frozenset(["content", "index"])
 _PLAIN_PART = frozenset(["text", "thought"])
 
 _SIGNS = ("usageMetadata", "promptFeedback", "usage_metadata", "prompt_feedback")
-_ANOTHERS = frozenset(["type", "content", "choices", "serverContent", "event_type"])
-"""Fields that a first response of this format never has, but other formats' have."""
+_ANOTHERS = frozenset(["type", "content", "choices", "serverContent", "event_type", "name"])
+"""Fields that a first response of this format never has, but other formats', and bodies that are no reply, have."""

@@ -14,5 +14,10 @@ from rxdelta.formats.langchain.request import request
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="langchain", decoder=LangChainDecoder, recognises=recognises, address=Addresses, request=request
+    name="langchain",
+    decoder=LangChainDecoder,
+    recognises=recognises,
+    address=Addresses,
+    carries_more=True,
+    request=request,
 )

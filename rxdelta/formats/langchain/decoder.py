@@ -111,7 +111,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     """
     name, kind = chunk.get("event"), chunk.get("type")
     if isinstance(name, str):
-        return name.replace("_", "-") in EVENT_NAMES or name.startswith(("on_chat_model_", "on_chain_"))
+        return name.replace("_", "-") in EVENT_NAMES or name.startswith(
+            ("on_chat_model_", "on_chain_", "on_tool_")
+        )
     if graph_item(chunk) is not None:
         return True
     if kind in ("ChatGenerationChunk", "ChatGeneration"):
