@@ -205,7 +205,7 @@ class NamedDecoder:
     def close(self) -> Sequence[Event]:
         self._refuse()
         events = self._decoder.close()
-        if self._begun or self._unread is None or _begin(events) or self._carries_more():
+        if self._unread is None or _have_content(events) or self._carries_more():
             return events
         raise self._nothing_read(self._unread)
 
@@ -224,12 +224,12 @@ class NamedDecoder:
                     raise self._error(f"{error}; {_unknown(fields)}", error) from error
             raise
         self._looked_at += 1
-        has_content = any(type(event) not in _WITHOUT_CONTENT for event in events)
+        has_content = _have_content(events)
         if isinstance(chunk, (list, tuple)):  # which the decoders of other formats refuse
             self._fits = True
         if not (has_content or self._fits) and self._looked_at <= _LOOK_AT:
             self._compare(fields)
-        self._begun = self._begun or _begin(events)
+        self._begun = self._begun or any(type(event) is not ProviderEvent for event in events)
         if has_content or (self._begun and (self._fits or self._looked_at >= _LOOK_AT)):
             self._step_aside()
         elif not self._unread and (events or not fields):
@@ -237,7 +237,7 @@ class NamedDecoder:
         return events
 
     def _step_aside(self) -> None:
-        self._other = None
+        self._other = self._unread = None
         self.decode = self._decoder.decode
         if self._settled is not None:
             self._settled(self.decode)
@@ -298,9 +298,8 @@ class NamedDecoder:
         return MalformedChunkError(message, wire_format=self._name, path=path, found=found)
 
 
-def _begin(events: Sequence[Event]) -> bool:
-    """Whether the events begin a reply, and not only pass chunks on."""
-    return any(type(event) is not ProviderEvent for event in events)
+def _have_content(events: Sequence[Event]) -> bool:
+    return any(type(event) not in _WITHOUT_CONTENT for event in events)
 
 
 def _is_dialect(one: Format, another: Format) -> bool:

@@ -125,5 +125,5 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         return "content" in chunk or isinstance(chunk.get("data"), Mapping)
     if kind is None and isinstance(chunk.get("message"), Mapping):
         return "content" not in chunk and recognises(chunk["message"])
-    typical = ("response_metadata", "usage_metadata", "tool_call_chunks")
+    typical = ("response_metadata", "usage_metadata", "tool_call_chunks", "chunk_position")
     return kind is None and "content" in chunk and any(name in chunk for name in typical)

@@ -234,7 +234,7 @@ def test_errors_and_what_passes_on_are_in_its_name() -> None:
     assert (one.value.wire_format, one.value.path) == ("mistral", "choices[0].delta.content")
     with pytest.raises(rd.MalformedChunkError, match="malformed mistral chunk: as the chunk"):
         decoded("x")
-    (event,) = decoded({"something": "else"})
+    (event,) = decoded({"something": "else"}, close=False)
     assert isinstance(event, rd.events.ProviderEvent)
     assert event.provider == "mistral"
 
