@@ -269,11 +269,12 @@ class NamedDecoder:
 
     def _format_of(self, fields: Mapping[str, Any]) -> str | None:
         """Our own name if the chunk may be ours, or that of another format."""
-        own, name = registry.find(self._name), registry.recognise(fields)
-        other = None if name is None else registry.find(name)
-        if own is None or own.recognises(fields) or (other is not None and _is_dialect(own, other)):
+        own = registry.find(self._name)
+        if own is None or own.recognises(fields):
             return self._name
-        return name
+        name = registry.recognise(fields)
+        other = None if name is None else registry.find(name)
+        return self._name if other is not None and _is_dialect(own, other) else name
 
     def _refuse(self, cause: MalformedChunkError | None = None) -> None:
         if self._other not in (None, self._name):
@@ -286,7 +287,7 @@ class NamedDecoder:
 
     def _nothing_read(self, unread: Mapping[str, Any]) -> MalformedChunkError:
         if self._envelope is not None and not unread:
-            why = f"it is of {self._envelope.name}, and no item holds a chunk: {self._envelope.missing}"
+            why = f"its items are of {self._envelope.name}, and none holds a chunk ({self._envelope.missing})"
         elif self._fits:
             why = f"no chunk begins a reply ({_seen(unread)})"
         else:

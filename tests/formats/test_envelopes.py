@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +30,14 @@ def decoded(name: str, items: list[Any]) -> list[rd.Event]:
 def told(events: list[rd.Event]) -> list[rd.Event]:
     """What is of a reply."""
     return [event for event in events if not isinstance(event, rd.events.ProviderEvent)]
+
+
+def test_the_page_shows_each_envelope() -> None:
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "providers.md").read_text("utf-8")
+    rows = re.findall(r"^\| .* \| `(\{.*\})` \| (?:`([a-z-]+)`|.*) \|$", page, re.MULTILINE)
+    assert len(rows) == 5
+    for item, name in rows:
+        assert rd.providers.detect(json.loads(item)) == (name or "anthropic-messages")
 
 
 # The envelopes, in the shapes of their SDKs.
