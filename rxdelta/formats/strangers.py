@@ -1,9 +1,9 @@
-"""Streams that look like a known format's and are none: each has its own error, instead of an empty message."""
+"""Streams that look like a known format's and are none. They are refused by name, instead of giving an empty message."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from rxdelta.core import MalformedChunkError
 from rxdelta.formats.decoding import Chunk
@@ -11,31 +11,17 @@ from rxdelta.formats.decoding import Chunk
 __all__ = ["refuse_stranger"]
 
 
-class _Stranger(NamedTuple):
-    """A protocol that is no format here.
-
-    Attributes:
-        name: Its name.
-        recognises: Whether a chunk is of this protocol.
-        instead: What to use.
-    """
-
-    name: str
-    recognises: Callable[[Chunk], bool]
-    instead: str
-
-
 def refuse_stranger(chunk: Chunk) -> None:
-    """Raise if the chunk is of a protocol that is known to be no format here.
+    """Raise if the chunk is of a protocol that is known to be no format here: OpenAI Realtime.
 
     Raises:
         MalformedChunkError: It is. The error says what the protocol is, and what to use instead.
     """
-    for one in _STRANGERS:
-        if one.recognises(chunk):
-            raise MalformedChunkError(
-                f"this is a stream of {one.name}, which is no format here: {one.instead}"
-            )
+    if _is_realtime(chunk):
+        raise MalformedChunkError(
+            "this is a stream of OpenAI Realtime, which is no format here: it is a session of sound, with many replies. "
+            "For a reply as text use the Responses API, or write a decoder of your own"
+        )
 
 
 def _is_realtime(chunk: Chunk) -> bool:
@@ -62,13 +48,4 @@ _REALTIME = (
     "input_audio_buffer.",
     "output_audio_buffer.",
     "rate_limits.",
-)
-
-_STRANGERS = (
-    _Stranger(
-        "OpenAI Realtime",
-        _is_realtime,
-        "it is a session of sound, with many replies. For a reply as text use the Responses API, or write a decoder of "
-        "your own",
-    ),
 )

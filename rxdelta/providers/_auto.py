@@ -158,6 +158,10 @@ class AutoDecoder:
         self._decode = decode
 
 
+def _by(decoder: Decoder, chunk: object) -> Sequence[Event]:
+    return decoder.decode(chunk)  # a user's decoder may change it
+
+
 def _passed_on(event: object) -> Sequence[Event]:
     if event is DONE:
         return ()
@@ -238,7 +242,7 @@ class NamedDecoder:
 
     def _step_aside(self) -> None:
         self._other = self._unread = None
-        self.decode = self._decoder.decode
+        self.decode = self._decoder.decode if self._name else partial(_by, self._decoder)
         if self._settled is not None:
             self._settled(self.decode)
 
