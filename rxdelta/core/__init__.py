@@ -96,6 +96,7 @@ from rxdelta.core._tool_call import (
     CompleteToolCall,
     InvalidToolCall,
     ToolCall,
+    parse_arguments as parse_arguments,
     raw_arguments as raw_arguments,
     real_id as real_id,
     with_news as with_news,

@@ -24,8 +24,8 @@ from rxdelta.core import (
     block_from_wire,
     freeze,
     is_mapping,
+    parse_arguments,
     parse_json,
-    parse_object,
 )
 from rxdelta.formats.admission import Admission
 from rxdelta.formats.ag_ui.marks import (
@@ -339,7 +339,7 @@ def _call(found: Any, path: str) -> ToolCall:
     arguments: Any = text or ""
     try:
         if kind != "invalid_tool_call":
-            arguments = parse_object(arguments) if arguments else {}
+            arguments = parse_arguments(arguments) if arguments else {}
     except InvalidJson as error:
         problem = error.reason
     if kind == "tool_call" and (problem or not call_id or not name):

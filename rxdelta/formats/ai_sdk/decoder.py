@@ -373,7 +373,7 @@ class AiSdkDecoder:
             if not call.runs_at_provider:
                 content["type"] = "invalid_tool_call"
         else:
-            content["args"] = given if is_mapping(given) else {"input": given}
+            content["args"] = given if is_mapping(given) else {} if given is None else {"input": given}
         if call.number is None:
             call.number = self._open(out, content)
             self._read_title(out, call, found)

@@ -163,7 +163,7 @@ class ContentReader:
                 self._blocks.append(block, args)
             block.has_arguments = True
             if args and not args.isspace():
-                block.expects_more = not args.rstrip().endswith("}")
+                block.expects_more = not args.rstrip().endswith(("}", "null"))
         elif args:
             block.has_arguments, block.expects_more = True, False
             self._blocks.change(block, {"args": args})
