@@ -41,7 +41,8 @@ def decoder(
             doesn't intend; `"auto"` to find out from the first two or three deltas. Repeated text is emitted
             once. It is off unless asked for, because a model may be repeating itself.
         reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
-            `True` for `think` and `thinking`. The blocks are then numbered as they appear.
+            `True` for `think` and `thinking`. The blocks are then numbered as they appear. If only the closing tag
+            comes, the message's first text before it becomes reasoning by the finish of its block.
         options: What the format's own decoder, or your function, takes. `"auto"` takes `only`, the format if it is known,
             and `limits` for bytes.
 

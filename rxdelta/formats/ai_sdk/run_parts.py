@@ -273,19 +273,26 @@ class RunParts:
         """Send a change of the block by an event whose fields may replace text that the client has."""
         fold, before = change.fold, cast("Block", change.before)
         part: Part = fold.place
-        if kind_of(fold.block) != kind_of(before):
+        kinds = (kind_of(before), kind_of(fold.block))
+        if kinds[0] == kinds[1] and part.follow(out, before, fields):
+            return
+        step = part.step
+        may_reset = self.stream.resets(step) and not any(one.must_stay for one in step.parts)
+        if may_reset and (kinds[0] == kinds[1] or kinds == ("text", "reasoning")):
+            if kinds[0] != kinds[1]:
+                del step.parts[part]
+                fold.place = part = self._new_part(step, fold)
+                step.parts[part] = None
+            out.append({"type": "reset-step", **self.marked({})})
+            self.sources.forget(step)
+            self._send_note(out)
+            for one in step.parts:
+                one.send_again(out)
+        elif kinds[0] == kinds[1]:
+            part.restart(out)
+        else:
             self._leave_part(out, part)
             self._begin_part(out, fold)
-        elif not part.follow(out, before, fields):
-            step = part.step
-            if self.stream.resets(step) and not any(one.must_stay for one in step.parts):
-                out.append({"type": "reset-step", **self.marked({})})
-                self.sources.forget(step)
-                self._send_note(out)
-                for one in step.parts:
-                    one.send_again(out)
-            else:
-                part.restart(out)
 
     def _closed(self, out: Out, event: Any, change: Change) -> None:
         finish = isinstance(event, BlockFinish)

@@ -46,7 +46,7 @@ def decode(
         cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` detects
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
-            `True` for the usual ones.
+            `True` for the usual ones. If only the closing tag comes, the text before it becomes reasoning at the tag.
         limits: The most that the stream may make us hold, in this operator and in those behind it that have no
             `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`. A plain
             `subscribe` doesn't carry them past Rx's operators that subscribe a source later, such as `concat`.
