@@ -53,6 +53,7 @@ from rxdelta.core._literals import (
     MessageStatus,
     SnapshotRole,
     SnapshotStatus,
+    both_finish_reasons as both_finish_reasons,
     finish_reason as finish_reason,
 )
 from rxdelta.core._message import Message

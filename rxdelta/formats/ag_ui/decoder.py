@@ -203,7 +203,7 @@ class _Run:
         reason, native = word(marks.get(FINISH_REASON)), word(marks.get(PROVIDER_FINISH_REASON))
         if reason is None:
             pending = outcome.get("pendingToolCallIds") or self._unanswered
-            reason = "tool_use" if pending else "stop"
+            reason = "tool_use" if pending else None
             native = "interrupt" if outcome.get("type") == "interrupt" else native
         metadata = kept(
             {
@@ -221,7 +221,7 @@ class _Run:
     def subagent_finished(self, out: Out, event: Json) -> None:
         if not self._noted and self._started:
             self._finish_blocks(out)
-            out.append(events.MessageFinish("tool_use" if self._unanswered else "stop"))
+            out.append(events.MessageFinish("tool_use" if self._unanswered else None))
             self.ended = True
         self.pass_on(out, event, "SUBAGENT_FINISHED")
 

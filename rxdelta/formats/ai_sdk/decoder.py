@@ -169,7 +169,7 @@ class AiSdkDecoder:
     def _start_step(self, out: Out, _found: Json) -> None:
         if self._begun and self._blocks and not self._noted:
             self._finish_blocks(out)
-            out.append(events.MessageFinish("stop"))
+            out.append(events.MessageFinish())
             self._begun = False
         self._begin(out)
 
@@ -206,7 +206,9 @@ class AiSdkDecoder:
             metadata[MODEL] = model
         out.append(
             events.MessageFinish(
-                FINISH_REASONS.get(reason or "stop", "stop"), reason, metadata=kept(metadata)
+                None if reason is None else FINISH_REASONS.get(reason, "stop"),
+                reason,
+                metadata=kept(metadata),
             )
         )
 

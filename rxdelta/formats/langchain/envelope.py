@@ -91,7 +91,7 @@ class Envelope:
         if self._kwargs:
             late["additional_kwargs"] = self._kwargs
         return events.MessageFinish(
-            self.finish_reason or "stop",
+            self.finish_reason,
             self._provider_reason,
             self._emitted_usage,
             {**self._metadata, **late},
