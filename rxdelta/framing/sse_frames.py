@@ -21,7 +21,7 @@ class Done:
         return "DONE"
 
     def __reduce__(self) -> str:
-        return "DONE"  # so that a copy, and one that was pickled, is `DONE` itself
+        return "DONE"  # a copy is the same object, also behind a pickle
 
 
 DONE: Final = Done()
