@@ -98,9 +98,11 @@ def test_bad_input_26_a_number_of_five_thousand_digits_makes_a_call_invalid() ->
     assert called(f'{{"a": {"9" * 5_000}}}').type == "invalid_tool_call"
 
 
-def test_bad_input_29_raw_control_characters_make_a_call_invalid_and_are_kept() -> None:
+def test_bad_input_29_raw_control_characters_are_read_in_strings_and_nowhere_else() -> None:
     call = called('{"a": "\x00\n"}')
-    assert (call.type, call.arguments) == ("invalid_tool_call", '{"a": "\x00\n"}')
+    assert (call.type, call.arguments) == ("tool_call", {"a": "\x00\n"})
+    call = called('{"a": \x00"\n"}')
+    assert (call.type, call.arguments) == ("invalid_tool_call", '{"a": \x00"\n"}')
 
 
 def test_bad_input_33_a_stream_that_ends_without_its_finish_is_incomplete() -> None:

@@ -75,9 +75,8 @@ class ReasoningTagsDecoder:
         self._decoder = decoder
         self._opening = {f"<{name}>": f"</{name}>" for name in names}
         self._next: dict[int, int] = {}
-        self._first: dict[
-            int, _Text | int
-        ] = {}  # by choice: the message's first block with text or reasoning
+        # By choice, the message's first block with text or reasoning.
+        self._first: dict[int, _Text | int] = {}
         self._blocks: dict[tuple[int, object], _Text | int] = {}
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -187,7 +186,7 @@ class _Text:
                 if quoted:
                     self._write(out, before + tag)
                 else:
-                    self._was_reasoning(out, before)
+                    self._was_reasoning(out, before, tag)
             else:
                 self._write(out, before)
                 self._end(out, None)
@@ -204,14 +203,14 @@ class _Text:
             return (self._closing,)
         return (*self._opening, *(() if self._thought is None else self._opening.values()))
 
-    def _was_reasoning(self, out: list[Event], rest: str) -> None:
-        """A closing tag follows this rest of the text: the text so far was reasoning."""
+    def _was_reasoning(self, out: list[Event], rest: str, tag: str) -> None:
+        """Take the text so far for reasoning, because a closing tag follows this rest of it."""
         thought, self._thought, self._has_tags = self._thought, None, True
         if thought is not None and self._number is not None:
             self._end(out, {"type": "reasoning", "reasoning": thought.text() + rest})
             self._fields = self._emitted_fields
         elif rest:
-            self._closing = ""
+            self._closing = tag
             self._write(out, rest)
             self._end(out, None)
             self._closing = None
