@@ -41,6 +41,8 @@ def decoded(chunks: list[Any], tags: Any = "think") -> list[rd.Event]:
         ("The tag \"</think>\", '</think>'", [("text", "The tag \"</think>\", '</think>'")]),
         ("Write `</think>", [("text", "Write `</think>")]),
         ("Like this:\n```xml\nHm.\n</think>\n```\nSee?", [("text", "Like this:\n```xml\nHm.\n</think>\n```\nSee?")]),
+        ("So:\n```\n</think></think>\n```\nb</think>c",
+         [("reasoning", "So:\n```\n</think></think>\n```\nb"), ("text", "c")]),
         ("~~~\n</think></think>\n~~~\nb</think>c", [("reasoning", "~~~\n</think></think>\n~~~\nb"), ("text", "c")]),
     ],
 )  # fmt: skip

@@ -14,8 +14,14 @@ import rxdelta as rd
 
 ev = rd.events
 PAUSED = turn(text(0, "Let me see."), reason="pause")
-CALLED = [{"type": "tool-input-available", "toolCallId": "c1", "toolName": "f", "input": {}}]
+CHUNK = {"type": "tool_call_chunk", "id": "c1", "name": "f", "args": "{}", "index": 0}
+CALLED = [
+    {"type": "start"},
+    {"type": "start-step"},
+    {"type": "tool-input-available", "toolCallId": "c1", "toolName": "f", "input": {}},
+]
 ANSWERED = [
+    {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
     {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "f"},
     {"type": "TOOL_CALL_END", "toolCallId": "c1"},
     {"type": "TOOL_CALL_RESULT", "messageId": "m2", "toolCallId": "c1", "content": "1"},
@@ -53,18 +59,16 @@ def test_a_word_that_the_calls_overrule_is_kept(
 @pytest.mark.parametrize(
     ("name", "chunks"),
     [
-        (
-            "ai-sdk",
-            [{"type": "start"}, {"type": "start-step"}, *CALLED, {"type": "finish-step"}, {"type": "finish"}],
-        ),
-        (
-            "ag-ui",
-            [{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}, *ANSWERED, {"type": "RUN_FINISHED"}],
-        ),
+        ("ai-sdk", [*CALLED, {"type": "finish-step"}, {"type": "finish"}]),
+        ("ai-sdk", [*CALLED, {"type": "finish-step"}, {"type": "start-step"}]),
+        ("ag-ui", [*ANSWERED, {"type": "RUN_FINISHED"}]),
+        ("langchain", [{"type": "AIMessageChunk", "tool_call_chunks": [CHUNK], "chunk_position": "last"}]),
     ],
 )
 def test_a_word_that_nobody_said_is_not_invented(name: str, chunks: list[Any]) -> None:
-    back = folded(decoded(name, chunks))
+    events = decoded(name, chunks)
+    end = next(n for n, event in enumerate(events) if isinstance(event, ev.MessageFinish))
+    back = folded(events[: end + 1])
     assert (back.finish_reason, back.provider_finish_reason) == ("tool_use", None)
 
 
