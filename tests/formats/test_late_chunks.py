@@ -7,7 +7,8 @@ is in the snapshot, or in an event that passes the chunk on, or the stream ends 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -89,12 +90,10 @@ def said_before(wire_format: str, snapshot: rd.Snapshot) -> dict[str | None, Any
     said: dict[str | None, Any] = {}
     for call in snapshot.tool_calls:
         if wire_format in VALUES:
-            said[call.call_id] = call.arguments_so_far
-        elif not isinstance(call.arguments, rd.FrozenDict):
-            try:
+            said[call.call_id] = rd.thaw(call.arguments_so_far) or {}
+        elif not isinstance(call.arguments, Mapping):
+            with suppress(ValueError):
                 said[call.call_id] = json.loads(call.arguments or "{}")
-            except ValueError:
-                continue
     return said
 
 
