@@ -23,7 +23,7 @@ import rxdelta as rd
 ev = rd.events
 DONE: Any = rd.wire.DONE
 VALUES = ("gemini",)
-"""Formats whose arguments come as values, so that none is half said, and whose calls end where the next begins."""
+"""Formats whose arguments come as values, of which none is half said, and whose calls end where the next begins."""
 
 
 @attrs.define
@@ -86,10 +86,13 @@ def complete_calls(snapshot: rd.Snapshot) -> list[rd.ToolCall]:
 
 
 def said_before(wire_format: str, snapshot: rd.Snapshot) -> dict[str | None, Any]:
-    """The arguments of each open call, as far as they are whole ones."""
+    """The arguments of each open call that an end would make those of a whole one.
+
+    These are an object's text. The free text of a custom call, and values, have nothing that shows them to be cut.
+    """
     said: dict[str | None, Any] = {}
     for call in snapshot.tool_calls:
-        if wire_format in VALUES:
+        if wire_format in VALUES or "provider_type" in call.metadata:
             said[call.call_id] = rd.thaw(call.arguments_so_far) or {}
         elif not isinstance(call.arguments, Mapping):
             with suppress(ValueError):
