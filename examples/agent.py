@@ -14,19 +14,17 @@ from rxdelta.testing import sample_chunks
 
 FORECASTS = {"Lisbon": (17, "dry"), "Oslo": (-4, "snow, 10 cm")}
 QUESTION = "Lisbon or Oslo for a weekend of walking?"
-NAME, DESCRIPTION = "get_forecast", "The weather of a city on some days."
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "string"}}},
-    "required": ["city"],
-}
+FORECAST = rd.ToolDefinition(
+    "get_forecast",
+    "The weather of a city on some days.",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "string"}}},
+        "required": ["city"],
+    },
+)
 OPENAI = "OPENAI_API_KEY" in os.environ and "ANTHROPIC_API_KEY" not in os.environ
 WIRE_FORMAT = "openai-chat" if OPENAI else "anthropic-messages"
-TOOL = [
-    {"type": "function", "function": {"name": NAME, "description": DESCRIPTION, "parameters": SCHEMA}}
-    if OPENAI
-    else {"name": NAME, "description": DESCRIPTION, "input_schema": SCHEMA}
-]
 
 
 async def get_forecast(city: str, days: list[str] | None = None, **more: Any) -> AsyncIterator[Any]:
@@ -42,7 +40,7 @@ TOOLS = {"get_forecast": get_forecast}
 
 async def ask(conversation: list[str | rd.Message]) -> AsyncIterator[Any]:
     """The chunks of the model's next reply."""
-    request: dict[str, Any] = rd.to_request(conversation, WIRE_FORMAT) | {"tools": TOOL, "stream": True}
+    request: dict[str, Any] = rd.to_request(conversation, WIRE_FORMAT, tools=[FORECAST]) | {"stream": True}
     stream: Any
     if OPENAI:
         from openai import AsyncOpenAI

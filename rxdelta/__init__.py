@@ -110,7 +110,7 @@ from rxdelta.operators import (
     validate,
     with_run,
 )
-from rxdelta.requests import from_ag_ui, from_ai_sdk, to_request
+from rxdelta.requests import ToolDefinition, from_ag_ui, from_ai_sdk, to_request
 
 __version__ = "0.1.0"
 
@@ -237,6 +237,7 @@ __all__ = [
     "ProviderError",
     "StallTimeoutError",
     "StreamInterrupted",
+    "ToolDefinition",
     "ToolError",
     "UnknownWireFormatError",
     # what stands without Rx

@@ -34,7 +34,14 @@ from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_d
 from rxdelta.core._events_so_far import EventsSoFar as EventsSoFar
 from rxdelta.core._execution_status import TERMINAL as TERMINAL
 from rxdelta.core._fold import Fold
-from rxdelta.core._frozen import FrozenDict, FrozenList, freeze, is_mapping as is_mapping, thaw
+from rxdelta.core._frozen import (
+    FrozenDict,
+    FrozenList,
+    freeze,
+    is_list as is_list,
+    is_mapping as is_mapping,
+    thaw,
+)
 from rxdelta.core._joined import JOINABLE as JOINABLE, PIECE_FIELDS as PIECE_FIELDS, Joined as Joined
 from rxdelta.core._limits import (
     DEFAULT_LIMITS as DEFAULT_LIMITS,
@@ -53,6 +60,7 @@ from rxdelta.core._literals import (
     MessageStatus,
     SnapshotRole,
     SnapshotStatus,
+    both_finish_reasons as both_finish_reasons,
     finish_reason as finish_reason,
 )
 from rxdelta.core._message import Message
@@ -96,11 +104,13 @@ from rxdelta.core._tool_call import (
     CompleteToolCall,
     InvalidToolCall,
     ToolCall,
+    parse_arguments as parse_arguments,
     raw_arguments as raw_arguments,
     real_id as real_id,
     with_news as with_news,
 )
-from rxdelta.core._values import Citation, TokenUsage, ToolResult
+from rxdelta.core._usage_wire import usage_from_wire as usage_from_wire
+from rxdelta.core._values import USAGE_DETAILS as USAGE_DETAILS, Citation, TokenUsage, ToolResult
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [

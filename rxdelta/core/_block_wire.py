@@ -31,9 +31,16 @@ from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
 from rxdelta.core._literals import CALL_TYPES
 from rxdelta.core._origin import Origin
-from rxdelta.core._strict_json import InvalidJson, clean_text, parse_object
+from rxdelta.core._strict_json import InvalidJson, clean_text
 from rxdelta.core._text import finish_text, has_half
-from rxdelta.core._tool_call import ToolCall, change, invalid, raw_arguments, real_id
+from rxdelta.core._tool_call import (
+    ToolCall,
+    change,
+    invalid,
+    parse_arguments,
+    raw_arguments,
+    real_id,
+)
 from rxdelta.core._values import Citation, without_empty
 
 __all__ = [
@@ -162,7 +169,7 @@ def finish_block(block: Block, *, cut: str | None = None) -> Block:
     if wrong is None and not isinstance(arguments, FrozenDict):
         text = "" if arguments is None else finish_text(arguments)
         try:
-            arguments = freeze_mapping(parse_object(text), "arguments") if text else EMPTY
+            arguments = parse_arguments(text) if text else EMPTY
         except InvalidJson as error:
             wrong = error.reason
     if wrong is None and ours:

@@ -28,7 +28,7 @@ from rxdelta.core._events import (
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
-from rxdelta.core._literals import FINISH_REASONS, finish_reason
+from rxdelta.core._literals import both_finish_reasons
 from rxdelta.core._message import add_attempt
 from rxdelta.core._refusal import wrong_value
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
@@ -262,10 +262,7 @@ class Fold:
             return
         calls = (block for block in self._blocks if isinstance(block, ToolCall))
         asked = any(call.type != "server_tool_call" for call in calls)
-        reason = finish_reason(event.reason, asked=asked)
-        word = event.provider_reason
-        if word is None and event.reason not in FINISH_REASONS:
-            word = event.reason
+        reason, word = both_finish_reasons(event.reason, event.provider_reason, asked=asked)
         own_fields = ("model", "id") if head.id in (None, event.id) and event.id is not None else ("model",)
         self._head = attrs.evolve(
             head,

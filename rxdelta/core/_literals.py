@@ -72,3 +72,11 @@ def finish_reason(reason: str | None, *, asked: bool) -> FinishReason:
         asked: Whether the message has calls that the provider doesn't run.
     """
     return _CUT.get(reason or "") or ("tool_use" if asked else "pause" if reason == "pause" else "stop")
+
+
+def both_finish_reasons(
+    reason: str | None, provider_reason: str | None, *, asked: bool
+) -> tuple[FinishReason, str | None]:
+    """Our word for a reason, and the provider's. A word that ours overrules is the provider's, if it gave no other."""
+    ours = finish_reason(reason, asked=asked)
+    return ours, reason if provider_reason is None and reason != ours else provider_reason

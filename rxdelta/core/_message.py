@@ -111,14 +111,17 @@ class Reply:
         return all(statuses) and bool(statuses or self.invalid_tool_calls)
 
     def content_to_string(self, type: str = "text") -> str | None:
-        """The text of the parts of one type, joined by blank lines; `None` if there is none."""
+        """The text of the parts of one type, joined by blank lines; `None` instead of `""`.
+
+        A part without text counts as one whose text is empty.
+        """
         wanted = "reasoning" if type == "thinking" else type
         texts = [
-            block.text
+            block.text or ""
             for block in self.blocks
-            if isinstance(block, ContentPart) and block.type == wanted and block.text is not None
+            if isinstance(block, ContentPart) and block.type == wanted
         ]
-        return "\n\n".join(texts) if texts else None
+        return "\n\n".join(texts) or None
 
 
 def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:

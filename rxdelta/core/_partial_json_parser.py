@@ -51,6 +51,7 @@ _NUMBER_STOP: Final = " \t\r\n,]}"
 
 _not_space = re.compile(r"[^ \t\r\n]").search
 _string_stop = re.compile(r'["\\\x00-\x1f]').search
+_lenient_string_stop = re.compile(r'["\\]').search
 _number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").match
 
 _escape = re.compile(r'\\(?:u([0-9a-fA-F]{4})|["\\/bfnrt])').match
@@ -105,6 +106,11 @@ class PartialJsonParser:
     sets `error` and ends the parsing. Feeding takes time in proportion to the fragment, wherever the document is
     cut. Not for use by two threads at once.
 
+    Args:
+        max_depth: How deep containers may be nested.
+        control_characters: Whether strings may have control characters, such as line ends, that aren't escaped. A
+            call's arguments may, because models write them.
+
     Example:
         >>> reader = PartialJsonParser()
         >>> reader.feed('{"city": "Os')
@@ -130,12 +136,14 @@ class PartialJsonParser:
         "_root",
         "_shown",
         "_state",
+        "_string_stop",
         "_tail",
         "_word",
     )
 
-    def __init__(self, *, max_depth: int = 200) -> None:
+    def __init__(self, *, max_depth: int = 200, control_characters: bool = False) -> None:
         self._max_depth = max_depth
+        self._string_stop = _lenient_string_stop if control_characters else _string_stop
         self._state = _VALUE
         self._root: object = _MISSING
         # The open containers, outermost first, with their closed members only. For each of them, the key whose
@@ -381,7 +389,7 @@ class PartialJsonParser:
         raise self._unexpected(text, at)
 
     def _read_string(self, text: str, at: int) -> int:
-        found = _string_stop(text, at)
+        found = self._string_stop(text, at)
         stop = found.start() if found else len(text)
         if stop > at:
             self._pieces.append(text[at:stop])
@@ -446,7 +454,7 @@ class PartialJsonParser:
         return at + len(part)
 
     def _begin_string(self, text: str, at: int, state: int) -> int:
-        found = _string_stop(text, at + 1)
+        found = self._string_stop(text, at + 1)
         stop = found.start() if found else len(text)
         self._state = state
         if found and found[0] == '"':

@@ -20,10 +20,12 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._walk import Walk, Walks
 
 if TYPE_CHECKING:
     from rxdelta.core._block_fold import BlockFold
+    from rxdelta.core._blocks import Block
 
 _Lane: TypeAlias = tuple[str | None, int | None]
 
@@ -41,7 +43,8 @@ class ProtocolChecker:
     | `duplicate_message_start` | a second start, also one that begins another message |
     | `duplicate_block_start` | a start for a block that has started |
     | `delta_before_start`, `finish_without_start` | an event for a block that has not started |
-    | `delta_after_finish`, `duplicate_block_finish` | an event for a block that has finished |
+    | `delta_after_finish` | a delta for a block that has finished |
+    | `duplicate_block_finish` | a second finish, unless it takes a call back: arguments that come too late make it invalid |
     | `delta_type_mismatch` | e.g. a text delta for a reasoning, or one for a call with whole arguments |
     | `unknown_delta_type` | a delta that the protocol does not define |
     | `block_not_finished` | the message finished with a block open |
@@ -111,22 +114,27 @@ class ProtocolChecker:
             return "block_not_finished" if is_open else None
         if kind is UsageUpdate:
             return None
-        return _broken_by_block(walk.blocks.get(event.index), kind)
+        return _broken_by_block(walk.blocks.get(event.index), event, kind)
 
 
 def _lane(walk: Walk) -> _Lane:
     return walk.run_id, walk.choice
 
 
-def _broken_by_block(fold: BlockFold | None, kind: type) -> str | None:
+def _broken_by_block(fold: BlockFold | None, event: Any, kind: type) -> str | None:
     if kind is BlockStart:
         return None if fold is None else "duplicate_block_start"
     if kind is BlockFinish:
         if fold is None:
             return "finish_without_start"
-        return None if fold.block.open else "duplicate_block_finish"
+        return None if fold.block.open or _takes_back(fold.block, event) else "duplicate_block_finish"
     if fold is None:
         return "delta_before_start"
     if not fold.block.open:
         return "delta_after_finish"
     return None if kind is BlockDelta or kind is fold.grows else "delta_type_mismatch"
+
+
+def _takes_back(block: Block, event: BlockFinish) -> bool:
+    kind = None if event.content is None else event.content.get("type")
+    return isinstance(block, ToolCall) and kind == "invalid_tool_call"

@@ -53,12 +53,17 @@ class InvalidJson(ValueError):
         self.reason = reason
 
 
-def parse_json(text: str, *, max_depth: int = 200) -> object:
+def parse_json(text: str, *, max_depth: int = 200, control_characters: bool = False) -> object:
     """Parse one JSON value into plain dicts, lists, strings, numbers, booleans or `None`.
 
     Like `json.loads`, but refuses NaN, the infinities, numbers that overflow to infinity, integers of more than 4300
     digits and a nesting deeper than `max_depth`. Half a surrogate pair becomes U+FFFD. If a key is repeated, the last
     value counts.
+
+    Args:
+        text: The JSON text.
+        max_depth: How deep containers may be nested.
+        control_characters: Whether strings may have control characters, such as line ends, that aren't escaped.
 
     Raises:
         InvalidJson: `text` is not one strict JSON value.
@@ -80,7 +85,7 @@ def parse_json(text: str, *, max_depth: int = 200) -> object:
         raise InvalidJson("no text")
     _check_depth(text, max_depth)
     try:
-        return cast("object", _DECODER.decode(text))
+        return cast("object", (_LENIENT_DECODER if control_characters else _DECODER).decode(text))
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")
         raise InvalidJson(f"not valid JSON: {what} at character {error.pos}") from None
@@ -88,7 +93,7 @@ def parse_json(text: str, *, max_depth: int = 200) -> object:
         raise InvalidJson("nested deeper than the interpreter can follow") from None
 
 
-def parse_object(text: str, *, max_depth: int = 200) -> dict[str, object]:
+def parse_object(text: str, *, max_depth: int = 200, control_characters: bool = False) -> dict[str, object]:
     """Parse one JSON object, like `parse_json`.
 
     Raises:
@@ -102,7 +107,7 @@ def parse_object(text: str, *, max_depth: int = 200) -> dict[str, object]:
             ...
         rxdelta.core._strict_json.InvalidJson: not a JSON object but a list
     """
-    value = parse_json(text, max_depth=max_depth)
+    value = parse_json(text, max_depth=max_depth, control_characters=control_characters)
     if not isinstance(value, dict):
         raise InvalidJson(f"not a JSON object but {_kind(value)}")
     return cast("dict[str, object]", value)
@@ -145,7 +150,12 @@ def _refuse_constant(name: str) -> object:
     raise InvalidJson(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_float=read_decimal, parse_int=read_integer, parse_constant=_refuse_constant)
+_DECODER, _LENIENT_DECODER = (
+    json.JSONDecoder(
+        parse_float=read_decimal, parse_int=read_integer, parse_constant=_refuse_constant, strict=strict
+    )
+    for strict in (True, False)
+)
 
 
 def _check_depth(text: str, max_depth: int) -> None:

@@ -54,6 +54,7 @@ __all__ = [
     "ended_again",
     "finished_arguments",
     "invalid",
+    "parse_arguments",
     "raw_arguments",
     "real_id",
     "with_arguments",
@@ -192,7 +193,7 @@ class ToolCall(Generic[A, K]):
         arguments = self.arguments
         if isinstance(arguments, str):
             try:
-                return freeze_mapping(parse_object(arguments), "arguments")
+                return parse_arguments(arguments)
             except InvalidJson:
                 return EMPTY
         return EMPTY if arguments is None else arguments
@@ -354,6 +355,20 @@ def with_arguments(call: ToolCall, arguments: GrowingText | FrozenDict[Any] | No
     raise NotImplementedError
 
 
+def parse_arguments(text: str) -> FrozenDict[Any]:
+    """Parse the text of a call's arguments: one JSON object.
+
+    JSON's null is `{}`: gateways write it for a tool without parameters. Strings may have control characters that
+    aren't escaped: models write line ends of code like this, and these have only one meaning.
+
+    Raises:
+        InvalidJson: The text is something else.
+    """
+    if text.strip(" \t\r\n") == "null":
+        return EMPTY
+    return freeze_mapping(parse_object(text, control_characters=True), "arguments")
+
+
 def change(call: ToolCall[A, K], **fields: Any) -> ToolCall[A, K]:
     """The call with fields replaced, which the caller has checked. Growing argument text stays unjoined."""
     changed = with_arguments(call, raw_arguments(call))
@@ -366,13 +381,13 @@ def with_parsed_arguments(call: ToolCall[Any, K]) -> ToolCall[FrozenDict[Any], K
     """The call with a mapping as its arguments: `{}` if none came.
 
     Raises:
-        InvalidToolCallError: The argument text is not one JSON object.
+        InvalidToolCallError: The argument text is not one JSON object; see `parse_arguments`.
     """
     arguments = call.arguments
     if isinstance(arguments, FrozenDict):
         return call
     try:
-        parsed = EMPTY if arguments is None else freeze_mapping(parse_object(arguments), "arguments")
+        parsed = EMPTY if arguments is None else parse_arguments(arguments)
     except InvalidJson as error:
         raise call._invalid("arguments", f"invalid json: {error.reason}") from error
     return change(call, arguments=parsed)
@@ -454,16 +469,16 @@ def _has_run(call: ToolCall) -> bool:
 def _preview(text: GrowingText, look: Callable[[PartialJsonParser], T]) -> T:
     """The result of `look` at a parser that has read the text. The parser is taken out of the cache meanwhile."""
     if isinstance(text, str):
-        reader = PartialJsonParser()
+        reader = PartialJsonParser(control_characters=True)
         reader.feed(text)
         return look(reader)
     length, kept = text_length(text), text[0].lineage.preview
     try:
         read, reader = kept.pop()  # if another thread has it now, begin a new one
     except IndexError:
-        read, reader = 0, PartialJsonParser()
+        read, reader = 0, PartialJsonParser(control_characters=True)
     if read > length:  # it has read a later text of this lineage
-        read, reader = 0, PartialJsonParser()
+        read, reader = 0, PartialJsonParser(control_characters=True)
     reader.feed(last_characters(text, length - read))
     shown = look(reader)
     kept[:] = ((length, reader),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -15,7 +16,7 @@ from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Citation", "TokenUsage", "ToolResult"]
 
@@ -54,7 +55,15 @@ def count_or_none(field: str, value: object) -> Problem | None:
         return (field, value, "must be a whole number")
     if value < 0:
         return (field, value, "must be greater than or equal to 0")
-    return (field, value, "is too large to be true") if value >= 2**63 else None
+    return (field, value, "is too large to be true") if value >= _TOO_LARGE else None
+
+
+_TOO_LARGE = 2**63
+
+
+def count_of(field: str, value: object) -> Problem | None:
+    """A count that is required."""
+    return (field, value, "must be a whole number") if value is None else count_or_none(field, value)
 
 
 def index_or_none(field: str, value: object, *, lowest: int | None = 0) -> Problem | None:
@@ -117,6 +126,10 @@ def _metadata(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "metadata")
 
 
+def _counts(value: Mapping[str, int] | None) -> FrozenDict[int]:
+    return freeze_mapping(value, "billed") if value else EMPTY
+
+
 def _content(value: object) -> object:
     return freeze(value, "content")
 
@@ -177,45 +190,99 @@ def _fits(field: str, value: object) -> bool:
     return (count_or_none if field.endswith("_index") else text_or_none)(field, value) is None
 
 
+USAGE_DETAILS: Mapping[str, str] = {
+    "cache_read_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "reasoning_tokens": "output_reasoning_tokens",
+    "input_audio_tokens": "input_audio_tokens",
+    "output_audio_tokens": "output_audio_tokens",
+}
+"""The counts of a usage beyond the two totals, with their names in `TokenUsage.billed`."""
+
+USAGE_COUNTS = ("input_tokens", "output_tokens", *USAGE_DETAILS)
+
+
 @attrs.frozen
 class TokenUsage:
     """The usage of a reply, in the provider's own figures.
 
+    An unknown count is `None`. Providers' totals differ: Anthropic's `input_tokens` excludes what its cache reads and
+    writes, Gemini's `output_tokens` excludes the reasoning. `billed` has the same form for all.
+
     Attributes:
-        input_tokens, output_tokens: The provider's counts; `None` is unknown, which is not 0.
-        raw: The provider's whole usage object, with cached, reasoning and other details.
+        input_tokens, output_tokens: The provider's totals.
+        raw: The provider's whole usage object.
         cumulative: In `add`, a cumulative right side replaces the left side instead of being added to it.
+        cache_read_tokens: Input that was read from the provider's cache.
+        cache_write_tokens: Input that was written to it.
+        reasoning_tokens: Output that is reasoning.
+        input_audio_tokens, output_audio_tokens: Input and output that is audio.
+        billed: As an argument, what is billed, where that isn't exactly the counts above.
         more: Fields of a stored usage that this version doesn't know; `to_dict` writes them back, `add` drops them.
             Not compared.
+
+    Example:
+        >>> import rxdelta as rd
+        >>> chunk = {"type": "message_start", "message": {"usage": {"input_tokens": 9, "cache_read_input_tokens": 90}}}
+        >>> start, *_ = rd.providers.decoder("anthropic-messages").decode(chunk)
+        >>> start.usage.input_tokens, start.usage.cache_read_tokens, start.usage.output_tokens
+        (9, 90, None)
+        >>> start.usage.billed
+        {'input_tokens': 99, 'cache_read_tokens': 90}
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     raw: FrozenDict[Any] = attrs.field(default=None, converter=_raw)
     cumulative: bool = False
+    cache_read_tokens: int | None = attrs.field(default=None, kw_only=True)
+    cache_write_tokens: int | None = attrs.field(default=None, kw_only=True)
+    reasoning_tokens: int | None = attrs.field(default=None, kw_only=True)
+    input_audio_tokens: int | None = attrs.field(default=None, kw_only=True)
+    output_audio_tokens: int | None = attrs.field(default=None, kw_only=True)
+    _billed: FrozenDict[int] = attrs.field(default=None, kw_only=True, alias="billed", converter=_counts)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:
+        known = [count for count in _of_usage(self) if count is not None]
+        if _are_counts(known) and _are_counts(self._billed.values()) and type(self.cumulative) is bool:
+            return  # without the work for messages: some providers send a usage with each chunk
         check(
             [
-                count_or_none("input_tokens", self.input_tokens),
-                count_or_none("output_tokens", self.output_tokens),
+                *(count_or_none(name, getattr(self, name)) for name in USAGE_COUNTS),
+                *(count_of(f"billed[{name!r}]", count) for name, count in self._billed.items()),
                 None
                 if isinstance(self.cumulative, bool)
                 else ("cumulative", self.cumulative, "must be True or False"),
             ]
         )
 
+    @property
+    def billed(self) -> FrozenDict[int]:
+        """What the provider bills, in one form for all providers.
+
+        The names are those of the package `genai-prices`, whose `calc_price` takes it. `input_tokens` and
+        `output_tokens` include all other counts of their direction. A count that is unknown has no key.
+        """
+        return self._billed or FrozenDict(
+            {
+                USAGE_DETAILS.get(name, name): count
+                for name, count in zip(USAGE_COUNTS, _of_usage(self))
+                if count is not None
+            }
+        )
+
     def add(self, other: TokenUsage | None) -> TokenUsage:
         """This usage and `other` together.
 
-        Counts are summed, an unknown count as 0. Numbers in `raw` are summed key by key; of other values `other`'s
-        wins. A cumulative `other` is the new total itself.
+        Counts are summed, those of `billed` too. An unknown total counts as 0; a detail that neither side knows stays
+        unknown. Numbers in `raw` are summed key by key; of other values `other`'s wins. A cumulative `other` is the new
+        total itself.
 
         Example:
             >>> import rxdelta as rd
-            >>> rd.TokenUsage(10, 5).add(rd.TokenUsage(1, None))
-            TokenUsage(input_tokens=11, output_tokens=5)
+            >>> rd.TokenUsage(10, 5, cache_read_tokens=8).add(rd.TokenUsage(1, None))
+            TokenUsage(input_tokens=11, output_tokens=5, cache_read_tokens=8)
         """
         if other is None:
             return self
@@ -225,10 +292,17 @@ class TokenUsage:
         for key, value in other.raw.items():
             known = raw.get(key)
             raw[key] = known + value if _is_number(known) and _is_number(value) else value
+        details: dict[str, Any] = {
+            name: _sum(getattr(self, name), getattr(other, name)) for name in USAGE_DETAILS
+        }
+        mine, theirs = self.billed, other.billed
+        billed = {name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}}
         return TokenUsage(
             (self.input_tokens or 0) + (other.input_tokens or 0),
             (self.output_tokens or 0) + (other.output_tokens or 0),
             freeze_mapping(raw, "raw", lenient=True),  # a sum may be too large for JSON
+            **details,
+            billed=billed if self._billed or other._billed else None,
         )
 
     def total(self) -> int:
@@ -236,22 +310,18 @@ class TokenUsage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __repr__(self) -> str:
-        counts = (("input_tokens", self.input_tokens), ("output_tokens", self.output_tokens))
-        shown = [f"{name}={count}" for name, count in counts if count is not None]
-        shown += [f"raw={self.raw}"] if self.raw else []
-        shown += ["cumulative=True"] if self.cumulative else []
+        shown = [f"{name}={value!r}" for name, value in self._known().items()]
         return f"TokenUsage({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object of the known figures."""
+        return {**{name: thaw(value) for name, value in self._known().items()}, **thaw(self.more)}
+
+    def _known(self) -> dict[str, Any]:
+        """The arguments that make this usage."""
+        counts = {name: getattr(self, name) for name in USAGE_COUNTS}
         return without_empty(
-            {
-                "input_tokens": self.input_tokens,
-                "output_tokens": self.output_tokens,
-                "raw": thaw(self.raw),
-                "cumulative": self.cumulative or None,
-                **thaw(self.more),
-            }
+            {**counts, "billed": self._billed, "raw": self.raw, "cumulative": self.cumulative or None}
         )
 
     @classmethod
@@ -261,16 +331,28 @@ class TokenUsage:
         Raises:
             InvalidValueError: A count is negative or not a number.
         """
+        counts = {name: whole_number(data.get(name)) for name in USAGE_COUNTS}
         return cls(
-            whole_number(data.get("input_tokens")),
-            whole_number(data.get("output_tokens")),
-            data.get("raw"),
-            data.get("cumulative") is True,
+            **counts,
+            raw=data.get("raw"),
+            cumulative=data.get("cumulative") is True,
+            billed=data.get("billed"),
             more=unknown_fields(data, _OF_USAGE),
         )
 
 
-_OF_USAGE = frozenset(["input_tokens", "output_tokens", "raw", "cumulative"])
+_of_usage: Callable[[TokenUsage], tuple[int | None, ...]] = attrgetter(*USAGE_COUNTS)
+
+
+def _are_counts(values: Iterable[object]) -> bool:
+    return all(type(value) is int and 0 <= value < _TOO_LARGE for value in values)
+
+
+def _sum(mine: int | None, theirs: int | None) -> int | None:
+    return theirs if mine is None else mine + (theirs or 0)
+
+
+_OF_USAGE = frozenset([*USAGE_COUNTS, "billed", "raw", "cumulative"])
 _NOTHING = TokenUsage()
 
 

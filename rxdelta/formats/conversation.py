@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import attrs
 
 from rxdelta.core import ContentPart, InvalidValueError, Message, Snapshot, ToolCall, ToolResult, thaw
+from rxdelta.formats.signatures import readable, unsigned
 
 __all__ = [
     "Native",
@@ -64,8 +65,13 @@ class Turn:
         return "".join(part.text or "" for part in self.parts if part.type == "text")
 
 
-def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
+def conversation(messages: Any, *, reasoning: bool, readers: Set[str]) -> list[Turn | Native]:
     """The messages as turns. Results that follow their message are attached to its turn.
+
+    Args:
+        messages: What `to_request` takes.
+        reasoning: Whether reasoning and signatures may be sent back.
+        readers: Those who can read the signatures that are sent back, see `signatures`.
 
     Raises:
         InvalidValueError: An item is of no kind that a conversation has.
@@ -82,7 +88,7 @@ def conversation(messages: Any, *, reasoning: bool) -> list[Turn | Native]:
                 for result in _results_in(item, place):
                     known.answer(result)
             else:
-                known.add(_turn(item, reasoning=reasoning))
+                known.add(_turn(item, readers if reasoning else None))
         elif isinstance(item, Mapping):
             known.add(item)  # pyright: ignore[reportUnknownArgumentType]
         else:
@@ -148,30 +154,21 @@ def _is_one(messages: Any) -> bool:
     return isinstance(messages, (Message, ToolResult, str, Mapping)) or not isinstance(messages, Iterable)
 
 
-def _turn(message: Message, *, reasoning: bool) -> Turn:
+def _turn(message: Message, readers: Set[str] | None) -> Turn:
+    """A message as a turn, with the signatures for these readers; with `None` without reasoning."""
     results: list[ToolResult] = []
     blocks: list[ContentPart | ToolCall] = []
     for block in message.blocks:
-        if isinstance(block, ContentPart):
-            if reasoning or block.type != "reasoning":
-                blocks.append(block if reasoning else _unsigned(block, "options"))
-            continue
-        blocks.append(block if reasoning else _unsigned(block, "metadata"))
-        if block.type == "server_tool_call":
+        said = unsigned(block) if readers is None else readable(block, readers)
+        if said is not None:
+            blocks.append(said)
+        if isinstance(block, ContentPart) or block.type == "server_tool_call":
             continue
         if block.result is not None:
             results.append(attrs.evolve(block.result, call_id=block.call_id))
         elif block.type == "invalid_tool_call":
             results.append(ToolResult(block.call_id, f"This call could not be read: {block.error}", True))
-    return Turn(message.role, tuple(blocks), tuple(results), message, reasoning)
-
-
-def _unsigned(block: Any, field: str) -> Any:
-    """The block without its signature, which only the model that gave it can read."""
-    fields = getattr(block, field)
-    if "signature" not in fields:
-        return block
-    return attrs.evolve(block, **{field: {name: fields[name] for name in fields if name != "signature"}})
+    return Turn(message.role, tuple(blocks), tuple(results), message, readers is not None)
 
 
 def _results_in(message: Message, place: int) -> tuple[ToolResult, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Literal, TypeAlias
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.runs import Address
+from rxdelta.formats.tool_definitions import Defined
 
 __all__ = ["Format", "WireFormat"]
 
@@ -18,6 +19,10 @@ WireFormat: TypeAlias = Literal[
     "openai-responses", "ollama", "mistral", "openai-completions", "openai-chat",
 ]  # fmt: skip
 """The names of the library's own formats. A parameter is `WireFormat | str`: other distributions have more."""
+
+
+def _frozen(words: Set[str]) -> Set[str]:
+    return frozenset(words)  # so that a format can be hashed
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +39,13 @@ class Format:
         address: Makes, for one stream, the function that says to which run a chunk belongs; `None` for a chunk
             without a run. Each run then has a decoder of its own, whose events must be new objects: they get the
             run's name. `None` for a format that has no runs.
+        carries_more: Whether a stream also carries what belongs to no reply, such as an agent's state. Such a stream
+            without any reply is no mistake; of another format, it is a `MalformedChunkError`.
         request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
+        vendors: The vendors whose signatures the request may carry, beside those that came by this format: a block's
+            `signed_by`, in its options or a call's metadata, is the word of a vendor or the name of a format. Other
+            signatures and encrypted reasoning are left out of the turns; one without that note never is.
+        tools: The fields of the request that define the tools which a model may call; `None` if it can have none.
         why_no_request: The reason, for the error of `to_request`.
     """
 
@@ -42,5 +53,8 @@ class Format:
     decoder: Callable[..., Decoder]
     recognises: Callable[[Mapping[str, Any]], bool]
     address: Callable[[], Callable[[Any], Address | None]] | None = None
+    carries_more: bool = False
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
+    vendors: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
+    tools: Callable[[Sequence[Defined]], dict[str, Any]] | None = None
     why_no_request: str = ""

@@ -1,13 +1,13 @@
-"""Values of a provider's JSON: the empty ones, words, immutable copies of fields, and the usage."""
+"""Values of a provider's JSON: the empty ones, words, and immutable copies of fields."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rxdelta.core import TokenUsage, freeze
+from rxdelta.core import freeze
 
-__all__ = ["NOTHING", "by_word", "kept", "others", "remember", "usage_of", "word"]
+__all__ = ["NOTHING", "by_word", "kept", "others", "remember", "word"]
 
 NOTHING: tuple[object, ...] = (None, "", [], {})
 """The values that mean nothing."""
@@ -51,12 +51,3 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
             now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
         if now is not None:
             known[name] = now
-
-
-def usage_of(raw: Mapping[str, Any], input_tokens: object, output_tokens: object) -> TokenUsage:
-    """The usage with the provider's object and two of its counts. Where there is no valid count, the usage has `None`, not 0."""
-    return TokenUsage(_count(input_tokens), _count(output_tokens), freeze(raw, "usage", lenient=True))
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ITEM_ID", "PROVIDER_TYPE", "REDACTED", "SENT_AS", "SYNTHETIC_ID", "THOUGHT"]
+__all__ = [
+    "FINISH_REASON_ASSUMED",
+    "ITEM_ID",
+    "PROVIDER_TYPE",
+    "REDACTED",
+    "SENT_AS",
+    "SIGNED_BY",
+    "SYNTHETIC_ID",
+    "THOUGHT",
+]
 
 PROVIDER_TYPE: Final = "provider_type"
 """The provider's own word for the type of a block or call that has become a standard one: `web_search_call`."""
@@ -22,6 +31,13 @@ SENT_AS: Final = "sent_as"
 
 REDACTED: Final = "redacted"
 """`True` for reasoning that can't be read. It stands encrypted in `data`, and only its own provider takes it back."""
+
+FINISH_REASON_ASSUMED: Final = "finish_reason_assumed"
+"""`True` in a message's metadata: the reply was whole, and its provider gave no finish reason."""
+
+SIGNED_BY: Final = "signed_by"
+"""Whose signature, or encryption, the block has: a vendor, or the format by which it came if that is all that is known.
+`signatures` has the words, and the rule of who gets it back."""
 
 ITEM_ID: Final = "item_id"
 """The id of the item of the Responses API of which the block is, or is a part. A call's own id is another."""

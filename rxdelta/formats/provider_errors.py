@@ -15,7 +15,7 @@ from rxdelta.core.events import ProviderEvent, StreamError
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.json_values import NOTHING, kept, word
 
-__all__ = ["Broken", "broken_off", "error_code", "error_events", "error_in"]
+__all__ = ["OF_OPEN_SERVERS", "Broken", "broken_off", "error_code", "error_events", "error_in"]
 
 
 @attrs.frozen
@@ -29,6 +29,13 @@ class Broken:
 
     sentence: str
     transient: bool
+
+
+OF_OPEN_SERVERS: Mapping[str, Broken] = {
+    "error": Broken("the server failed while it wrote the reply", True),
+    "abort": Broken("the server gave the reply up", True),
+}
+"""The words of vLLM and SGLang, servers of open models that speak several formats."""
 
 
 def broken_off(word: str, broken: Broken, choice: int = 0) -> StreamError:

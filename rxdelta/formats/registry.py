@@ -70,6 +70,11 @@ def find(name: str) -> Format | None:
     return own if own is not None or name not in _installed() else _load(name)
 
 
+def is_own(name: str) -> bool:
+    """Whether the format is the library's own."""
+    return name in _OWN
+
+
 def formats() -> Iterator[Format]:
     """All formats that can be loaded: the library's, then those that are installed beside it."""
     yield from _OWN.values()

@@ -11,6 +11,8 @@ Some streams go beyond that:
   The finish of the call waits for the next event, which tells.
 - The message ends while blocks are open. They are finished first.
 - A call was cut off, or may have been. It finishes as invalid, because it must never look executable.
+- Arguments come for a call that has been stopped. If its finish waits, they are its arguments. Else they make it
+  invalid by a second finish, which has their first piece.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from typing import Generic, TypeAlias, TypeVar
 from rxdelta.core import Event, events, freeze, tool_call_delta
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.tool_calls import CUT_OFF_AMID_ARGUMENTS, CUT_OFF_BEFORE_ARGUMENTS, invalid_call
+from rxdelta.formats.tool_calls import (
+    BROKEN_OFF,
+    CUT_OFF_AMID_ARGUMENTS,
+    CUT_OFF_BEFORE_ARGUMENTS,
+    arguments_after_end,
+    invalid_call,
+)
 
 __all__ = ["WireBlock", "WireBlocks"]
 
@@ -41,6 +49,7 @@ class WireBlock:
         "items",
         "items_field",
         "kind",
+        "late_is_known",
         "open",
         "runnable",
         "start",
@@ -53,6 +62,7 @@ class WireBlock:
         self.open = True
         self.runnable = runnable  # a call that the client runs
         self.has_arguments = self.has_all_arguments = False
+        self.late_is_known = False  # arguments that come after its end change nothing
         self.error: str | None = None  # why the call must not be run
         self.items = GrowingList()  # emitted whole, since no delta can carry them
         self.items_field = "citations"
@@ -65,6 +75,10 @@ class WireBlock:
 
     def close(self) -> None:
         self.open, self.start = False, None
+
+    def begin_again(self) -> None:
+        """The start is sent twice. So are the arguments behind it, if the block has ended."""
+        self.late_is_known |= not self.open
 
 
 Block = TypeVar("Block", bound=WireBlock)
@@ -98,6 +112,7 @@ class WireBlocks(Generic[Place, Block]):
         self.newest: dict[Place, Block] = {}
         self.unfinished: dict[int, Block] = {}  # by index
         self.held: Block | None = None  # the call whose finish waits for the next event
+        self.calls_client = False  # a call that the client runs has begun
         self.next_index = 0
         self._used: set[int] = set()
 
@@ -125,6 +140,7 @@ class WireBlocks(Generic[Place, Block]):
                 known.error = self.replaced
             self.finish(out, known)
         self.newest[place] = self.unfinished[block.index] = block
+        self.calls_client |= block.runnable
         self._used.add(block.index)
         self.next_index = max(self.next_index, block.index + 1)
         out.append(start)
@@ -138,6 +154,25 @@ class WireBlocks(Generic[Place, Block]):
         else:
             block.has_all_arguments = True
             out.append(events.BlockDelta(block.index, {"args": freeze(arguments, lenient=True)}))
+
+    def open_for(self, place: Place, arguments: object) -> Block | None:
+        """The open block at a place. A call whose finish waits is open again if there are arguments for it."""
+        block = self.newest.get(place)
+        if arguments and block is not None and block is self.held:
+            self.held, block.open = None, True
+        return self.open_at(place)
+
+    def add_late_arguments(self, out: Out, place: Place, arguments: object) -> bool:
+        """Make the call at a place invalid that has ended. `False` if there is no such call, or it is invalid already."""
+        block = self.newest.get(place)
+        if not isinstance(arguments, str) or not arguments:
+            return False
+        if block is None or block.open or block.late_is_known or not block.runnable:
+            return False
+        self.release(out)
+        block.late_is_known = True
+        out.append(events.BlockFinish(block.index, arguments_after_end(arguments)))
+        return True
 
     def stop(self, out: Out, place: Place) -> None:
         block = self.open_at(place)
@@ -173,6 +208,12 @@ class WireBlocks(Generic[Place, Block]):
         self.held = None
         for block in list(self.unfinished.values()):
             self.finish(out, block)
+
+    def break_off(self, out: Out) -> None:
+        """Finish all blocks of a reply whose provider failed."""
+        for block in self.unfinished.values():
+            block.error = block.error or BROKEN_OFF
+        self.finish_all(out)
 
     def flush(self, out: Out) -> None:
         """Emit what unfinished blocks hold back, because the message breaks off."""

@@ -56,6 +56,11 @@ class LineSplitter:
             self.too_long = self.too_long or self._size > self._line_bytes
         return lines
 
+    @property
+    def is_amid_line(self) -> bool:
+        """Whether the end of a line that has begun is yet to come."""
+        return self._size > 0
+
     def close(self) -> list[str]:
         """The last line, if it has no end."""
         return self._take(b"") if self._size else []

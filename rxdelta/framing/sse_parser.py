@@ -17,7 +17,8 @@ The framing is the WHATWG's (HTML, "Parsing an event stream"):
 Servers deviate from it, so:
 
 - The last event counts without its blank line. A browser would drop it, but some servers forget the line.
-- `[DONE]` is skipped: it may be missing, come twice, or precede the last record.
+- `[DONE]` may be missing, come twice, or precede the last record. It becomes `DONE`, once, and as soon as no byte of
+  anything else is waiting. So it is last, unless its sender pauses and then goes on.
 - A JSON document without `data:` is a record: at the start (an error instead of a stream) and between events
   (Gemini's pretty-printed error), over any number of lines.
 - A body that does not begin as an event stream (an HTML page, a gateway's plain text) raises an error that quotes
@@ -27,10 +28,11 @@ Servers deviate from it, so:
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from rxdelta.core import DEFAULT_LIMITS, LimitExceededError, Limits
 from rxdelta.framing.json_records import JsonRecordParser, nesting
+from rxdelta.framing.sse_frames import DONE
 
 __all__ = ["SseParser"]
 
@@ -39,7 +41,7 @@ _FIELD_NAME = re.compile(r"[A-Za-z_-]+")
 
 
 class SseParser(JsonRecordParser):
-    """Bytes of an event stream, cut anywhere, in; the JSON value of each event out.
+    """Bytes of an event stream, cut anywhere, in; the JSON value of each event out, and `rd.wire.DONE` for `[DONE]`.
 
     The call that brings an event's blank line returns its record; `close()` returns a last record without one. An
     event's name is added to its record as `"_event"`, unless the name is `message` or the record has a `type` or
@@ -61,7 +63,7 @@ class SseParser(JsonRecordParser):
         >>> parser.feed(b': hello\\n\\nevent: error\\ndata: {"code"')
         []
         >>> parser.feed(b': 529}\\n\\ndata: [DONE]\\n\\n')
-        [{'code': 529, '_event': 'error'}]
+        [{'code': 529, '_event': 'error'}, DONE]
         >>> parser.close()
         []
     """
@@ -77,6 +79,7 @@ class SseParser(JsonRecordParser):
         self._open_brackets = 0  # of a JSON document without `data:`
         self._name = ""
         self._is_sse = False
+        self._done: Literal["unsaid", "held", "said"] = "unsaid"
         self._suspect: tuple[str, int] | None = (
             None  # a line that is an error if no event follows, and its number
         )
@@ -97,6 +100,13 @@ class SseParser(JsonRecordParser):
             elif self._data or self._name:
                 self._dispatch(records)
 
+        if self._done == "held" and not (self._data or self._splitter.is_amid_line):
+            self._say_done(records)
+
+    def _say_done(self, records: list[Any]) -> None:
+        records.append(DONE)
+        self._done = "said"
+
     def _line(self, line: str, records: list[Any]) -> None:
         name, colon, value = line.partition(":")
         match name:
@@ -113,6 +123,8 @@ class SseParser(JsonRecordParser):
 
     def _end(self, records: list[Any]) -> None:
         self._dispatch(records)
+        if self._done == "held":
+            self._say_done(records)
         if self._suspect is not None and not self._is_sse:
             raise self._malformed("an event stream", *self._suspect)
 
@@ -149,8 +161,12 @@ class SseParser(JsonRecordParser):
     def _dispatch(self, records: list[Any]) -> None:
         text, name = "\n".join(self._data), self._name
         self._data, self._data_chars, self._open_brackets, self._name = [], 0, 0, ""
-        if not text.startswith("{") and text.strip() in ("", "[DONE]"):
+        if not text.startswith("{") and (said := text.strip()) in ("", "[DONE]"):
+            if said and self._done == "unsaid":
+                self._done = "held"
             return
+        if self._done == "said":
+            self._done = "unsaid"
         record = self._document(text, self._data_from)
         if name not in ("", "message") and isinstance(record, dict):
             fields = cast("dict[str, Any]", record)

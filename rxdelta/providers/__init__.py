@@ -5,8 +5,10 @@ from rxdelta.formats.cumulative import Cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.runs import Address
+from rxdelta.formats.usage import completed as completed  # for other rooms
 from rxdelta.framing import NdjsonParser, SseParser
-from rxdelta.providers._auto import AutoParser, detect
+from rxdelta.providers._auto import detect
+from rxdelta.providers._auto_parser import AutoParser
 from rxdelta.providers._decoders import decoder, decoder_factory
 
 __all__ = [

@@ -1,11 +1,10 @@
-"""The first chunks tell what a stream is: its framing, its format, and whether the named format fits."""
+"""The first chunks tell what a stream is: its envelope, its format, and whether the named format fits."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
@@ -18,47 +17,62 @@ from rxdelta.core import (
 from rxdelta.core.events import EVENT_TYPES, MessageFinish, MessageStart, ProviderEvent, UsageUpdate
 from rxdelta.formats import registry
 from rxdelta.formats.decoding import Decoder, as_mapping
+from rxdelta.formats.envelopes import Envelope, envelope_of
 from rxdelta.formats.format import Format
-from rxdelta.framing import DONE, NdjsonParser, SseParser
+from rxdelta.formats.strangers import refuse_stranger
+from rxdelta.framing import DONE
+from rxdelta.providers._auto_parser import AutoParser
 
-__all__ = ["AutoDecoder", "AutoParser", "NamedDecoder", "detect"]
+__all__ = ["AutoDecoder", "NamedDecoder", "detect"]
 
-Decode = Callable[[object], Sequence[Event]]
+Decode: TypeAlias = Callable[[object], Sequence[Event]]
+NameOrMaker: TypeAlias = str | Callable[..., Decoder]
 
 _LOOK_AT = 20  # chunks that may come before the first one that shows the format
-_SSE_FIELDS = (b"data", b"event", b"id", b"retry", b":")
-_SSE_LINES = (b"data:", b"event:", b"id:", b"retry:")
-_WITHOUT_CONTENT = (ProviderEvent, MessageStart, MessageFinish, UsageUpdate)
-_BLANK = b"\xef\xbb\xbf \t\r\n"
+_WITHOUT_CONTENT = frozenset([ProviderEvent, MessageStart, MessageFinish, UsageUpdate])
 
 
 def detect(chunk: object) -> str:
     """The name of the wire format whose stream begins with this chunk.
 
+    Of a chunk in an envelope, such as an event of an agent's SDK, it is the format of the chunk inside.
+
     Raises:
         UnknownWireFormatError: It looks like none; the error lists the formats known and what was seen.
+        MalformedChunkError: It is of a protocol that is known to be no format here, such as OpenAI Realtime.
 
     Example:
         >>> import rxdelta as rd
         >>> rd.providers.detect({"type": "message_start", "message": {"id": "m1", "content": []}})
         'anthropic-messages'
     """
+    envelope = envelope_of(chunk)
+    if envelope is not None:
+        inner = envelope.chunk_in(chunk)
+        if inner is None and envelope.format is not None:
+            return envelope.format
+        chunk = inner
     try:
         fields = as_mapping(chunk, "unknown")
     except MalformedChunkError as error:
-        raise UnknownWireFormatError(
-            f"no known wire format begins so (known: {', '.join(sorted(registry.names()))}): a chunk is an object, this is {error.found}"
-        ) from None
+        raise UnknownWireFormatError(f"{_unknown()}: a chunk is an object, this is {error.found}") from None
+    refuse_stranger(fields)
     name = registry.recognise(fields)
-    if name is not None:
-        return name
-    seen = ", ".join(_seen(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or "no fields"
-    raise UnknownWireFormatError(
-        f"no known wire format begins so (known: {', '.join(sorted(registry.names()))}; seen: {seen})"
-    )
+    if name is None:
+        raise UnknownWireFormatError(_unknown(fields))
+    return name
 
 
-def _seen(name: str, value: object) -> str:
+def _unknown(fields: Mapping[str, Any] | None = None) -> str:
+    seen = "" if fields is None else f"; {_seen(fields)}"
+    return f"no known wire format begins so (known: {', '.join(sorted(registry.names()))}{seen})"
+
+
+def _seen(fields: Mapping[str, Any]) -> str:
+    return f"seen: {', '.join(_shown(str(name), fields[name]) for name in sorted(fields, key=str)[:20]) or 'no fields'}"
+
+
+def _shown(name: str, value: object) -> str:
     """A field by its name; where it names the chunk's kind, by that too."""
     if name in ("type", "object", "event") and isinstance(value, str):
         return f"{quote(name)}={quote(repr(value[:60]))}"
@@ -72,19 +86,24 @@ class AutoDecoder:
     Bytes and text are read by an `AutoParser` first; events are passed on.
 
     Args:
-        make: Makes the decoder of a format.
-        only: The decoder, if the format is known.
+        make: Makes the decoder of a format, or of a user's function.
+        only: The format or the function, if it is known.
         limits: The limits of the `AutoParser`.
     """
 
     def __init__(
-        self, make: Callable[[str], Decoder], only: Decoder | None = None, limits: Limits = DEFAULT_LIMITS
+        self,
+        make: Callable[[NameOrMaker], Decoder],
+        only: NameOrMaker | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._make = make
         self._parser = AutoParser(limits=limits)
         self._held: list[object] = []
-        self._decoder = only
-        self._decode: Decode = self._detect if only is None else partial(_by, only)
+        self._decoder: Decoder | None = None
+        self._decode: Decode = self._detect
+        if only is not None:
+            self._decode = self._named(only).decode
         self.decode: Decode = self._begin
 
     def close(self) -> Sequence[Event]:
@@ -103,8 +122,6 @@ class AutoDecoder:
             self.decode = self._parse
         elif type(chunk) in EVENT_TYPES:
             self.decode = _passed_on
-        elif _wrapped(chunk) is not None:
-            self.decode = self._unwrap
         else:
             self.decode = self._decode
         return self.decode(chunk)
@@ -114,11 +131,6 @@ class AutoDecoder:
 
     def _decoded(self, chunks: Sequence[object]) -> Sequence[Event]:
         return [event for chunk in chunks for event in self._decode(chunk)]
-
-    def _unwrap(self, event: object) -> Sequence[Event]:
-        """Decode the chunk in an event of a helper. The helper's other events only repeat what chunks say."""
-        chunk = event if event is DONE else _wrapped(event)
-        return () if chunk is None else self._decode(chunk)
 
     def _detect(self, chunk: object) -> Sequence[Event]:
         if chunk is DONE:
@@ -130,16 +142,25 @@ class AutoDecoder:
             if len(self._held) < _LOOK_AT:
                 return ()
             name = detect(_telling(self._held[0]))  # raises: the first chunk explains the most
-        self._decoder = self._make(name)
-        if self.decode == self._detect:
-            self.decode = self._decoder.decode
-        self._decode = self._decoder.decode
+        self._go_on(self._named(name).decode)
         held, self._held = self._held, []
         return self._decoded(held)
 
+    def _named(self, known: NameOrMaker) -> NamedDecoder:
+        decoder = NamedDecoder(known, partial(self._make, known), self._go_on)
+        self._decoder = decoder
+        return decoder
+
+    def _go_on(self, decode: Decode) -> None:
+        """Decode the next chunks by this function."""
+        if self.decode == self._decode:
+            self.decode = decode
+        self._decode = decode
+
 
 def _by(decoder: Decoder, chunk: object) -> Sequence[Event]:
-    return decoder.decode(chunk)  # a `NamedDecoder` changes this
+    """The events of a decoder that isn't ours. It may change its `decode`, and doesn't know `DONE`."""
+    return () if chunk is DONE else decoder.decode(chunk)
 
 
 def _passed_on(event: object) -> Sequence[Event]:
@@ -148,11 +169,6 @@ def _passed_on(event: object) -> Sequence[Event]:
     if type(event) not in EVENT_TYPES:
         raise MalformedChunkError.at("auto", "", "an event, as before", event)
     return (event,)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
-
-
-def _wrapped(event: Any) -> object:
-    """The chunk in an event of an SDK's helper, such as those of OpenAI's `chat.completions.stream()`."""
-    return getattr(event, "chunk", None) if getattr(event, "type", None) == "chunk" else None
 
 
 def _telling(chunk: object) -> object:
@@ -165,65 +181,132 @@ def _telling(chunk: object) -> object:
 
 
 class NamedDecoder:
-    """The decoder of a named format. If the first chunks don't fit, the error says which format does.
+    """A decoder that looks at the first chunks of its stream, and then steps aside.
 
-    Most decoders pass unknown chunks on as `ProviderEvent`s, and would make an empty message of another format's
-    stream. So this looks at chunks until one of them has content, or begins a stream of the named format.
+    It opens envelopes, and if the first chunks don't fit, its error says which format does. Most decoders pass unknown chunks
+    on as `ProviderEvent`s, and would make an empty message of another format's stream. So this looks at chunks until one of
+    them has content, or begins a reply of the named format. If none has until the end, that is an error.
+
+    Args:
+        known: The name of the format; or a user's function, whose chunks are taken out of their envelope and no more.
+        make: Makes a decoder of it.
+        settled: Gets the function that decodes the chunks after the first ones.
     """
 
-    def __init__(self, name: str, decoder: Decoder) -> None:
-        self._name = name
-        self._decoder = decoder
+    def __init__(
+        self, known: NameOrMaker, make: Callable[[], Decoder], settled: Callable[[Decode], None] | None = None
+    ) -> None:
+        self._name = known if isinstance(known, str) else ""
+        self._make = make
+        self._settled = settled
+        self._decoder = make()
+        self._is_own = registry.is_own(self._name)
+        self._envelope: Envelope | None = None
         self._looked_at = 0
+        self._fits = self._begun = not self._name  # a chunk was of the named format; was more than passed on
         self._other: str | None = None  # the format that the chunks seem to have
+        self._unread: Mapping[str, Any] | None = None  # a chunk of which nothing was read
         self.decode: Decode = self._look
 
     def close(self) -> Sequence[Event]:
         self._refuse()
-        return self._decoder.close()
+        events = self._decoder.close()
+        if self._unread is None or _have_content(events) or self._carries_more():
+            return events
+        raise self._nothing_read(self._unread)
 
     def _look(self, chunk: object) -> Sequence[Event]:
         if chunk is DONE:
             self._refuse()
-            return self._decoder.decode(chunk)
+            return self._decoder.decode(chunk) if self._is_own else ()
+        fields = self._open(chunk)
         try:
             events = self._decoder.decode(chunk)
         except MalformedChunkError as error:
-            self._other = self._other or self._format_of(chunk)
-            self._refuse(error)
+            if not self._fits and fields:
+                self._compare(fields)
+                self._refuse(error)
+                if not self._fits and error.path.isidentifier() and error.path not in fields:
+                    raise self._error(f"{error}; {_unknown(fields)}", error) from error
             raise
         self._looked_at += 1
-        if all(type(event) in _WITHOUT_CONTENT for event in events):
-            found = self._format_of(chunk)
-            if found != self._name:
-                self._other = self._other or found
-                if self._looked_at < _LOOK_AT:
-                    return events
-                self._refuse()
-        self._other = None
-        self.decode = self._decoder.decode
+        has_content = _have_content(events)
+        if isinstance(chunk, (list, tuple)):  # which the decoders of other formats refuse
+            self._fits = True
+        if not (has_content or self._fits) and self._looked_at <= _LOOK_AT:
+            self._compare(fields)
+        self._begun = self._begun or any(type(event) is not ProviderEvent for event in events)
+        if has_content or (self._begun and (self._fits or self._looked_at >= _LOOK_AT)):
+            self._step_aside()
+        elif not self._unread and (events or not fields):
+            self._unread = fields
         return events
 
-    def _format_of(self, chunk: object) -> str | None:
-        """Our own name if the chunk may be ours, or that of another format."""
+    def _step_aside(self) -> None:
+        self._other = self._unread = None
+        self.decode = self._decoder.decode if self._is_own else partial(_by, self._decoder)
+        if self._settled is not None:
+            self._settled(self.decode)
+
+    def _open(self, chunk: object) -> Mapping[str, Any]:
+        """The fields of a chunk, without its envelope; none of what is no chunk."""
+        if self._envelope is None and not (self._looked_at and self._begun):
+            self._envelope = envelope_of(chunk)
+            if self._envelope is not None:
+                self._decoder = self._envelope.decoder(self._make)
+        shown = chunk if self._envelope is None else self._envelope.chunk_in(chunk)
         try:
-            fields = as_mapping(_telling(chunk), self._name)
+            fields = as_mapping(_telling(shown), self._name)
         except MalformedChunkError:
-            return None
-        own, name = registry.find(self._name), registry.recognise(fields)
-        other = None if name is None else registry.find(name)
-        if own is None or own.recognises(fields) or (other is not None and _is_dialect(own, other)):
+            return {}
+        if self._name:
+            refuse_stranger(fields)
+        return fields
+
+    def _compare(self, fields: Mapping[str, Any]) -> None:
+        """Note whether a chunk without content is of the named format, or of which other one."""
+        found = self._format_of(fields)
+        if found == self._name:
+            self._fits, self._other = True, None
+            return
+        self._other = self._other or found
+        if self._looked_at == _LOOK_AT:
+            self._refuse()
+
+    def _format_of(self, fields: Mapping[str, Any]) -> str | None:
+        """Our own name if the chunk may be ours, or that of another format."""
+        own = registry.find(self._name)
+        if own is None or own.recognises(fields):
             return self._name
-        return name
+        name = registry.recognise(fields)
+        other = None if name is None else registry.find(name)
+        return self._name if other is not None and _is_dialect(own, other) else name
 
     def _refuse(self, cause: MalformedChunkError | None = None) -> None:
         if self._other not in (None, self._name):
-            raise MalformedChunkError(
-                f"decode({self._name!r}) got a chunk of {self._other}: use decode({self._other!r})",
-                wire_format=self._name,
-                path="" if cause is None else cause.path,
-                found="" if cause is None else cause.found,
-            ) from cause
+            wrong = f"decode({self._name!r}) got a chunk of {self._other}: use decode({self._other!r})"
+            raise self._error(wrong, cause) from cause
+
+    def _carries_more(self) -> bool:
+        own = registry.find(self._name)
+        return self._fits and own is not None and own.carries_more
+
+    def _nothing_read(self, unread: Mapping[str, Any]) -> MalformedChunkError:
+        if self._envelope is not None and not unread:
+            why = f"its items are of {self._envelope.name}, and none holds a chunk ({self._envelope.missing})"
+        elif self._fits:
+            why = f"no chunk begins a reply ({_seen(unread)})"
+        else:
+            why = _unknown(unread)
+        return self._error(f"nothing of this stream could be read as {self._name}: {why}")
+
+    def _error(self, message: str, cause: MalformedChunkError | None = None) -> MalformedChunkError:
+        path, found = ("", "") if cause is None else (cause.path, cause.found)
+        return MalformedChunkError(message, wire_format=self._name, path=path, found=found)
+
+
+def _have_content(events: Sequence[Event]) -> bool:
+    return any(type(event) not in _WITHOUT_CONTENT for event in events)
 
 
 def _is_dialect(one: Format, another: Format) -> bool:
@@ -232,103 +315,3 @@ def _is_dialect(one: Format, another: Format) -> bool:
     return all(isinstance(decoder, type) for decoder in made) and (
         issubclass(made[0], made[1]) or issubclass(made[1], made[0])
     )
-
-
-class AutoParser:
-    """Bytes or text of server-sent events, or of newline-delimited JSON, in; chunks out.
-
-    The first line tells which of the two it is. The pieces may be cut anywhere, or be lines without their ends, as an
-    HTTP client's `iter_lines()` gives them. A list is a list of chunks, unless it is one of LangGraph's items.
-
-    Args:
-        limits: See `SseParser` and `NdjsonParser`.
-
-    Raises:
-        MalformedChunkError: From `feed` and `close`, as these two.
-        LimitExceededError: As these two.
-
-    Example:
-        >>> parser = AutoParser()
-        >>> parser.feed(b'{"done": false}\\n{"done": '), parser.feed(b"true}"), parser.close()
-        ([{'done': False}], [], [{'done': True}])
-        >>> lines = AutoParser()
-        >>> lines.feed("event: ping"), lines.feed('data: {"a": 2}'), lines.feed(""), lines.close()
-        ([], [], [{'a': 2, '_event': 'ping'}], [])
-    """
-
-    def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = limits
-        self._held: list[Any] = []  # until the first line is whole
-        self._first = b""  # of these pieces, the first with something in it
-        self._head = bytearray()  # all of them
-        self._parser: SseParser | NdjsonParser | None = None
-        self._cut_lines = False  # the pieces are lines without their ends
-
-    def feed(self, data: bytes | bytearray | str) -> list[Any]:
-        """The chunks that `data` completes, in order; often none."""
-        piece = data if isinstance(data, str) else bytes(data)
-        if self._parser is not None:
-            return self._parsed(self._parser, piece)
-        self._held.append(piece)
-        shown = piece.encode("utf-8", "replace") if isinstance(piece, str) else piece
-        if self._first:
-            self._head += shown
-        else:
-            self._first = shown.lstrip(_BLANK)
-            self._head += self._first
-        return self._begin()[1] if self._shows_framing(shown) else []
-
-    def close(self) -> list[Any]:
-        """End the input: the chunks that were still incomplete."""
-        parser, chunks = self._begin() if self._parser is None else (self._parser, [])
-        return [*chunks, *_flat(parser.close())]
-
-    def _begin(self) -> tuple[SseParser | NdjsonParser, list[Any]]:
-        line = bytes(self._head.partition(b"\n")[0].partition(b"\r")[0])
-        is_ndjson = not line.startswith(_SSE_FIELDS) and _is_json(line)
-        parser = NdjsonParser(limits=self._limits) if is_ndjson else SseParser(limits=self._limits)
-        self._parser = parser  # an SseParser refuses all else, and reads a document of several lines
-        held, self._held = self._held, []
-        return parser, [chunk for piece in held for chunk in self._parsed(parser, piece)]
-
-    def _parsed(self, parser: SseParser | NdjsonParser, piece: Any) -> list[Any]:
-        if self._cut_lines:
-            piece += "\n" if isinstance(piece, str) else b"\n"
-        return [*_flat(parser.feed(piece))]
-
-    def _shows_framing(self, last: bytes) -> bool:
-        """Whether the first line is whole: by its end, or because the next line follows without one."""
-        shown = self._first if len(self._first) == len(self._head) else last
-        if b"\n" in shown or b"\r" in shown or len(self._head) > self._limits.line_bytes:
-            return True
-        if shown is not self._first:
-            follows = last.startswith(_SSE_LINES) and self._first.startswith(_SSE_FIELDS)
-            self._cut_lines = follows or (last.startswith((b"{", b"[")) and _is_json(self._first))
-        return self._cut_lines
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _flat(records: Sequence[Any]) -> Iterator[Any]:
-    for record in records:
-        if isinstance(record, list) and not _is_item(record):  # pyright: ignore[reportUnknownArgumentType]
-            yield from record
-        else:
-            yield record
-
-
-def _is_item(record: list[Any]) -> bool:
-    """Whether it is an item of LangGraph's. Apart from their metadata, the messages of several nodes would be woven."""
-    match record:
-        case [dict(), dict()]:
-            return "langgraph_node" in record[1]
-        case [list(), *_]:
-            return all(isinstance(part, str) for part in record[0])
-        case _:
-            return bool(record) and isinstance(record[0], str)

@@ -41,7 +41,8 @@ def decoder(
             doesn't intend; `"auto"` to find out from the first two or three deltas. Repeated text is emitted
             once. It is off unless asked for, because a model may be repeating itself.
         reasoning_tags: Names of tags between which a text is reasoning, `"think"` for `<think>…</think>`;
-            `True` for `think` and `thinking`. The blocks are then numbered as they appear.
+            `True` for `think` and `thinking`. The blocks are then numbered as they appear. If only the closing tag
+            comes, the message's first text before it becomes reasoning by the finish of its block.
         options: What the format's own decoder, or your function, takes. `"auto"` takes `only`, the format if it is known,
             and `limits` for bytes.
 
@@ -82,7 +83,7 @@ def decoder_factory(
     if not isinstance(wire_format, str):
         return make
     make()  # an option that the format doesn't know
-    return lambda: NamedDecoder(wire_format, make())
+    return lambda: NamedDecoder(wire_format, make)
 
 
 def _auto_factory(
@@ -96,13 +97,9 @@ def _auto_factory(
     def make(wire_format: str | Callable[..., Decoder]) -> Decoder:
         return _factory(wire_format, cumulative, tags, options)()
 
-    def make_only() -> Decoder | None:
-        if only is None:
-            return None
-        return NamedDecoder(only, make(only)) if isinstance(only, str) else make(only)
-
-    make_only()  # a format that there isn't, or an option that it doesn't know
-    return lambda: AutoDecoder(make, make_only(), limits)
+    if only is not None:
+        make(only)  # a format that there isn't, or an option that it doesn't know
+    return lambda: AutoDecoder(make, only, limits)
 
 
 def _factory(

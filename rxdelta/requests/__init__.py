@@ -3,9 +3,21 @@
 from rxdelta.formats.ag_ui.messages import from_ag_ui
 from rxdelta.formats.ai_sdk.messages import from_ai_sdk
 from rxdelta.formats.conversation import Native, Turn
+from rxdelta.formats.tool_definitions import ToolDefinition
 from rxdelta.requests._to_request import RequestFormat, request_formats, to_request
+from rxdelta.requests._tools import Tools
 
-__all__ = ["REQUEST_FORMATS", "Native", "RequestFormat", "Turn", "from_ag_ui", "from_ai_sdk", "to_request"]
+__all__ = [
+    "REQUEST_FORMATS",
+    "Native",
+    "RequestFormat",
+    "ToolDefinition",
+    "Tools",
+    "Turn",
+    "from_ag_ui",
+    "from_ai_sdk",
+    "to_request",
+]
 
 REQUEST_FORMATS: tuple[str, ...]
 """The names that `to_request` takes."""

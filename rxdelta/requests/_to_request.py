@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from rxdelta.core import InvalidValueError, UnknownWireFormatError, alternatives, quote
 from rxdelta.formats import registry
 from rxdelta.formats.conversation import Said, conversation
+from rxdelta.requests._tools import Tools, definitions
 
 __all__ = ["RequestFormat", "request_formats", "to_request"]
 
@@ -24,7 +25,11 @@ def request_formats() -> tuple[str, ...]:
 
 
 def to_request(
-    messages: Iterable[Said] | Said, wire_format: RequestFormat | str, *, reasoning: bool = True
+    messages: Iterable[Said] | Said,
+    wire_format: RequestFormat | str,
+    *,
+    reasoning: bool = True,
+    tools: Tools | None = None,
 ) -> dict[str, Any]:
     """A conversation as the fields of the provider's next request, plain JSON to be spread into its call.
 
@@ -41,16 +46,22 @@ def to_request(
             earlier message; a string, which is what the user says; or an item in the provider's own form,
             which stays as it is.
         wire_format: One of `rxdelta.REQUEST_FORMATS`.
-        reasoning: `False` leaves out reasoning and signatures, which another model than the one that gave
-            them refuses.
+        reasoning: `False` leaves out all reasoning and signatures. Those that only another vendor can read are
+            left out anyway.
+        tools: The tools that the model may call: functions by their names, as `run_tools` takes them, or a list of
+            functions, definitions, and tools in the provider's own form. The first paragraph of a function's docstring
+            is the description; of its type hints pydantic makes the schema.
 
     Returns:
         `{"messages": […]}` for most; `{"system": …, "messages": […]}`, `{"input": […]}`, `{"contents": […]}`
-        where the provider calls it so. In `bedrock-converse` media are bytes, as boto3 takes them.
+        where the provider calls it so. In `bedrock-converse` media are bytes, as boto3 takes them. With tools
+        also `"tools"`, or `"toolConfig"` in `bedrock-converse`; without any, neither.
 
     Raises:
         UnknownWireFormatError: There is no such format; the error lists those there are.
-        InvalidValueError: An item is none of these, or a person's content has no place in the format.
+        InvalidValueError: An item is none of these, or a person's content has no place in the format; one of the
+            tools is none, or the format takes none.
+        ImportError: A function is among the tools, and pydantic isn't installed.
 
     Example:
         >>> import rxdelta as rd
@@ -69,4 +80,9 @@ def to_request(
         reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
         wrong = f"no request can be written as {quote(repr(wire_format))}{reason}"
         raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, request_formats())}")
-    return known.request(conversation(messages, reasoning=reasoning))
+    defined = [] if tools is None else definitions(tools)
+    if defined and known.tools is None:
+        raise InvalidValueError.of([("tools", tools, f"must be left out, because {known.name} takes none")])
+    readers = {known.name, *known.vendors}
+    written = known.request(conversation(messages, reasoning=reasoning, readers=readers))
+    return {**written, **known.tools(defined)} if defined and known.tools is not None else written

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 from rxdelta.core import check_word
 from rxdelta.providers import NdjsonParser, SseParser
+from rxdelta.wire import DONE
 
 __all__ = ["SAMPLES", "open_sample", "sample_chunks"]
 
@@ -57,6 +58,8 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
     with open_sample(name) as file:
         records = parser.feed(file.read())
     for chunk in [*records, *parser.close()]:
+        if chunk is DONE:  # an SDK ends its stream there
+            return
         yield chunk
         if pause:
             await asyncio.sleep(pause)

@@ -32,7 +32,7 @@ def source(wire_format: str, form: str, end: Exception | None = None, cut: int |
     chunks: list[Any] = (sdk_objects(wire_format) if form == "sdk" else REPLIES[wire_format])[:cut]
     operators: list[Any] = [rd.decode(wire_format)]
     if form == "bytes":
-        body = sse(chunks)
+        body = sse(chunks) if cut is None else sse(chunks).removesuffix(b"data: [DONE]\n\n")
         chunks = [body[start : start + 7] for start in range(0, len(body), 7)]
         operators.insert(0, rd.parse_sse())
     stream = Stream(*chunks, end=end)

@@ -36,6 +36,18 @@ def chat(content: str, reason: str | None = None, **more: Any) -> dict[str, Any]
     }
 
 
+RESPONSES = [
+    {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+    {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi"},
+    {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": {"id": "m", "type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+    },
+    {"type": "response.completed", "response": {"id": "r", "status": "completed"}},
+]
+
+
 def lines(*chunks: Any) -> bytes:
     return b"".join(json.dumps(chunk).encode() + b"\n" for chunk in chunks)
 
@@ -200,6 +212,21 @@ def test_a_stream_of_another_format_than_asked_for_is_refused_by_both_names(
     said = capsys.readouterr().err
     assert f"is no stream of {wire_format}: --format {wire_format} got a chunk of openai-chat" in said
     assert said.endswith("use --format openai-chat\n")
+
+
+def test_a_wrapped_stream_is_replayed(capsys: pytest.CaptureFixture[str], recording: Any) -> None:
+    items = [{"type": "raw_response_event", "data": chunk} for chunk in RESPONSES]
+    for options in ((), ("--format", "openai-responses")):
+        code, reply, _ = run_json(capsys, "replay", *options, recording(lines(*items)))
+        assert (code, reply["blocks"][0]["text"]) == (0, "Hi")
+
+
+def test_a_stream_of_which_nothing_is_read_is_refused(
+    capsys: pytest.CaptureFixture[str], recording: Any
+) -> None:
+    file = recording(lines({"type": "thread.started", "thread_id": "t"}))
+    assert main(["replay", "--format", "openai-chat", file]) == 2
+    assert "is no stream of openai-chat: nothing of this stream" in capsys.readouterr().err
 
 
 def test_a_dialect_may_be_read_as_what_it_is_a_dialect_of(

@@ -278,9 +278,12 @@ def test_usage_is_a_running_snapshot() -> None:
         ("end_turn", None, TEXT, ("stop", "end_turn", "complete")),
         (None, None, TEXT, ("stop", None, "complete")),
         ("stop", "STOP", CHUNK, ("tool_use", "STOP", "complete")),
-        ("tool_use", None, TEXT, ("stop", None, "complete")),
+        ("tool_use", None, TEXT, ("stop", "tool_use", "complete")),
+        ("tool_use", None, CHUNK, ("tool_use", None, "complete")),
         ("tool_use", "tool_use", {"type": "server_tool_call_chunk"}, ("stop", "tool_use", "complete")),
-        ("stop", None, {"type": "invalid_tool_call", "args": "x"}, ("tool_use", None, "complete")),
+        ("stop", None, {"type": "invalid_tool_call", "args": "x"}, ("tool_use", "stop", "complete")),
+        (None, None, CHUNK, ("tool_use", None, "complete")),
+        ("pause", None, CHUNK, ("tool_use", "pause", "complete")),
         ("length", "max_tokens", CHUNK, ("length", "max_tokens", "length")),
         ("content_filter", "SAFETY", CHUNK, ("content_filter", "SAFETY", "complete")),
         ("pause", "pause_turn", TEXT, ("pause", "pause_turn", "complete")),
@@ -294,6 +297,9 @@ def test_why_a_message_finished(
 ) -> None:
     snapshot = fold(ev.BlockStart(0, start), ev.MessageFinish(reason, word))
     assert (snapshot.finish_reason, snapshot.provider_finish_reason, snapshot.status) == shown
+    assert fold(*rd.to_events(snapshot)) == snapshot == rd.Snapshot.from_dict(snapshot.to_dict())
+    message = snapshot.to_message()
+    assert (message.finish_reason, message.provider_finish_reason) == shown[:2]
 
 
 def test_what_the_finish_says_of_the_message_is_kept() -> None:

@@ -14,6 +14,7 @@ import rxdelta as rd
 ev = rd.events
 S, F, X = ev.MessageStart("m"), ev.MessageFinish("stop"), ev.MessageInterrupted()
 TEXT, CALL, IMAGE = {"type": "text"}, {"type": "tool_call_chunk", "id": "c"}, {"type": "image"}
+BAD = {"type": "invalid_tool_call", "error": "late"}
 
 
 def B(index: int = 0, content: dict[str, Any] = TEXT, choice: int = 0) -> rd.Event:
@@ -91,6 +92,8 @@ def test_what_keeps_the_promise(events: list[rd.Event]) -> None:
         ([S, E()], "finish_without_start", 1),
         ([S, B(), E(), T()], "delta_after_finish", 3),
         ([S, B(), E(), E()], "duplicate_block_finish", 3),
+        ([S, B(), E(), ev.BlockFinish(0, BAD)], "duplicate_block_finish", 3),
+        ([S, B(0, CALL), E(), ev.BlockFinish(0, CALL)], "duplicate_block_finish", 3),
         ([S, B(0, {"type": "reasoning"}), T()], "delta_type_mismatch", 2),
         ([S, B(0, CALL), T()], "delta_type_mismatch", 2),
         ([S, B(0, IMAGE), T()], "delta_type_mismatch", 2),
@@ -120,6 +123,10 @@ def test_what_keeps_the_promise(events: list[rd.Event]) -> None:
 def test_the_first_rule_broken_is_named(events: list[rd.Event], violation: str, place: int) -> None:
     found = broken(*events)
     assert found[: place + 1] == [None] * place + [violation]
+
+
+def test_a_call_may_be_taken_back_after_its_end() -> None:
+    assert broken(S, B(0, CALL), E(), ev.BlockFinish(0, BAD), F) == [None] * 6
 
 
 def test_what_a_wrong_event_means_is_taken_in_all_the_same() -> None:

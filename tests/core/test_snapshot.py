@@ -117,9 +117,11 @@ def test_texts_are_joined_by_nothing_and_as_a_string_by_a_blank_line() -> None:
     ]
     for reply in (rd.Snapshot(merged_content=parts), rd.Message(blocks=parts)):
         assert (reply.text, reply.reasoning) == ("ab", "r")
-        assert reply.content_to_string() == "a\n\nb"
+        assert reply.content_to_string() == "a\n\n\n\nb"
         assert reply.content_to_string("thinking") == reply.content_to_string("reasoning") == "r"
         assert reply.content_to_string("image") is None
+    for text in (None, ""):
+        assert rd.Message(blocks=[rd.ContentPart("text", text)]).content_to_string() is None
 
 
 def test_only_valid_client_calls_are_tool_calls() -> None:

@@ -149,6 +149,39 @@ def test_the_page_shows_this_very_module() -> None:
     assert (DISTRIBUTION / "pyproject.toml").read_text("utf-8") in PAGE.read_text("utf-8")
 
 
+PASSES_ALL_ON = """
+import rxdelta as rd
+
+class Decoder:
+    def decode(self, chunk):
+        return [rd.events.ProviderEvent("post", "odd", chunk)]
+
+    def close(self):
+        return []
+
+FORMAT = rd.providers.Format(name="post", decoder=Decoder, recognises=lambda chunk: "letter" in chunk)
+"""
+
+
+def test_a_stream_of_which_it_reads_nothing_is_an_error(tmp_path: Path) -> None:
+    place(tmp_path, "post", "post = post:FORMAT", post=PASSES_ALL_ON)
+    code = """
+result = []
+for name, chunk in (("post", {"letter": 1}), ("auto", {"letter": 1}), ("post", {"card": 1})):
+    try:
+        rx.of(chunk).pipe(rd.decode(name)).run()
+    except rd.MalformedChunkError as error:
+        result.append(str(error))
+"""
+    *letters, card = python(tmp_path, code)[0]
+    assert (
+        letters
+        == ["nothing of this stream could be read as post: no chunk begins a reply (seen: letter)"] * 2
+    )
+    assert "known: ag-ui, " in card
+    assert "seen: card" in card
+
+
 BROKEN = {
     "not importable": ("morse = morse:FORMAT", "raise RuntimeError('no cable')", "can't be loaded: .*no cable"),
     "not there": ("morse = morse:NOTHING", "", "can't be loaded: .*NOTHING"),

@@ -62,7 +62,10 @@ def fold(wire_format: str, chunks: list[Any]) -> tuple[rd.Snapshot, rd.RxDeltaEr
             failure = failure or error
         if failure is not None:
             break
-    take(decoder.close())
+    try:
+        take(decoder.close())
+    except rd.MalformedChunkError as error:  # nothing could be read
+        failure = failure or error
     snapshot = snapshots.snapshot
     assert rd.Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))) == snapshot
     return snapshot, failure

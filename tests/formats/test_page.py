@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,17 @@ def test_the_stream_of_the_page_becomes_the_message_of_the_page(wire_format: str
 @pytest.mark.parametrize("wire_format", rd.providers.FORMATS)
 def test_the_page_says_what_becomes_of_what_is_sent(wire_format: str) -> None:
     assert "| sent | becomes |" in PAGES[wire_format]
+
+
+@pytest.mark.parametrize("wire_format", sorted({*rd.providers.FORMATS} - {"langchain", "mistral"}))
+def test_the_page_has_each_word_that_says_that_it_broke(wire_format: str) -> None:
+    """LangChain's words are those of all other pages, Mistral's those of chat completions."""
+    package = f"rxdelta.formats.{wire_format.replace('-', '_')}"
+    try:
+        known = import_module(f"{package}.tables").BROKEN
+    except (ImportError, AttributeError):
+        known = getattr(import_module(f"{package}.decoder"), "BROKEN", {})
+    section = PAGES[wire_format].partition("## It broke\n")[2]
+    rows = re.findall(r"^\| `([^`]+)`[^|]* \| [^|]+ \| (yes|no) \| [^|]+ \|$", section, re.MULTILINE)
+    assert section
+    assert dict(rows) == {word: "yes" if broken.transient else "no" for word, broken in known.items()}

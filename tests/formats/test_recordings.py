@@ -88,7 +88,10 @@ def test_a_finished_stream_is_a_message(
     failed = expected["finish_reason"] == "failed"  # the reference takes it for an end, we for an error
     # A prompt that was refused has no finish reason, to the reference no end; to us that is a whole reply.
     blocked = "blockReason" in expected.get("prompt_feedback", ())
-    if failed or (expected["finish_reason"] is None and not expected.get("complete") and not blocked):
+    # Nor has a reply to which only the closing usage says that it is whole.
+    closed = wire_format == "openai-chat" and chunks[-1].get("usage") and not chunks[-1].get("choices")
+    ended = expected["finish_reason"] is not None or expected.get("complete") or blocked or closed
+    if failed or not ended:
         assert reply.status == "incomplete"
         with pytest.raises(rd.IncompleteMessageError):
             reply.to_message()

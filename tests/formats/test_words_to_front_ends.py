@@ -14,6 +14,18 @@ import rxdelta as rd
 
 ev = rd.events
 PAUSED = turn(text(0, "Let me see."), reason="pause")
+CHUNK = {"type": "tool_call_chunk", "id": "c1", "name": "f", "args": "{}", "index": 0}
+CALLED = [
+    {"type": "start"},
+    {"type": "start-step"},
+    {"type": "tool-input-available", "toolCallId": "c1", "toolName": "f", "input": {}},
+]
+ANSWERED = [
+    {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "f"},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+    {"type": "TOOL_CALL_RESULT", "messageId": "m2", "toolCallId": "c1", "content": "1"},
+]
 each_front_end = pytest.mark.parametrize(
     ("name", "encoded"), [("ai-sdk", to_ai_sdk), ("ag-ui", to_ag_ui), ("langchain", to_langchain)]
 )
@@ -32,6 +44,32 @@ def test_a_reply_that_was_paused_is_not_said_to_have_stopped(
 ) -> None:
     back = folded(decoded(name, encoded(PAUSED)))
     assert (back.text, back.status, back.finish_reason) == ("Let me see.", "complete", "pause")
+
+
+@pytest.mark.parametrize(("name", "encoded"), [("ag-ui", to_ag_ui), ("langchain", to_langchain)])
+@pytest.mark.parametrize("calls", [[], [call(1, "c1", "sea")]])
+def test_a_word_that_the_calls_overrule_is_kept(
+    name: str, encoded: Callable[..., list[Any]], calls: list[Any]
+) -> None:
+    ours, theirs = ("tool_use", "stop") if calls else ("stop", "tool_use")
+    back = folded(decoded(name, encoded(turn(text(0, "Well."), *calls, reason=theirs))))
+    assert (back.finish_reason, back.provider_finish_reason) == (ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("name", "chunks"),
+    [
+        ("ai-sdk", [*CALLED, {"type": "finish-step"}, {"type": "finish"}]),
+        ("ai-sdk", [*CALLED, {"type": "finish-step"}, {"type": "start-step"}]),
+        ("ag-ui", [*ANSWERED, {"type": "RUN_FINISHED"}]),
+        ("langchain", [{"type": "AIMessageChunk", "tool_call_chunks": [CHUNK], "chunk_position": "last"}]),
+    ],
+)
+def test_a_word_that_nobody_said_is_not_invented(name: str, chunks: list[Any]) -> None:
+    events = decoded(name, chunks)
+    end = next(n for n, event in enumerate(events) if isinstance(event, ev.MessageFinish))
+    back = folded(events[: end + 1])
+    assert (back.finish_reason, back.provider_finish_reason) == ("tool_use", None)
 
 
 @each_front_end

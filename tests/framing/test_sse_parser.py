@@ -14,23 +14,27 @@ from support.cost import lines_run
 
 from rxdelta.core import LimitExceededError, Limits, MalformedChunkError, RxDeltaError
 from rxdelta.providers import SseParser
+from rxdelta.wire import DONE
 
 
 def parse(*pieces: bytes | str, limits: Limits | None = None) -> list[Any]:
+    """The records without `DONE`, whose place depends on the pieces."""
     parser = SseParser(limits=limits or Limits())
-    return [record for piece in pieces for record in parser.feed(piece)] + parser.close()
+    found = [record for piece in pieces for record in parser.feed(piece)] + parser.close()
+    return [record for record in found if record is not DONE]
 
 
 def outcome(*pieces: bytes | str, limits: Limits | None = None) -> tuple[list[Any], RxDeltaError | None]:
-    """The records, and the error that parsing ended with, whichever call brought it."""
+    """The records without `DONE`, and the error that parsing ended with, whichever call brought it."""
     parser, records = SseParser(limits=limits or Limits()), list[Any]()
     try:
         for piece in pieces:
             records += parser.feed(piece)
         records += parser.close()
-    except RxDeltaError as error:
-        return records, error
-    return records, parser.error
+        error = parser.error
+    except RxDeltaError as raised:
+        error = raised
+    return [record for record in records if record is not DONE], error
 
 
 def in_bytes(body: bytes) -> list[bytes]:
@@ -138,9 +142,29 @@ def test_an_event_without_data_takes_its_name_with_it() -> None:
 @pytest.mark.parametrize(
     "body", ["data: 1\n\n", "data: [DONE]\n\n" * 2 + "data: 1\n\n", "data:[DONE] \n\ndata: 1"]
 )
-def test_bad_input_34_done_is_nothing_wherever_it_comes(body: str) -> None:
+def test_bad_input_34_done_is_no_record_wherever_it_comes(body: str) -> None:
     """Missing, twice, before the last record, in white space."""
     assert parse(body) == [1]
+
+
+@pytest.mark.parametrize(
+    "body", ["data: 1\n\ndata: [DONE]\n\n", "data: [DONE]\n\n" * 2 + "data: 1\n\n", "data:[DONE] \n\ndata: 1"]
+)
+def test_done_is_said_once_and_last(body: str) -> None:
+    parser = SseParser()
+    assert [*parser.feed(body), *parser.close()] == [1, DONE]
+
+
+def test_done_does_not_wait_for_the_end_of_a_connection_that_stays_open() -> None:
+    parser = SseParser()
+    assert [parser.feed(piece) for piece in in_bytes(b"data: [DONE]\n\n")][-1] == [DONE]
+    assert parser.feed("data: [DONE]\n\n: still here\n\n") == []
+    assert parser.feed("data: 1\n\ndata: [DONE]\n\n") == [1, DONE]
+    assert parser.close() == []
+
+
+def test_white_space_is_not_done() -> None:
+    assert SseParser().feed("data:  \n\n") == []
 
 
 def test_bad_input_36_a_character_split_between_reads_is_whole_again() -> None:

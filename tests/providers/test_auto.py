@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -169,9 +170,98 @@ def test_what_comes_before_the_first_chunk_of_the_named_format_is_no_misfit(name
     ]
 
 
-def test_chunks_that_no_format_knows_stay_provider_events() -> None:
-    odd = [{"type": "of.tomorrow"}] * 30
-    assert {type(event) for event in named("anthropic-messages", odd)} == {rd.events.ProviderEvent}
+def test_chunks_that_no_format_knows_are_provider_events_and_the_end_says_that_nothing_was_read() -> None:
+    decoder = rd.providers.decoder("anthropic-messages")
+    odd = [event for _ in range(30) for event in decoder.decode(ODD)]
+    assert {type(event) for event in odd} == {rd.events.ProviderEvent}
+    with pytest.raises(
+        rd.MalformedChunkError, match=r"nothing .* as anthropic-messages: .*known: ag-ui, .*'of.tomorrow'"
+    ):
+        decoder.close()
+
+
+STRANGE: dict[str, list[Any]] = {
+    "pydantic-ai": [
+        {"event_kind": "part_start", "index": 0, "part": {"content": "Hi", "part_kind": "text"}},
+        {"event_kind": "part_delta", "index": 0, "delta": {"content_delta": "Hi", "part_delta_kind": "text"}},
+    ],
+    "opencode": [{"type": "message.part.updated", "properties": {"part": {"type": "text", "text": "Hi"}}}],
+    "Codex": [
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "Hi"}},
+    ],
+    "A2A": [{"jsonrpc": "2.0", "id": "1", "result": {"kind": "status-update", "taskId": "t"}}],
+    "ACP": [{"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {}}}],
+    "an API's gateway": [{"detail": "Not authenticated"}],
+}
+
+
+@pytest.mark.parametrize("name", rd.providers.FORMATS)
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: str) -> None:
+    if (name, strange) == ("mistral", "an API's gateway"):  # it answers so, too
+        assert isinstance(named(name, STRANGE[strange])[-1], rd.events.StreamError)
+        return
+    with pytest.raises(rd.MalformedChunkError) as caught:
+        named(name, STRANGE[strange])
+    first, said = STRANGE[strange][0], str(caught.value)
+    assert caught.value.wire_format == name
+    assert "known: ag-ui, " in said
+    assert all(field in said.partition("seen: ")[2] for field in first)
+    with pytest.raises(rd.UnknownWireFormatError, match="seen: "):
+        auto(STRANGE[strange])
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [
+        ("openai-responses", {"type": "response.tomorrow"}),
+        (
+            "anthropic-messages",
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi"}},
+        ),
+    ],
+)
+def test_chunks_of_a_format_that_begin_no_reply_are_an_error(name: str, chunk: Any) -> None:
+    for decode in (auto, partial(named, name)):
+        with pytest.raises(
+            rd.MalformedChunkError, match=f"as {name}: no chunk begins a reply .seen: .*type="
+        ):
+            decode([chunk])
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "anthropic-messages"])
+def test_a_stream_that_begins_and_is_cut_or_only_fails_or_is_empty_can_be_read(name: str) -> None:
+    first = {"openai-chat": OPENAI[0], "anthropic-messages": ANTHROPIC[0]}[name]
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    assert isinstance(named(name, [first])[0], rd.events.MessageStart)
+    assert auto([first]) == named(name, [first])
+    assert isinstance(named(name, [error])[-1], rd.events.StreamError)
+    assert named(name, []) == auto([]) == auto([rd.wire.DONE]) == []
+    assert named("anthropic-messages", [{"type": "ping"}]) == auto([{"type": "ping"}]) == []
+
+
+def test_a_stream_of_state_alone_is_no_mistake_where_the_format_carries_it() -> None:
+    for chunks in ([{"type": "STATE_SNAPSHOT", "snapshot": {}}], [("updates", {"node": {}})]):
+        name = "ag-ui" if isinstance(chunks[0], dict) else "langchain"
+        (event,) = named(name, chunks)
+        assert isinstance(event, rd.events.ProviderEvent)
+
+
+def test_nothing_read_ends_the_operator_and_a_failure_of_the_source_comes_first() -> None:
+    with pytest.raises(rd.MalformedChunkError, match="nothing of this stream"):
+        rx.of(*STRANGE["Codex"]).pipe(rd.decode("openai-chat")).run()
+    cut = rx.concat(rx.of(*STRANGE["Codex"]), rx.throw(ConnectionError("cut")))
+    with pytest.raises(ConnectionError, match="cut"):
+        cut.pipe(rd.decode("openai-chat")).run()
+
+
+def test_a_cached_content_of_gemini_is_no_reply() -> None:
+    cached = {"name": "cachedContents/a", "model": "models/m", "usageMetadata": {"totalTokenCount": 3}}
+    with pytest.raises(rd.MalformedChunkError, match="nothing of this stream could be read as gemini"):
+        named("gemini", [cached])
+    with pytest.raises(rd.UnknownWireFormatError, match="seen: model, name"):
+        rd.providers.detect(cached)
 
 
 def test_a_long_stream_of_another_format_is_refused_before_its_end() -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
+import reactivex as rx
+from reactivex import operators as ops
 from support.shared import recordings
 
 import rxdelta as rd
@@ -118,3 +120,23 @@ def test_a_decoder_takes_so_many_choices_and_no_more(
         decoder.decode(chunk(1))
     assert caught.value.limit == "choices"
     assert decoder.decode(chunk(3))
+
+
+class Words:
+    """A user's decoder, which knows nothing but its own chunks."""
+
+    def decode(self, chunk: Any) -> list[rd.Event]:
+        return [rd.events.TextDelta(0, chunk["word"])]
+
+    def close(self) -> list[rd.Event]:
+        return []
+
+
+@pytest.mark.parametrize("wire_format", ["auto", "own"])
+def test_a_decoder_of_ones_own_never_gets_done(wire_format: str) -> None:
+    body = rx.of(b'data: {"word": "a"}\n\ndata: [DONE]\n\n', b'data: {"word": "b"}\n\ndata: [DONE]\n\n')
+    if wire_format == "own":
+        events = body.pipe(rd.parse_sse(), rd.decode(Words))
+    else:
+        events = body.pipe(rd.decode("auto", only=Words))
+    assert [event.text for event in events.pipe(ops.to_list()).run()] == ["a", "b"]

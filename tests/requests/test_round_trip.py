@@ -114,6 +114,10 @@ BODIES: dict[str, Callable[[dict[str, Any], rd.Message], Any]] = {
     "openai-responses": _responses_body,
 }
 WITH_BYTES = {"bedrock-converse"}  # formats whose request isn't JSON alone
+WITHOUT_BLANKS = {
+    "anthropic-messages",
+    "bedrock-converse",
+}  # a text of nothing but space is joined to another
 ONE_TEXT = {"ollama", "openai-chat"}  # formats whose message has one text, so that its blocks are joined
 
 NOT_SENT = {
@@ -142,6 +146,11 @@ def shape(wire_format: str, message: rd.Message) -> list[Any]:
         elif block.text or block.options:
             signed = {name: block.options.get(name) for name in ("signature", "data", "output")}
             shapes.append((block.type, block.text or "", rd.thaw(signed)))
+    if wire_format in WITHOUT_BLANKS:
+        for place in range(len(shapes) - 1, 0, -1):
+            (before, said, *_), (kind, blank, *_) = shapes[place - 1], shapes[place]
+            if (before, kind) == ("text", "text") and not blank.strip():
+                shapes[place - 1 : place + 1] = [(kind, said + blank, *shapes[place - 1][2:])]
     if wire_format in ONE_TEXT:
         for kind in ("text", "refusal", "reasoning"):
             plain = [one for one in shapes if one[0] == kind and not any(one[2].values())]

@@ -6,30 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from support.conversations import call, invalid, reply, system, text, thought, user
 from support.cost import lines_run
 
 import rxdelta as rd
-
-
-def call(call_id: str, name: str = "f", arguments: Any = None, **more: Any) -> rd.ToolCall:
-    given = {} if arguments is None else arguments
-    return rd.ToolCall(call_id=call_id, name=name, arguments=given, status="complete", **more)
-
-
-def invalid(call_id: str, text: str) -> rd.ToolCall:
-    return rd.ToolCall(call_id=call_id, name="f", arguments=text, type="invalid_tool_call", error="cut off")
-
-
-def reply(*blocks: Any, **more: Any) -> rd.Message:
-    return rd.Message(blocks=blocks, **more)
-
-
-def user(*blocks: Any) -> rd.Message:
-    return rd.Message(role="user", blocks=blocks)
-
-
-def text(said: str) -> rd.ContentPart:
-    return rd.ContentPart("text", said)
 
 
 def chat(*messages: Any, **more: Any) -> list[Any]:
@@ -391,3 +371,34 @@ def test_nothing_of_another_provider_s_is_sent_to_anthropic() -> None:
         {"type": "text", "text": "Hi"},
         {"type": "container_upload", "file_id": "f"},
     ]
+
+
+@pytest.mark.parametrize("wire_format", ["anthropic-messages", "bedrock-converse"])
+def test_a_text_of_nothing_but_space_is_not_sent_to_claude(wire_format: str) -> None:
+    def said(*messages: Any) -> list[Any]:
+        written = rd.to_request(messages, wire_format)["messages"]
+        return [(one["role"], [block.get("text") for block in one["content"]]) for one in written]
+
+    assert said("Well?", reply(text(" "), call("a"))) == [("user", ["Well?"]), ("assistant", [None])]
+    assert said("Well?", reply(text("\n"), text(" ")), "Go on.")[0] == (
+        "user",
+        ["Well?"] if wire_format[0] == "a" else ["Well?", "Go on."],
+    )
+    assert said(reply(text("two"), text(" "), text("words"))) == [("assistant", ["two ", "words"])]
+    assert said(reply(text(" "), text("two"), call("a"), text("\n"), call("b"))) == [
+        ("assistant", [" two", None, None])
+    ]
+    assert said(user(text(" \n")), user(text(""), text("Hi"))) == [("user", ["Hi"])]
+    assert "system" not in rd.to_request([system(text(" ")), "Hi"], wire_format)
+
+
+@pytest.mark.parametrize("wire_format", ["anthropic-messages", "bedrock-converse"])
+def test_no_message_for_claude_ends_with_reasoning(wire_format: str) -> None:
+    signed = thought("Hm.", signature="c2ln")
+
+    def said(*blocks: Any) -> list[int]:
+        return [len(one["content"]) for one in rd.to_request([reply(*blocks)], wire_format)["messages"]]
+
+    assert said(signed, text("Hi"), signed) == [2]
+    assert said(signed, text(" ")) == []
+    assert said(signed, call("a")) == [2]

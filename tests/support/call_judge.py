@@ -48,9 +48,10 @@ class Block:
         args = self.args
         if isinstance(args, str):
             try:
-                args = json.loads(args or "{}")
+                args = json.loads(args or "{}", strict=False)
             except ValueError:
                 return None
+        args = {} if args is None else args
         return (self.call_id, json.dumps(args)) if isinstance(args, dict) else None
 
 

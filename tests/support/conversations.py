@@ -40,6 +40,17 @@ def thought(said: str, **options: Any) -> rd.ContentPart:
     return rd.ContentPart("reasoning", said, options)
 
 
+def without_signers(message: rd.Message) -> rd.Message:
+    """The message as one that was stored before decoders noted whose a signature is."""
+
+    def told(found: Any) -> Any:
+        if isinstance(found, dict):
+            return {name: told(value) for name, value in found.items() if name != "signed_by"}
+        return [told(value) for value in found] if isinstance(found, list) else found
+
+    return rd.Message.from_dict(told(message.to_dict()))
+
+
 FORMATS = (
     "anthropic-messages",
     "bedrock-converse",

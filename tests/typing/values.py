@@ -141,6 +141,10 @@ def providers_own_words(name: str) -> None:
     rd.decode(name)
     rd.decode("harbour")  # of another distribution
     rd.to_request([], name)
+    rd.to_request([], name, tools={"size": len})
+    rd.to_request([], name, tools={"now": rd.ToolDefinition("now")})
+    rd.to_request([], name, tools=[len, rd.ToolDefinition("now"), {"type": "web_search"}])
+    rd.to_request([], name, tools=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.decode(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     own: rd.providers.WireFormat = "openai"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     rd.providers.decoder(own)

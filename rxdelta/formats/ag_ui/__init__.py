@@ -11,4 +11,6 @@ from rxdelta.formats.format import Format
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format(name="ag-ui", decoder=AgUiDecoder, recognises=recognises, address=addresses)
+FORMAT = Format(
+    name="ag-ui", decoder=AgUiDecoder, recognises=recognises, address=addresses, carries_more=True
+)

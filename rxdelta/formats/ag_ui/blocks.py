@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.core import ContentPart, block_to_wire
 from rxdelta.formats.ag_ui.marks import BLOCK, activity_type
 from rxdelta.formats.encoding import whole_characters
+from rxdelta.formats.late_results import place_marks
 
 if TYPE_CHECKING:
     from rxdelta.core import BlockFold
@@ -26,6 +27,7 @@ class AgUiBlock:
         id: The id that the client knows the block by; empty until it does.
         done: Whether the client has the block's end, or the block was taken back.
         repeated: Whether the block is a call that has ended before under its id.
+        place: How many blocks of the reply the client can see before it.
     """
 
     def __init__(self, reply: EncodedReply, fold: BlockFold) -> None:
@@ -35,6 +37,7 @@ class AgUiBlock:
         self.id = ""
         self.done = False
         self.repeated = False
+        self.place = reply.count
 
     @property
     def part(self) -> ContentPart:
@@ -164,7 +167,8 @@ class ActivityBlock(AgUiBlock):
                 self._answered = True
                 content = block_to_wire(block)
                 output, _ = content.pop("output", None), content.pop("tool_call_id")
-                calls[-1].answer_with(output, {BLOCK: content})
+                marks = {BLOCK: content, **place_marks(calls[-1].place, self.place)}
+                calls[-1].answer_with(output, marks)
             return
         self.reply.lane.open_texts.end_complete()
         self.run.pause_for_call()

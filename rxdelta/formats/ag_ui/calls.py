@@ -7,6 +7,7 @@ call that can't be read is therefore answered before the run ends, as is a call 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,6 +97,7 @@ class CallBlock(StreamedBlock):
     def catch_up(self, *, changed: bool = True, final: bool = False) -> bool:
         contradicted = False
         if not self.done:
+            changed = changed or (final and _MAY_BE_NO_JSON("".join(self.pieces)) is not None)
             contradicted = super().catch_up(changed=changed, final=final)
         elif final:
             shown, pieces = self._shown, self.pieces
@@ -322,6 +324,10 @@ class CallBlock(StreamedBlock):
         del message.calls[self]
         message.drop_if_empty()
         return True
+
+
+_MAY_BE_NO_JSON = re.compile(r"[\x00-\x1f]|\A *null").search
+"""Finds what our arguments' reader takes and a client's doesn't: a raw control character in a string, or null."""
 
 
 def _is_json_of(text: str, arguments: Mapping[str, Any]) -> bool:

@@ -37,6 +37,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+import attrs
+
 from rxdelta.core import (
     Event,
     InvalidJson,
@@ -77,9 +79,13 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
+from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
-from rxdelta.formats.tool_calls import invalid_call
+from rxdelta.formats.endings import assumed_finish
+from rxdelta.formats.json_values import NOTHING, kept, word
+from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, invalid_call
+from rxdelta.formats.usage import AG_UI, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["AgUiDecoder", "recognises"]
 
@@ -121,6 +127,10 @@ class AgUiDecoder:
         """
         if self._over:
             return ()
+        if chunk is DONE:
+            out, self._out = self._out, []
+            self._run.done(out)
+            return out
         fields = as_mapping(chunk, _FORMAT)
         kind = fields.get("type")
         if not isinstance(kind, str):
@@ -130,12 +140,12 @@ class AgUiDecoder:
         if (kind == "RUN_STARTED" and run.finished) or (run.ended and run.begins_another(fields, kind)):
             run = self._run = _Run()
         elif (run.finished and kind != "RUN_ERROR") or (
-            run.ended and kind not in _AFTER_A_MESSAGE and not run.is_taken_back(fields)
+            run.ended and kind not in AFTER_A_MESSAGE and not run.is_taken_back(fields)
         ):
             read = None
         if read not in _AFTER_THE_END:
             run.release(out)
-        if kind not in _CHUNKS:
+        if kind not in CHUNKS:
             run.end_chunks(out, None)
         if read is None:
             run.pass_on(out, fields, kind)
@@ -176,6 +186,7 @@ class _Run:
         self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
+        self._finished_calls: dict[str, _Block] = {}
         self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
     # The run.
@@ -192,9 +203,9 @@ class _Run:
         self._begin(out, "")
         usage = self._usage(event)
         outcome = _READ.mapping(event.get("outcome"), "outcome")
-        self._finish_blocks(out)
-        self.finished = True
         marks = marks_of(event)
+        self._finish_blocks(out, marks.get(FINISH_REASON))
+        self.finished = True
         if outcome.get("type") == "cancelled" or marks.get(INTERRUPTED) is True:
             if usage is not None:
                 out.append(events.UsageUpdate(usage))
@@ -203,7 +214,7 @@ class _Run:
         reason, native = word(marks.get(FINISH_REASON)), word(marks.get(PROVIDER_FINISH_REASON))
         if reason is None:
             pending = outcome.get("pendingToolCallIds") or self._unanswered
-            reason = "tool_use" if pending else "stop"
+            reason = "tool_use" if pending else None
             native = "interrupt" if outcome.get("type") == "interrupt" else native
         metadata = kept(
             {
@@ -221,7 +232,7 @@ class _Run:
     def subagent_finished(self, out: Out, event: Json) -> None:
         if not self._noted and self._started:
             self._finish_blocks(out)
-            out.append(events.MessageFinish("tool_use" if self._unanswered else "stop"))
+            out.append(events.MessageFinish("tool_use" if self._unanswered else None))
             self.ended = True
         self.pass_on(out, event, "SUBAGENT_FINISHED")
 
@@ -240,13 +251,9 @@ class _Run:
         if reason is None and not stopped:
             return
         self.ended = True
-        self._finish_blocks(out)
+        self._finish_blocks(out, reason)
         counts = value.get(USAGE)
-        usage = (
-            usage_of(counts, counts.get("input_tokens"), counts.get("output_tokens"))
-            if is_mapping(counts)
-            else None
-        )
+        usage = usage_of(counts, AG_UI) if is_mapping(counts) else None
         if not stopped:
             native = word(value.get(PROVIDER_FINISH_REASON))
             out.append(events.MessageFinish(reason, native, usage, late))
@@ -256,8 +263,20 @@ class _Run:
         if not self._has_no_name:
             out.append(events.MessageInterrupted())
 
-    def _finish_blocks(self, out: Out) -> None:
+    def done(self, out: Out) -> None:
+        """Finish a run that has no RUN_FINISHED, but is whole."""
+        self.end_chunks(out, None)
+        self.release(out)
+        if self._started and not (self.finished or self.ended):
+            self._finish_blocks(out)
+            self.finished = True
+            out.append(assumed_finish(None, {}, asked=bool(self._unanswered)))
+
+    def _finish_blocks(self, out: Out, reason: object = None) -> None:
+        """Finish the blocks of a message that ends for this reason."""
         for block in [*self._open.values()]:
+            if reason == "length" and block.is_clients and block.key not in self._ended:
+                block.error = CUT_OFF
             self._finish(out, block)
 
     def run_error(self, out: Out, event: Json) -> None:
@@ -276,8 +295,11 @@ class _Run:
         ]
         if not entries:
             return None
-        counts = [_sum(one.get(name) for one in entries) for name in ("inputTokens", "outputTokens")]
-        return usage_of(entries[0] if len(entries) == 1 else {"usage": entries}, *counts)
+        if len(entries) == 1:
+            return usage_of(entries[0], AG_UI)
+        names = {name for one in entries for name in one}
+        total = usage_of({name: _sum(one.get(name) for one in entries) for name in names}, AG_UI)
+        return attrs.evolve(total, raw={"usage": entries})
 
     def _begin(self, out: Out, own_id: str) -> None:
         self._known.add(own_id)
@@ -351,12 +373,16 @@ class _Run:
         if kind == "tool_call":
             self._unanswered[own_id] = None
         content = {"type": f"{kind}_chunk", "id": own_id, "name": name, "args": ""}
-        self._start(out, ("call", own_id), parent or own_id, content)
+        self._start(out, ("call", own_id), parent or own_id, content).is_clients = kind == "tool_call"
 
     def call_args(self, out: Out, event: Json) -> None:
         own_id, piece = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "delta", "")
         block = self._open.get(("call", own_id))
-        if block is None:
+        ended = self._finished_calls.pop(own_id, None) if piece and block is None else None
+        if ended is not None:
+            self._unanswered.pop(own_id, None)
+            out.append(events.BlockFinish(ended.index, arguments_after_end(piece)))
+        elif block is None:
             self.pass_on(out, event, "TOOL_CALL_ARGS")
         elif piece:
             out.append(tool_call_delta(block.index, piece))
@@ -451,7 +477,7 @@ class _Run:
     def begins_another(self, event: Json, kind: str) -> bool:
         """Whether another message of this run begins, after the end of one."""
         if not self._noted:
-            return kind in _OPENERS
+            return kind in OPENERS
         value = event.get("value") if event.get("name") == RUN else None
         return is_mapping(value) and FINISH_REASON not in value and INTERRUPTED not in value
 
@@ -464,7 +490,7 @@ class _Run:
         return again and is_mapping(content) and word(content.get(RUN_ID)) == self._name
 
     def _reset(self, out: Out) -> None:
-        self._open, self._ended, self._known, self._unanswered = {}, {}, set(), {}
+        self._open, self._ended, self._known, self._unanswered, self._finished_calls = {}, {}, set(), {}, {}
         self._started, self._next = False, 0
         self._attempt += 1
         if not self._has_no_name:
@@ -583,16 +609,19 @@ class _Run:
         content = None if block.error is None else invalid_call(block.error)
         if content is not None:
             self._unanswered.pop(block.key[1], None)
+        elif block.is_clients:
+            self._finished_calls[block.key[1]] = block
         out.append(events.BlockFinish(block.index, content))
 
 
 class _Block:
     """A block that has started."""
 
-    __slots__ = ("encrypted_option", "error", "index", "key")
+    __slots__ = ("encrypted_option", "error", "index", "is_clients", "key")
 
     def __init__(self, key: tuple[str, str], index: int) -> None:
         self.key, self.index = key, index
+        self.is_clients = False  # a call that the client runs
         self.error: str | None = None  # why a call is invalid
         self.encrypted_option = SIGNATURE  # the name of the option that is the encrypted value
 
@@ -607,7 +636,7 @@ def recognises(chunk: Json) -> bool:
         False
     """
     kind = chunk.get("type")
-    return isinstance(kind, str) and (kind in _EVENTS or kind in _OTHERS)
+    return isinstance(kind, str) and (kind in _EVENTS or kind in OTHERS)
 
 
 def _sum(counts: Any) -> int | None:
@@ -655,21 +684,4 @@ _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "CUSTOM": _Run.custom,
     "RAW": _Run.raw,
 }
-_OTHERS = frozenset(
-    [
-        "ACTIVITY_DELTA",
-        "STATE_DELTA",
-        "STATE_SNAPSHOT",
-        "STEP_FINISHED",
-        "STEP_STARTED",
-        "SUBAGENT_ERROR",
-        "SUBAGENT_STARTED",
-    ]
-)
-_CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
 _AFTER_THE_END = (_Run.encrypted,)
-_OPENERS = frozenset(
-    ["TEXT_MESSAGE_START", "REASONING_START", "REASONING_MESSAGE_START", "TOOL_CALL_START", *_CHUNKS]
-)
-_AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "CUSTOM", "RUN_ERROR", "RUN_FINISHED"])
-"""The events that concern a run, or its calls, after the end of a message."""

@@ -9,7 +9,7 @@ send it back with the next request. An event with marks, and the marks that it m
     REASONING_MESSAGE_END   options, encrypted
     TOOL_CALL_START         type
     TOOL_CALL_END           type, error, metadata
-    TOOL_CALL_RESULT        is_error, json, metadata, block; or unrun
+    TOOL_CALL_RESULT        is_error, json, metadata, block, place (`late_results`); or unrun
 
 If the stream has several runs, the events that open something have `run_id`, except those of the first run, and except a
 sub-agent's, which have AG-UI's own `subagentRunId`.

@@ -24,8 +24,8 @@ from rxdelta.core import (
     block_from_wire,
     freeze,
     is_mapping,
+    parse_arguments,
     parse_json,
-    parse_object,
 )
 from rxdelta.formats.admission import Admission
 from rxdelta.formats.ag_ui.marks import (
@@ -48,6 +48,7 @@ from rxdelta.formats.ag_ui.marks import (
     reply_id,
 )
 from rxdelta.formats.json_values import kept, word
+from rxdelta.formats.late_results import place_in, put_back
 
 __all__ = ["from_ag_ui"]
 
@@ -127,9 +128,8 @@ class _Turn:
         self.only_reasoning = True
         self.run: str | None = None  # another run than the first
         self.calls: dict[str, int] = {}  # their places in `blocks`
-        self._outputs: dict[
-            int, list[Block]
-        ] = {}  # the results of the provider's tools, by the place of their call
+        self._outputs: dict[int, list[Block]] = {}  # of the provider's tools, by the place of their call
+        self._late: list[tuple[int, Block]] = []  # those that don't follow it
 
     def add(self, *blocks: Block) -> None:
         for block in blocks:
@@ -138,11 +138,15 @@ class _Turn:
             self.only_reasoning = self.only_reasoning and block.type == "reasoning"
             self.blocks.append(block)
 
-    def add_output(self, call_id: str, output: Block) -> None:
-        self._outputs.setdefault(self.calls[call_id], []).append(output)
+    def add_output(self, call_id: str, output: Block, place: int | None) -> None:
+        if place is None:
+            self._outputs.setdefault(self.calls[call_id], []).append(output)
+        else:
+            self._late.append((place, output))
 
     def message(self) -> Message:
         blocks = [one for n, block in enumerate(self.blocks) for one in (block, *self._outputs.get(n, ()))]
+        blocks = put_back(blocks, self._late)
         return Message(role=self.role, id=self.id, blocks=blocks, metadata=self.metadata)
 
 
@@ -255,7 +259,7 @@ class _Conversation:
         if is_mapping(own) and turn is not None:
             output = {} if content in (None, "") else {"output": content}
             block = _from_wire({**own, "type": "server_tool_result", "tool_call_id": call_id, **output})
-            turn.add_output(call_id, block)
+            turn.add_output(call_id, block, place_in(marks))
             return
         failed = marks.get(IS_ERROR) is True or word(message.get("error")) is not None
         if failed and content in (None, ""):
@@ -339,7 +343,7 @@ def _call(found: Any, path: str) -> ToolCall:
     arguments: Any = text or ""
     try:
         if kind != "invalid_tool_call":
-            arguments = parse_object(arguments) if arguments else {}
+            arguments = parse_arguments(arguments) if arguments else {}
     except InvalidJson as error:
         problem = error.reason
     if kind == "tool_call" and (problem or not call_id or not name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rxdelta.core import FINISH_REASONS, ToolCall, finish_reason
+from rxdelta.core import ToolCall, both_finish_reasons
 from rxdelta.formats.ag_ui.marks import FINISH_REASON, PROVIDER_FINISH_REASON, numbered_id
 from rxdelta.formats.ag_ui.texts import TextBlock, TextMessage
 
@@ -31,6 +31,7 @@ class EncodedReply:
     Attributes:
         send: Sends a frame, which says whose it is.
         blocks: What the client has of each block of the walk.
+        count: How many of them the client can see.
         entries: The messages that the client has, in its order.
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
     """
@@ -45,6 +46,7 @@ class EncodedReply:
         self.provider_reason: str | None = None
         self.ids = MessageIds(lane, number)
         self.blocks: dict[BlockFold, AgUiBlock] = {}
+        self.count = 0
         self.entries: dict[Entry, None] = {}
         self.reusable_reasoning_id: str | None = None
 
@@ -64,12 +66,8 @@ class EncodedReply:
         asked = any(
             isinstance(fold.block, ToolCall) and fold.block.type != "server_tool_call" for fold in self.blocks
         )
-        marks: dict[str, Any] = {FINISH_REASON: finish_reason(self.reason, asked=asked)}
-        if self.provider_reason is not None:
-            marks[PROVIDER_FINISH_REASON] = self.provider_reason
-        elif self.reason not in (None, *FINISH_REASONS):
-            marks[PROVIDER_FINISH_REASON] = self.reason
-        return marks
+        ours, theirs = both_finish_reasons(self.reason, self.provider_reason, asked=asked)
+        return {FINISH_REASON: ours} | ({} if theirs is None else {PROVIDER_FINISH_REASON: theirs})
 
     def text_message(self, block: TextBlock | None = None) -> TextMessage:
         """The message that a text continues, or a call belongs to; a new one where the last entry can't take it."""

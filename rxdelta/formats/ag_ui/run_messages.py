@@ -288,6 +288,7 @@ class RunMessages:
 
     def _block_opened(self, change: Change, event: Event) -> None:
         block = self._begin_block(change.fold)
+        self.reply.count += type(block) is not AgUiBlock
         if block.fold.block.open:  # else it is closed by the next change
             self.show(block, event)
 

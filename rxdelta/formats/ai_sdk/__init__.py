@@ -11,4 +11,6 @@ from rxdelta.formats.format import Format
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format(name="ai-sdk", decoder=AiSdkDecoder, recognises=recognises, address=addresses)
+FORMAT = Format(
+    name="ai-sdk", decoder=AiSdkDecoder, recognises=recognises, address=addresses, carries_more=True
+)

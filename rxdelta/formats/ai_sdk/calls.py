@@ -20,6 +20,7 @@ from rxdelta.formats.ai_sdk.marks import (
 from rxdelta.formats.ai_sdk.parts import Part
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
 from rxdelta.formats.encoding import whole_characters
+from rxdelta.formats.late_results import place_marks
 from rxdelta.formats.result_metadata import shown_metadata
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class CallPart(Part):
         self._settled = False  # the input was an error, or the last output was sent
         self._title: str | None = None
         self._result: ToolResult | None = None  # the last preliminary one
-        self._output: ContentPart | None = None  # of a tool that the provider runs
+        self._output: tuple[ContentPart, int] | None = None  # of a tool that the provider runs, and its place
 
     @property
     def _call(self) -> ToolCall:
@@ -187,11 +188,11 @@ class CallPart(Part):
             data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text, **self.run.marks}
             out.append({"type": TOOL_UPDATE, "id": cast("str", self._id), "data": data})
 
-    def set_output(self, out: Out, output: ContentPart) -> bool:
+    def set_output(self, out: Out, output: ContentPart, place: int) -> bool:
         """Send the output of the provider's own tool; `False` if the call has an output, or failed."""
         if self._settled or self._output is not None:
             return False
-        self._output = output
+        self._output = output, place
         self._send_result(out)
         return True
 
@@ -201,7 +202,7 @@ class CallPart(Part):
             return
         if self._output is not None:
             self._settled = True
-            self._send_provider_output(out, self._output)
+            self._send_provider_output(out, *self._output)
             return
         result, status = self._call.result, self._call.execution_status()
         content, marks = result and result.content, self._result_marks(result)
@@ -221,10 +222,10 @@ class CallPart(Part):
             return {}
         return {METADATA: shown_metadata(result.metadata, reasoning=self.run.show_reasoning)}
 
-    def _send_provider_output(self, out: Out, output: ContentPart) -> None:
+    def _send_provider_output(self, out: Out, output: ContentPart, place: int) -> None:
         options = output.options
         content = options.get("output")
-        marks = marks_for(output)
+        marks = marks_for(output) | place_marks(self.place, place)
         if options.get("status") == "error" or options.get("is_error") is True:
             self._send_error(out, content, marks)
             return
@@ -254,7 +255,7 @@ class OutputPart(Part):
         if cut is not None or not isinstance(block, ContentPart):
             return
         call = self.run.calls.provider_call(block.options.get("tool_call_id"))
-        if call is None or not call.set_output(out, block):
+        if call is None or not call.set_output(out, block, self.place):
             out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
 
 

@@ -60,9 +60,14 @@ from rxdelta.formats.ai_sdk.marks import (
     foreign_metadata,
     marks_of,
 )
-from rxdelta.formats.ai_sdk.tables import FINISH_REASONS, MEDIA_TYPES, PAUSE
+from rxdelta.formats.ai_sdk.tables import BROKEN, CUT_OFF, FINISH_REASONS, MEDIA_TYPES, PAUSE, SIGNERS
+from rxdelta.formats.ai_sdk.usage import read_usage
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import kept, usage_of, word
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import kept, word
+from rxdelta.formats.signatures import signed
+from rxdelta.formats.tool_calls import arguments_after_end, invalid_call
+from rxdelta.framing import DONE
 
 __all__ = ["AiSdkDecoder", "json_text", "recognises"]
 
@@ -96,7 +101,7 @@ def recognises(chunk: Json) -> bool:
 
 
 class AiSdkDecoder:
-    """Decode the chunks of one UI message stream. `[DONE]` is not a chunk; `parse_sse()` drops it.
+    """Decode the chunks of one UI message stream. A message that has no `finish` in front of `[DONE]` is whole, too.
 
     Example:
         >>> decoder = AiSdkDecoder()
@@ -105,7 +110,7 @@ class AiSdkDecoder:
     """
 
     def __init__(self) -> None:
-        self._over = False
+        self._over = self._failed = False
         self._begun = False
         self._id: str | None = None
         self._metadata: dict[str, Any] = {}
@@ -129,14 +134,17 @@ class AiSdkDecoder:
         Raises:
             MalformedChunkError: The chunk breaks the format; the error names the path and quotes the value.
         """
+        out: Out = []
+        if chunk is DONE:
+            self._done(out)
+            return out
         found = as_mapping(chunk, _FORMAT)
         kind = found.get("type")
         if not isinstance(kind, str):
             raise _READ.fail("type", "a string", kind)
-        out: Out = []
-        if self._over:
+        if self._failed:
             return out
-        read = self._READERS.get(kind)
+        read = None if self._over else self._READERS.get(kind)
         if read is not None:
             read(self, out, found)
         else:
@@ -169,7 +177,7 @@ class AiSdkDecoder:
     def _start_step(self, out: Out, _found: Json) -> None:
         if self._begun and self._blocks and not self._noted:
             self._finish_blocks(out)
-            out.append(events.MessageFinish("stop"))
+            out.append(events.MessageFinish())
             self._begun = False
         self._begin(out)
 
@@ -184,7 +192,14 @@ class AiSdkDecoder:
             for part in (call.number, call.output):
                 if part is not None and part not in call.finished:
                     call.finished.add(part)
-                    out.append(events.BlockFinish(part))
+                    is_cut = part == call.number and not call.runs_at_provider
+                    out.append(events.BlockFinish(part, invalid_call(CUT_OFF) if is_cut else None))
+
+    def _done(self, out: Out) -> None:
+        """Finish a message that has no `finish`."""
+        if not self._over and self._begun and not self._ended:
+            self._finish_message(out, None, assumed=True)
+        self._over = True
 
     def _finish(self, out: Out, found: Json) -> None:
         self._over = True
@@ -196,7 +211,7 @@ class AiSdkDecoder:
         paused = reason == "other" and self._metadata.get(FINISH_REASON) == PAUSE
         self._finish_message(out, PAUSE if paused else reason)
 
-    def _finish_message(self, out: Out, reason: str | None) -> None:
+    def _finish_message(self, out: Out, reason: str | None, *, assumed: bool = False) -> None:
         self._finish_blocks(out)
         metadata = {name: value for name, value in self._metadata.items() if name not in SUMMARY}
         if self._sources:
@@ -204,11 +219,16 @@ class AiSdkDecoder:
         model = word(self._metadata.get(MODEL))
         if model is not None:
             metadata[MODEL] = model
-        out.append(
-            events.MessageFinish(
-                FINISH_REASONS.get(reason or "stop", "stop"), reason, metadata=kept(metadata)
-            )
-        )
+        more, broken = kept(metadata), BROKEN.get(reason or "")
+        if reason is not None and broken is not None:
+            self._failed = True
+            out += broken_events(_FORMAT, reason, broken, None, more)
+        elif assumed:
+            asked = any(not call.runs_at_provider for call in self._calls.values())
+            out.append(assumed_finish(None, more, asked=asked))
+        else:
+            ours = None if reason is None else FINISH_REASONS.get(reason, "stop")
+            out.append(events.MessageFinish(ours, reason, None, more))
 
     def _abort(self, out: Out, found: Json) -> None:
         self._over = True
@@ -243,7 +263,7 @@ class AiSdkDecoder:
 
     def _error(self, out: Out, found: Json) -> None:
         out.append(events.StreamError(_READ.text(found.get("errorText"), "errorText") or "unknown error"))
-        self._over = True
+        self._over = self._failed = True
 
     def _message_metadata(self, out: Out, found: Json) -> None:
         self._read_metadata(out, found)
@@ -259,9 +279,7 @@ class AiSdkDecoder:
     def _read_usage(self, out: Out, usage: object) -> None:
         if is_mapping(usage):
             self._begin(out)
-            out.append(
-                events.UsageUpdate(usage_of(usage, usage.get("inputTokens"), usage.get("outputTokens")))
-            )
+            out.append(events.UsageUpdate(read_usage(usage)))
 
     def _reset(self, out: Out, attempt: int) -> None:
         self._attempts = attempt
@@ -359,8 +377,15 @@ class AiSdkDecoder:
         piece = _READ.text(found.get("inputTextDelta"), "inputTextDelta")
         if call.number is None:
             call.number = self._open(out, _call_content(call, found))
-        if piece and call.number not in call.finished:
+        if not piece:
+            return
+        if call.number not in call.finished:
             out.append(events.ToolCallDelta(call.number, piece))
+        elif call.runs_at_provider or call.late_is_known:
+            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
+        else:
+            call.late_is_known = True
+            out.append(events.BlockFinish(call.number, arguments_after_end(piece)))
 
     def _input(self, out: Out, found: Json) -> None:
         """The complete input, or the error in its place."""
@@ -373,7 +398,7 @@ class AiSdkDecoder:
             if not call.runs_at_provider:
                 content["type"] = "invalid_tool_call"
         else:
-            content["args"] = given if is_mapping(given) else {"input": given}
+            content["args"] = given if is_mapping(given) else {} if given is None else {"input": given}
         if call.number is None:
             call.number = self._open(out, content)
             self._read_title(out, call, found)
@@ -381,6 +406,8 @@ class AiSdkDecoder:
         elif call.number not in call.finished:
             self._read_title(out, call, found)
             out.append(events.BlockFinish(call.number, content))
+        else:
+            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
         call.finished.add(call.number)
 
     def _output(self, out: Out, found: Json) -> None:
@@ -486,16 +513,17 @@ class _Call:
         output: The index of the block of its output.
         finished: Which of the two have ended.
         runs_at_provider: Whether the provider runs the tool.
+        late_is_known: Whether input has come after the call's end.
     """
 
-    __slots__ = ("finished", "id", "number", "output", "runs_at_provider", "title")
+    __slots__ = ("finished", "id", "late_is_known", "number", "output", "runs_at_provider", "title")
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
         self.number: int | None = None
         self.output: int | None = None
         self.finished: set[int] = set()
-        self.runs_at_provider = False
+        self.runs_at_provider = self.late_is_known = False
         self.title: str | None = None
 
 
@@ -505,13 +533,13 @@ def _foreign_fields(found: Json) -> dict[str, Any]:
     if not metadata:
         return {}
     signatures = [
-        value[name]
-        for value in metadata.values()
+        signed(value[name], SIGNERS.get(vendor))
+        for vendor, value in metadata.items()
         if is_mapping(value)
         for name in ("signature", "thoughtSignature")
         if word(value.get(name)) is not None
     ]
-    return {"provider_metadata": metadata} | ({"signature": signatures[0]} if signatures else {})
+    return {"provider_metadata": metadata} | (signatures[0] if signatures else {})
 
 
 def _text_fields(kind: str, found: Json) -> dict[str, Any]:

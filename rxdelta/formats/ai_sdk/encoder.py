@@ -37,8 +37,9 @@ from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
 from rxdelta.formats.ai_sdk.marks import FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out
 from rxdelta.formats.ai_sdk.run_parts import RunParts
-from rxdelta.formats.ai_sdk.stream import Stream, add_usage
+from rxdelta.formats.ai_sdk.stream import Stream
 from rxdelta.formats.ai_sdk.tables import PAUSE
+from rxdelta.formats.ai_sdk.usage import add_usage, written_usage
 from rxdelta.formats.encoding import (
     Masked,
     cut_off,
@@ -185,16 +186,17 @@ class AiSdkEncoder:
     def _summary(self, run: RunParts) -> dict[str, Any]:
         """The message's metadata at its end: what the run's last message says, and the usage of all runs."""
         step = run.step
-        usage: dict[str, int] = {}
+        figures: dict[str, int] = {}
         for one in self._runs:
-            usage = add_usage(usage, one.usage())
-        if len(usage) == 2:
+            figures = add_usage(figures, one.usage())
+        usage = written_usage(figures)
+        if usage is not None and {"inputTokens", "outputTokens"} <= usage.keys():
             usage["totalTokens"] = usage["inputTokens"] + usage["outputTokens"]
         known = {
             MODEL: step.model,
             STATUS: step.status,
             FINISH_REASON: None if step.status == "interrupted" else step.reason,
-            USAGE: usage or None,
+            USAGE: usage,
         }
         return {name: value for name, value in known.items() if value is not None}
 

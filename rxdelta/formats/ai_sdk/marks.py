@@ -6,7 +6,7 @@ back with the next turn. A chunk with marks, and the marks that it may have:
     text-start                     type
     text-end, reasoning-end        type, options, citations
     tool-input-available, -error   type, metadata
-    tool-output-available, -error  options, metadata
+    tool-output-available, -error  options, metadata, place (`late_results`)
     source-url, source-document    cited
     file                           type, options
     custom                         the whole block

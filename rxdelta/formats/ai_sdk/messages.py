@@ -7,7 +7,7 @@ there is one reading of both.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import attrs
@@ -38,8 +38,10 @@ from rxdelta.formats.ai_sdk.marks import (
     WHOLE_BLOCK,
     is_invalid_call,
     marks_in,
+    marks_of,
 )
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
+from rxdelta.formats.late_results import place_in, put_back
 
 __all__ = ["from_ai_sdk"]
 
@@ -52,6 +54,7 @@ _SAME_AS_CHUNK = frozenset(
     ]
 )  # fmt: skip
 _FROM_A_PERSON = frozenset(["text", "file"])
+_NO_BLOCK = frozenset(["step-start", "source-url", "source-document", TOOL_UPDATE, ATTEMPT_RESET])
 _REQUESTED_CALLS = frozenset(["tool_call", "invalid_tool_call"])
 _MESSAGE_EVENTS = (
     events.MessageStart,
@@ -173,18 +176,49 @@ def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[st
     given = message.get("metadata")
     metadata: Json = given if is_mapping(given) else {}
     yield path, {"type": "start", "messageId": message.get("id"), "messageMetadata": metadata}
+    step = _Step()
     for number, part in _run_by_run(list(enumerate(parts))):
         place = f"{path}.parts[{number}]"
         kind = part.get("type") if is_mapping(part) else None
         if not isinstance(kind, str):
             raise InvalidValueError.of([(place, part, "must be an object with a type")])
         if message.get("role") == "assistant" or kind in _FROM_A_PERSON:
-            for chunk in _chunks_of(part, kind, f"{number}"):
-                yield place, chunk
+            if kind in ("step-start", ATTEMPT_RESET):
+                yield from step.chunks()
+                step = _Step()
+            step.add(kind, [(place, chunk) for chunk in _chunks_of(part, kind, f"{number}")])
+    yield from step.chunks()
     if metadata.get(STATUS) in ("interrupted", "incomplete"):
         yield path, {"type": "abort"}
     else:
         yield path, {"type": "finish", "finishReason": metadata.get(FINISH_REASON)}
+
+
+class _Step:
+    """The chunks of a step, block by block. An output is a block where the provider ran the tool."""
+
+    def __init__(self) -> None:
+        self._blocks: list[list[tuple[str, Json]]] = [[]]
+        self._late: list[tuple[int, list[tuple[str, Json]]]] = []
+
+    def add(self, kind: str, chunks: list[tuple[str, Json]]) -> None:
+        if kind in _NO_BLOCK:
+            self._blocks[-1] += chunks
+            return
+        last: Json = chunks[-1][1] if chunks else {}
+        if last.get("providerExecuted") is True and str(last.get("type")).startswith("tool-output"):
+            *chunks, output = chunks
+            self._blocks.append(chunks)
+            place = place_in(marks_of(output[1]))
+            if place is not None:
+                self._late.append((place + 1, [output]))
+                return
+            chunks = [output]
+        self._blocks.append(chunks)
+
+    def chunks(self) -> Iterator[tuple[str, Json]]:
+        blocks = put_back(self._blocks, self._late)
+        return chain.from_iterable(blocks)
 
 
 def _run_by_run(parts: list[tuple[int, Any]]) -> list[tuple[int, Any]]:

@@ -48,6 +48,7 @@ class Part:
 
     Attributes:
         ended: Whether the client has the end of the part.
+        place: How many parts of the message, and outputs of the provider's tools, the client has before it.
     """
 
     def __init__(self, step: Step, fold: BlockFold) -> None:
@@ -56,6 +57,7 @@ class Part:
         self.stream = step.run.stream
         self.fold = fold
         self.ended = False
+        self.place = step.count
 
     @property
     def must_stay(self) -> bool:

@@ -28,8 +28,9 @@ from rxdelta.formats.ai_sdk.marks import (
 )
 from rxdelta.formats.ai_sdk.parts import Out, Part, TextPart, WholePart, kind_of
 from rxdelta.formats.ai_sdk.sources import Sources
-from rxdelta.formats.ai_sdk.stream import Step, add_usage, usage_figures
+from rxdelta.formats.ai_sdk.stream import Step
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
+from rxdelta.formats.ai_sdk.usage import add_usage, usage_figures, written_usage
 
 if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
@@ -144,7 +145,7 @@ class RunParts:
             STATUS: step.status,
             FINISH_REASON: None if stopped else step.reason,
             REASON: step.reason if stopped else None,
-            USAGE: (step.usage or None) if step.status is not None else None,
+            USAGE: written_usage(step.usage) if step.status is not None else None,
         }
         data = {name: value for name, value in known.items() if value is not None}
         out.append({"type": RUN, "id": step.note, "data": data})
@@ -249,6 +250,7 @@ class RunParts:
         step = self._open_step(out)
         fold.place = part = self._new_part(step, fold)
         step.parts[part] = None
+        step.count += type(part) is not Part
         part.begin(out)
 
     def _leave_part(self, out: Out, part: Part) -> None:
@@ -273,19 +275,26 @@ class RunParts:
         """Send a change of the block by an event whose fields may replace text that the client has."""
         fold, before = change.fold, cast("Block", change.before)
         part: Part = fold.place
-        if kind_of(fold.block) != kind_of(before):
+        kinds = (kind_of(before), kind_of(fold.block))
+        if kinds[0] == kinds[1] and part.follow(out, before, fields):
+            return
+        step = part.step
+        may_reset = self.stream.resets(step) and not any(one.must_stay for one in step.parts)
+        if may_reset and (kinds[0] == kinds[1] or kinds == ("text", "reasoning")):
+            if kinds[0] != kinds[1]:
+                del step.parts[part]
+                fold.place = part = self._new_part(step, fold)
+                step.parts[part] = None
+            out.append({"type": "reset-step", **self.marked({})})
+            self.sources.forget(step)
+            self._send_note(out)
+            for one in step.parts:
+                one.send_again(out)
+        elif kinds[0] == kinds[1]:
+            part.restart(out)
+        else:
             self._leave_part(out, part)
             self._begin_part(out, fold)
-        elif not part.follow(out, before, fields):
-            step = part.step
-            if self.stream.resets(step) and not any(one.must_stay for one in step.parts):
-                out.append({"type": "reset-step", **self.marked({})})
-                self.sources.forget(step)
-                self._send_note(out)
-                for one in step.parts:
-                    one.send_again(out)
-            else:
-                part.restart(out)
 
     def _closed(self, out: Out, event: Any, change: Change) -> None:
         finish = isinstance(event, BlockFinish)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.formats.ai_sdk.marks import MODEL
+from rxdelta.formats.ai_sdk.usage import usage_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core import TokenUsage
     from rxdelta.core.events import MessageFinish, MessageStart
     from rxdelta.formats.ai_sdk.parts import Out, Part
     from rxdelta.formats.ai_sdk.run_parts import RunParts
 
-__all__ = ["Step", "Stream", "add_usage", "usage_figures"]
+__all__ = ["Step", "Stream"]
 
 
 class Stream:
@@ -99,6 +99,7 @@ class Step:
 
     Attributes:
         parts: What the client has of the message, in the order in which the parts began.
+        count: How many of them the client can see.
         sources: The keys of the sources that were sent with it.
         note: The id of the message's `data-run`; `None` if the client has none.
         status: How the message ended; `None` until then.
@@ -109,6 +110,7 @@ class Step:
         self.run = run
         self.open = open
         self.parts: dict[Part, None] = {}
+        self.count = 0
         self.sources: list[str] = []
         self.note: str | None = None
         self.id: str | None = None
@@ -128,12 +130,3 @@ class Step:
         self.model = self.model or event.model
         if event.usage is not None:
             self.usage = usage_figures(event.usage)
-
-
-def usage_figures(usage: TokenUsage) -> dict[str, int]:
-    known = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
-    return {name: count for name, count in known.items() if count is not None}
-
-
-def add_usage(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}

@@ -6,8 +6,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from rxdelta.core import FinishReason
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
 
-__all__ = ["CUT_OFF", "FINISH_REASONS", "MEDIA_TYPES", "PAUSE", "TOOL_FAILED", "TO_FINISH_REASON"]
+__all__ = [
+    "BROKEN",
+    "CUT_OFF",
+    "FINISH_REASONS",
+    "MEDIA_TYPES",
+    "PAUSE",
+    "SIGNERS",
+    "TOOL_FAILED",
+    "TO_FINISH_REASON",
+]
 
 PAUSE: Final = "pause"
 """The reason for which the SDK has no word: the metadata have ours, and `finish` has the SDK's `other`."""
@@ -26,6 +37,12 @@ FINISH_REASONS: Final[Mapping[str, FinishReason]] = {
 }
 """The SDK's reason → ours."""
 
+BROKEN: Final[Mapping[str, Broken]] = {"error": Broken("the model stopped because of an error", True)}
+"""The reason that says that the provider failed.
+
+https://ai-sdk.dev/docs/reference/ai-sdk-core/stream-text
+"""
+
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "image": "image/png",
     "image_url": "image/png",
@@ -35,6 +52,14 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "file_url": "application/octet-stream",
 }
 """The types of blocks that are files → the media type of one that names none."""
+
+SIGNERS: Final[Mapping[str, str]] = {
+    "anthropic": ANTHROPIC,
+    "bedrock": ANTHROPIC,
+    "google": GOOGLE,
+    "vertex": GOOGLE,
+}
+"""The SDK's names of providers, in `providerMetadata` → the vendors that sign there."""
 
 CUT_OFF: Final = "The message ended before the call did."
 """The error of a call that was cut off."""

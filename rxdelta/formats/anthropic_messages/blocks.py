@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.formats.anthropic_messages.content import citation_of, content_of
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
-from rxdelta.formats.anthropic_messages.tables import SERVER_CALLS
+from rxdelta.formats.anthropic_messages.tables import FORMAT, SERVER_CALLS
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.notes import REDACTED, SIGNED_BY
+from rxdelta.formats.signatures import ANTHROPIC, signed
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -19,14 +21,16 @@ __all__ = ["Blocks"]
 Out = list[Event]
 
 _NEVER = object()  # no delta's type
+_INPUT: Final = "input_json_delta"
 
 
 class Block(WireBlock):
-    __slots__ = ("field", "grow", "takes")
+    __slots__ = ("field", "grow", "signed_by", "takes")
 
     def __init__(self, index: int, kind: str, block_id: str | None, start: Chunk, content: Chunk) -> None:
         super().__init__(index, kind, runnable=kind == "tool_use")
         self.id, self.start = block_id, start
+        self.signed_by = ANTHROPIC
         self.takes, self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
         if kind == "text":
             citations = content.get("citations", ())
@@ -49,6 +53,12 @@ class Blocks(WireBlocks[int, Block]):
     def __init__(self) -> None:
         super().__init__()
         self._offset = 0
+        self._signed_by = ANTHROPIC
+
+    def know_model(self, model: str | None) -> None:
+        """Other vendors speak the format too, and sign in their own way."""
+        if model is not None and "claude" not in model.lower():
+            self._signed_by = FORMAT
 
     def plain(self, chunk: Chunk) -> Event | None:
         """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
@@ -73,20 +83,28 @@ class Blocks(WireBlocks[int, Block]):
         block_id = content.get("id") or content.get("tool_call_id")
         known = self.newest.get(place)
         if known is not None and known.is_again(kind, block_id, block):
+            known.begin_again()
             return False
         index = self.index_for(place + self._offset)
+        if "signature" in content:
+            content[SIGNED_BY] = self._signed_by
+        elif REDACTED in content:
+            content[SIGNED_BY] = FORMAT  # Bedrock has it in another encoding
         if content["type"] in _CALLS and block_id is None:
             content |= call_identity(None, made_up_id(self.message_id, index))
-        self.begin(out, place, Block(index, kind, block_id, block, content), content)
+        begun = Block(index, kind, block_id, block, content)
+        begun.signed_by = self._signed_by
+        self.begin(out, place, begun, content)
         return True
 
     def delta(self, out: Out, place: int, delta: Chunk) -> bool:
         """Read a delta. `False` if it is unknown or no block can take it."""
-        read = _DELTAS.get(required_word(delta, "type", "delta"))
-        block = self.open_at(place)
+        kind = required_word(delta, "type", "delta")
+        read, arguments = _DELTAS.get(kind), delta.get("partial_json")
+        block = self.open_for(place, arguments)
         found = None if read is None else read(block, delta)
         if found is None:
-            return False
+            return kind == _INPUT and self.add_late_arguments(out, place, arguments)
         if block is not None:
             self.release(out)
             out += found
@@ -119,7 +137,7 @@ def _signature(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
     signature = READ.text(delta.get("signature"), "delta.signature")
     if not signature:
         return ()
-    return None if block is None else (events.BlockDelta(block.index, {"signature": signature}),)
+    return None if block is None else (events.BlockDelta(block.index, signed(signature, block.signed_by)),)
 
 
 def _citations(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
@@ -141,14 +159,14 @@ def _compaction(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
 _DELTAS: Mapping[str, Callable[[Block | None, Chunk], Sequence[Event] | None]] = {
     "text_delta": _piece("text"),
     "thinking_delta": _piece("thinking"),
-    "input_json_delta": _piece("partial_json"),
+    _INPUT: _piece("partial_json"),
     "signature_delta": _signature,
     "citations_delta": _citations,
     "compaction_delta": _compaction,
 }
 
 _Growth = tuple[object, str, Callable[[int, str], Event]]
-_ARGUMENTS: _Growth = ("input_json_delta", "partial_json", tool_call_delta)
+_ARGUMENTS: _Growth = (_INPUT, "partial_json", tool_call_delta)
 _GROWS: Mapping[str, _Growth] = {
     # block: the delta it grows by, the field with the piece, the event
     "text": ("text_delta", "text", text_delta),

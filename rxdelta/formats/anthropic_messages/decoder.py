@@ -29,7 +29,9 @@ from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Chunk, as_mapping
-from rxdelta.formats.json_values import usage_of
+from rxdelta.formats.endings import assumed_finish
+from rxdelta.formats.usage import ANTHROPIC, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
 
@@ -74,7 +76,7 @@ class AnthropicMessagesDecoder:
             chunk: A dict, or an event or message of the `anthropic` package.
 
         Returns:
-            Nothing for a ping, nor for what comes after the message's end, except for another message.
+            Nothing for a ping. After the message's end, another message may begin; the rest is passed on.
 
         Raises:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
@@ -87,6 +89,8 @@ class AnthropicMessagesDecoder:
         """
         fields: Any = chunk
         if not isinstance(chunk, dict):
+            if chunk is DONE:
+                return self._end(whole=True)
             fields = as_mapping(chunk, FORMAT)
         message, out = self._message, self._out
         if not out and not message.ended:
@@ -112,16 +116,20 @@ class AnthropicMessagesDecoder:
             >>> [event.reason for event in decoder.close()]
             ['length']
         """
+        return self._end(whole=False)
+
+    def _end(self, *, whole: bool) -> Sequence[Event]:
         out, self._out = self._out, []
         if not self._message.ended:
-            self._message.close(out)
+            self._message.close(out, whole=whole)
         return out
 
     def _next_message(self, kind: str, fields: Chunk) -> Sequence[Event]:
-        """After the end only another message means something: a conversation. The same one again doesn't."""
-        if kind not in _BEGINS:
-            return ()
+        """After the end another message may begin: a conversation. The same one again doesn't; the rest is passed on."""
         out: Out = []
+        if kind not in _BEGINS:
+            _AFTER_THE_END.get(kind, _Message.unknown)(self._message, out, fields)
+            return out
         following = _Message()
         _EVENTS[kind](following, out, fields)
         message_id = following.blocks.message_id
@@ -151,7 +159,7 @@ class _Message:
             self.unknown(out, chunk)
         else:
             self._begin(out, _frozen(chunk), "")
-            self._finish(out)
+            self._finish(out, stopped=False)
 
     def _begin(self, out: Out, message: Chunk, path: str) -> None:
         blocks = self.blocks
@@ -166,6 +174,7 @@ class _Message:
             blocks.splice()
         else:
             self._start_is_known, blocks.message_id = True, message_id
+            blocks.know_model(model)
             self._end(provider_reason)
             self._metadata |= {
                 name: message[name] for name in _FINISH_FIELDS if message.get(name) is not None
@@ -215,7 +224,7 @@ class _Message:
     def stop(self, out: Out, chunk: Chunk) -> None:
         if self.blocks.message_started:
             self._metadata |= others(_frozen(chunk), "type", "message")  # the SDK adds the message
-            self._finish(out)
+            self._finish(out, stopped=True)
 
     def error(self, out: Out, chunk: Chunk) -> None:
         chunk = _frozen(chunk)
@@ -245,10 +254,10 @@ class _Message:
     def unknown(self, out: Out, chunk: Chunk) -> None:
         out.append(events.ProviderEvent(_PROVIDER, str(chunk["type"]), _frozen(chunk)))
 
-    def close(self, out: Out) -> None:
-        """End of input."""
-        if self._provider_reason is not None:
-            self._finish(out)
+    def close(self, out: Out, *, whole: bool) -> None:
+        """End of input, or of the reply, which is `whole` then, also without a reason."""
+        if self._provider_reason is not None or (whole and self.blocks.message_started):
+            self._finish(out, stopped=False)
         else:
             self.ended = True
             self.blocks.flush(out)
@@ -259,12 +268,17 @@ class _Message:
             self._provider_reason = provider_reason
             self.blocks.cut = REASONS.get(provider_reason) == "length"
 
-    def _finish(self, out: Out) -> None:
+    def _finish(self, out: Out, *, stopped: bool) -> None:
+        """Finish the message. `stopped` says whether a `message_stop` has come."""
         self.ended = True
         self.blocks.finish_all(out)
-        reason = REASONS.get(self._provider_reason or "", "stop")
-        usage = self._token_usage()
-        out.append(events.MessageFinish(reason, self._provider_reason, usage, self._metadata))
+        usage, word = self._token_usage(), self._provider_reason
+        if word is None and not stopped:
+            out.append(assumed_finish(usage, self._metadata, asked=self.blocks.calls_client))
+        else:
+            by_calls = "tool_use" if self.blocks.calls_client else "stop"
+            reason = REASONS.get(word or "", by_calls)
+            out.append(events.MessageFinish(reason, word, usage, self._metadata))
 
     def _add_usage(self, usage: Chunk) -> Sequence[Event]:
         """The running usage if it has changed. A null says nothing."""
@@ -276,8 +290,7 @@ class _Message:
         return () if changed is None else (events.UsageUpdate(changed),)
 
     def _token_usage(self) -> TokenUsage | None:
-        usage = self._usage
-        return usage_of(usage, usage.get("input_tokens"), usage.get("output_tokens")) if usage else None
+        return usage_of(self._usage, ANTHROPIC) if self._usage else None
 
 
 def _fallback(block: Chunk) -> dict[str, Any]:
@@ -324,6 +337,7 @@ def recognises(chunk: Chunk) -> bool:
             return False
 
 
+_OF_THE_SDK = dict.fromkeys(("text", "thinking", "signature", "citation", "input_json"), _Message.repeated)
 _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
     "message_start": _Message.start,
     "content_block_start": _Message.block_start,
@@ -336,9 +350,11 @@ _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
     # a whole message
     "message": _Message.body,
     # the SDK's own
-    **dict.fromkeys(("text", "thinking", "signature", "citation", "input_json"), _Message.repeated),
+    **_OF_THE_SDK,
 }
 _BEGINS = frozenset(["message_start", "message"])
+_AFTER_THE_END = {"ping": _Message.nothing, "message_stop": _Message.nothing, **_OF_THE_SDK}
+"""What is not passed on after the end."""
 
 _FINISH_FIELDS = ("stop_sequence", "stop_details")
 # A message's fields that have a place of their own in the events.

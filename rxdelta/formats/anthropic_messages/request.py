@@ -5,7 +5,7 @@
     user      = tool_result* (text | image | document)*
 
 Blocks keep their order: the API checks that signed thinking stands where it stood. Reasoning without a signature
-isn't Anthropic's, and an empty text is refused, so both are left out.
+isn't Anthropic's, so it is left out. What the API refuses otherwise is in `claude_content`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Any
 
 from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.anthropic_messages.tables import FORMAT, RESULT_SUFFIX, SERVER_CALLS
+from rxdelta.formats.claude_content import accepted
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
+from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 
@@ -32,14 +34,19 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         if isinstance(turn, Mapping):
             messages.append(thaw(turn))
         elif turn.role == "system":
-            system += [_asked(part, turn.role) for part in turn.parts]
+            system += accepted([_asked(part, turn.role) for part in turn.parts])
         elif turn.role == "user":
-            messages.append({"role": "user", "content": [_asked(part, turn.role) for part in turn.parts]})
-        elif said := [written for block in turn.blocks if (written := _said(block)) is not None]:
+            if asked := accepted([_asked(part, turn.role) for part in turn.parts]):
+                messages.append({"role": "user", "content": asked})
+        elif said := _said(turn):
             messages.append({"role": "assistant", "content": said})
         if not isinstance(turn, Mapping) and turn.results:
             messages.append({"role": "user", "content": [_result(result) for result in turn.results]})
     return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    return {"tools": tool_list(definitions, lambda tool: function_object(tool, "input_schema"))}
 
 
 def _asked(part: ContentPart, role: str) -> Json:
@@ -65,7 +72,12 @@ def _asked(part: ContentPart, role: str) -> Json:
     }
 
 
-def _said(block: ContentPart | ToolCall) -> Json | None:
+def _said(turn: Turn) -> list[Json]:
+    blocks = [written for block in turn.blocks if (written := _block(block)) is not None]
+    return accepted(blocks, lambda block: block["type"] in ("thinking", "redacted_thinking"))
+
+
+def _block(block: ContentPart | ToolCall) -> Json | None:
     if isinstance(block, ToolCall):
         return _call(block)
     options: Json = thaw(block.options)

@@ -18,7 +18,8 @@ RESULT_SUFFIX: Final = "_tool_result"
 REASONS: Mapping[str, str] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
-    "pause_turn": "stop",
+    "pause_turn": "pause",
+    "compaction": "pause",  # the client asked to be shown the summary before the model goes on
     "tool_use": "tool_use",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",

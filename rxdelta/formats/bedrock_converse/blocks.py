@@ -16,7 +16,8 @@ from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import kept, others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SIGNED_BY
+from rxdelta.formats.signatures import ANTHROPIC, signed
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 
@@ -44,7 +45,11 @@ class Block(WireBlock):
         for name, opaque in self.opaque.items():
             whole = opaque.take(at_end=last)
             if whole is not None:
-                fields |= {name: whole, REDACTED: True} if name == "data" else {name: whole}
+                fields |= (
+                    {name: whole, REDACTED: True, SIGNED_BY: FORMAT}
+                    if name == "data"
+                    else signed(whole, ANTHROPIC)  # nobody else signs there
+                )
         if fields:
             out.append(events.BlockDelta(self.index, fields))
         if last and (rest := self.data.rest()):
@@ -195,7 +200,8 @@ class Blocks(WireBlocks[int, Block]):
         call_type = _READ.text_of(start, "type", path)
         known = self.newest.get(place)
         if known is not None and known.kind == "toolUse" and call_id is not None and known.id == call_id:
-            return  # sent twice
+            known.begin_again()
+            return
         server = call_type.endswith("_tool_use")  # Bedrock runs it
         fields = kept(without(start, "toolUseId", "name", "type", "input", *_NOT_A_CALLS_OWN))
         if server:
@@ -209,9 +215,9 @@ class Blocks(WireBlocks[int, Block]):
 
     def _call_delta(self, out: Out, place: int, value: Any, path: str) -> None:
         arguments = _READ.mapping(value, path).get("input")
-        block = self.open_at(place)
+        block = self.open_for(place, arguments)
         if block is None or block.kind != "toolUse" or block.has_all_arguments:
-            self.foreign |= bool(arguments)
+            self.foreign |= bool(arguments) and not self.add_late_arguments(out, place, arguments)
         else:
             self._read_arguments(out, block, arguments, f"{path}.input")
 

@@ -34,10 +34,13 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage, events
 from rxdelta.formats.bedrock_converse.binary import readable
 from rxdelta.formats.bedrock_converse.blocks import Blocks, without
-from rxdelta.formats.bedrock_converse.tables import FORMAT, REASONS
+from rxdelta.formats.bedrock_converse.tables import BROKEN, FORMAT, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import others, remember, word
 from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.usage import BEDROCK, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
 
@@ -82,15 +85,23 @@ class BedrockConverseDecoder:
             [StreamError(message='Too many requests', type='throttlingException', code=None, choice=0)]
         """
         event = None if self._out else self._message.blocks.plain(chunk)
-        return self._decode(as_mapping(chunk, FORMAT)) if event is None else (event,)
+        if event is not None:
+            return (event,)
+        return self._finish(whole=True) if chunk is DONE else self._decode(as_mapping(chunk, FORMAT))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of a message that has stopped, and whose usage never came."""
-        out, self._out = self._out, []
-        if self._message.stopped:
-            self._message.finish(out)
+        out = [*self._finish(whole=False)]
         self._message.blocks.flush(out)
         self._end()
+        return out
+
+    def _finish(self, *, whole: bool) -> Sequence[Event]:
+        """Finish the message if the provider has stopped it, or has said that it is whole."""
+        message = self._message
+        out, self._out = self._out, []
+        if message.stopped or (whole and message.blocks.message_started):
+            message.finish(out)
         return out
 
     def _end(self) -> None:
@@ -107,6 +118,7 @@ class BedrockConverseDecoder:
             out.append(events.ProviderEvent(_PROVIDER, _name(chunk), readable(chunk)))
         else:
             self._read(out, chunk)
+        self._over |= self._message.broken
         self._out = []
         return out
 
@@ -148,7 +160,7 @@ class _Message:
 
     def __init__(self) -> None:
         self.blocks = Blocks()
-        self.stopped = self.finished = False
+        self.stopped = self.finished = self.broken = False
         self.metadata: dict[str, Any] = {}
         self._provider_reason: str | None = None
         self._usage: TokenUsage | None = None
@@ -209,7 +221,8 @@ class _Message:
             self.blocks.stop(out, place)
         self._take_usage(chunk.get("usage"), "usage")
         remember(self.metadata, readable(without(chunk, *_BODY_FIELDS)))
-        self._stop(out, _READ.text_of(chunk, "stopReason", "") or None)
+        if provider_reason := _READ.text_of(chunk, "stopReason", ""):
+            self._stop(out, provider_reason)
         self.finish(out)
 
     def finish(self, out: Out) -> None:
@@ -217,12 +230,22 @@ class _Message:
             return
         self.blocks.finish_all(out)
         self.finished = True
-        reason = REASONS.get(self._provider_reason or "", "stop")
-        out.append(events.MessageFinish(reason, self._provider_reason, self._usage, self.metadata))
+        word, usage = self._provider_reason, self._usage
+        if word is None and not self.stopped:
+            out.append(assumed_finish(usage, self.metadata, asked=self.blocks.calls_client))
+        elif word is not None and word in BROKEN:
+            self.broken = True
+            out += broken_events(_PROVIDER, word, BROKEN[word], usage, self.metadata)
+        else:
+            by_calls = "tool_use" if self.blocks.calls_client else "stop"
+            reason = REASONS.get(word or "", by_calls)
+            out.append(events.MessageFinish(reason, word, usage, self.metadata))
 
     def _stop(self, out: Out, provider_reason: str | None) -> None:
         if not self.stopped:
             self.stopped, self._provider_reason = True, provider_reason
+            if provider_reason in BROKEN:
+                self.blocks.break_off(out)
             self.blocks.cut = REASONS.get(provider_reason or "") == "length"
             self.blocks.finish_all(out)
 
@@ -230,7 +253,7 @@ class _Message:
         usage = _READ.mapping(found, path)
         if not usage:
             return None
-        self._usage = usage_of(usage, usage.get("inputTokens"), usage.get("outputTokens"))
+        self._usage = usage_of(usage, BEDROCK)
         return self._usage
 
 

@@ -8,7 +8,7 @@ Bytes are bytes, as boto3 takes them: of media and of encrypted reasoning. All e
 
 Blocks keep their order. Bedrock refuses two messages of one role in a row, so they are written as one. It refuses a
 text of nothing but space, so that is joined to the text beside it, or left out. Reasoning without a signature is
-refused even by the models that gave it, and so is a message of nothing but reasoning; they are left out. So are the
+refused even by the models that gave it, and so is reasoning at the end of a message; they are left out. So are the
 model's own images and sounds, since only a user may send media. A call of the provider's own tool goes back with its
 result.
 """
@@ -23,12 +23,14 @@ from typing import Any
 from rxdelta.core import ContentPart, ToolCall, ToolResult, is_mapping, thaw
 from rxdelta.formats.bedrock_converse.binary import decoded
 from rxdelta.formats.bedrock_converse.tables import FORMAT
+from rxdelta.formats.claude_content import accepted
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.media import Medium, medium_of
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 from rxdelta.formats.tool_calls import plain_id
+from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 
@@ -52,13 +54,23 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             ours = None
             continue
         if turn.role == "system":
-            system += _without_blanks([_instruction(part) for part in turn.parts])
+            system += accepted([_instruction(part) for part in turn.parts])
         elif turn.role == "user":
-            say("user", _without_blanks([_asked(part) for part in turn.parts]))
+            say("user", accepted([_asked(part) for part in turn.parts]))
         elif turn.role == "assistant":
             say("assistant", _said(turn))
         say("user", [{"toolResult": _result(result)} for result in turn.results])
     return {"system": system, "messages": messages} if system else {"messages": messages}
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    return {"toolConfig": {"tools": tool_list(definitions, _tool_spec)}}
+
+
+def _tool_spec(tool: ToolDefinition) -> Json:
+    fields = function_object(tool, "inputSchema")
+    fields["inputSchema"] = {"json": fields["inputSchema"]}
+    return {"toolSpec": fields}
 
 
 # What people say.
@@ -131,8 +143,7 @@ def _said(turn: Turn) -> list[Json]:
                 blocks.append({"toolResult": _own_result(block)})
         elif (written := _part(block)) is not None:
             blocks.append(written)
-    blocks = _without_blanks(blocks)
-    return [] if all("reasoningContent" in block for block in blocks) else blocks
+    return accepted(blocks, lambda block: "reasoningContent" in block)
 
 
 def _part(part: ContentPart) -> Json | None:
@@ -235,19 +246,6 @@ def _with_bytes(item: Json) -> Json:
 
 
 # What is refused otherwise.
-
-
-def _without_blanks(blocks: Sequence[Json]) -> list[Json]:
-    """Join each text of nothing but space to the text before or after it; drop those without such a neighbour."""
-    kept: list[Json] = []
-    for block in blocks:
-        before = kept[-1].get("text") if kept else None
-        text = block.get("text")
-        if isinstance(before, str) and isinstance(text, str) and not (before.strip() and text.strip()):
-            kept[-1] = {"text": before + text}
-        else:
-            kept.append(block)
-    return [block for block in kept if not isinstance(text := block.get("text"), str) or text.strip()]
 
 
 def _id(call_id: str | None) -> str:

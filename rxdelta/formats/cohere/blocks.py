@@ -134,7 +134,8 @@ class Blocks(WireBlocks[Place, Block]):
         call_id, name = real_id(_READ.text_of(call, "id", path)), _READ.text_of(function, "name", path)
         known = self.newest.get(("call", index))
         if known is not None and call_id is not None and known.id == call_id:
-            return  # sent twice
+            known.begin_again()
+            return
         fields = others(call, _CALL_FIELDS) | others(function, _FUNCTION_FIELDS)
         if word(call.get("type")) not in (None, "function"):
             fields[PROVIDER_TYPE] = call["type"]
@@ -147,9 +148,10 @@ class Blocks(WireBlocks[Place, Block]):
     def call_delta(self, out: Out, index: int, call: Json) -> None:
         path = "delta.message.tool_calls.function"
         arguments = _READ.mapping(call.get("function"), path).get("arguments")
-        block = self.open_at(("call", index))
+        place = ("call", index)
+        block = self.open_for(place, arguments)
         if block is None or block.has_all_arguments:
-            self.foreign |= bool(arguments)
+            self.foreign |= bool(arguments) and not self.add_late_arguments(out, place, arguments)
             return
         self.release(out)
         self._read_arguments(out, block, arguments, f"{path}.arguments")

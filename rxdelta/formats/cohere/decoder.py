@@ -33,9 +33,13 @@ from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
 from rxdelta.formats.cohere.blocks import Blocks
-from rxdelta.formats.cohere.tables import FORMAT, PLAN, REASONS
+from rxdelta.formats.cohere.tables import BROKEN, FORMAT, PLAN, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.usage import COHERE, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["CohereDecoder", "recognises"]
 
@@ -74,11 +78,13 @@ class CohereDecoder:
 
         Example:
             >>> CohereDecoder().decode({"type": "message-end", "delta": {"finish_reason": "ERROR", "error": "Oops"}})
-            [StreamError(message='Oops', type='ERROR', code=None, choice=0)]
+            [StreamError(message='Oops', type=None, code='ERROR', transient=True, choice=0)]
         """
         event = None if self._out else self._message.blocks.plain(chunk)
         if event is not None:
             return (event,)
+        if chunk is DONE:
+            return self._finish()
         fields = as_mapping(chunk, FORMAT)
         if "type" not in fields and isinstance(named := getattr(chunk, "type", None), str):
             fields = {**fields, "type": named}  # a default of the SDK's class
@@ -89,6 +95,14 @@ class CohereDecoder:
         out, self._out = self._out, []
         self._message.blocks.flush(out)
         self._end()
+        return out
+
+    def _finish(self) -> Sequence[Event]:
+        """Finish a message that has no `message-end`, but is whole."""
+        message = self._message
+        out, self._out = self._out, []
+        if message.blocks.message_started and not message.finished:
+            message.finish(out, None, None, ended=False)
         return out
 
     def _end(self) -> None:
@@ -118,9 +132,8 @@ class CohereDecoder:
         if message.blocks.foreign:
             message.blocks.foreign = False
             out.append(events.ProviderEvent(_PROVIDER, kind, kept(chunk)))
-        if message.error is not None:
-            message.blocks.flush(out)
-            out.append(message.error)
+        if message.failure:
+            out += message.failure
             self._end()
         self._out = []
         return out
@@ -132,7 +145,7 @@ class _Message:
     def __init__(self) -> None:
         self.blocks = Blocks()
         self.finished = False
-        self.error: events.StreamError | None = None
+        self.failure: Out = []  # the events with which it breaks off
         self._metadata: dict[str, Any] = {}
         self._logprobs: list[Any] = []
 
@@ -158,14 +171,18 @@ class _Message:
         self._logprobs.extend(_READ.items(freeze(chunk.get("logprobs"), lenient=True), "logprobs"))
         self._end(out, {name: value for name, value in chunk.items() if name not in _BODY_FIELDS}, "")
 
-    def refusal(self, _: Out, chunk: Json) -> None:
+    def refusal(self, out: Out, chunk: Json) -> None:
         """The bare body of a response with an HTTP error."""
-        self._break_off(chunk["message"], None)
+        self._break_off(out, chunk["message"], None)
 
-    def report_error(self, _: Out, chunk: Json) -> None:
+    def report_error(self, out: Out, chunk: Json) -> None:
         sentence = word(chunk.get("message")) or word(chunk.get("error"))
         self.blocks.foreign = sentence is None
-        self._break_off(sentence or "unknown error", "error")
+        self._break_off(out, sentence, "error")
+
+    def _break_off(self, out: Out, sentence: str | None, kind: str | None) -> None:
+        self.blocks.flush(out)
+        self.failure = [events.StreamError(sentence or "unknown error", kind)]
 
     def unknown(self, _: Out, _chunk: Json) -> None:
         self.blocks.foreign = True
@@ -231,28 +248,37 @@ class _Message:
         blocks = self.blocks
         at = f"{path}." if path else ""
         provider_reason = _READ.text_of(end, "finish_reason", path) or None
-        usage = _usage(_READ.mapping(end.get("usage"), f"{at}usage"))
+        found = _READ.mapping(end.get("usage"), f"{at}usage")
+        usage = usage_of(found, COHERE) if found else None
         error = end.get("error")
-        if error not in NOTHING or provider_reason in _BROKEN:
-            if usage is not None and blocks.message_started:
-                out.append(events.UsageUpdate(usage))
-            if error not in NOTHING and not isinstance(error, str):
-                blocks.foreign = True
-            self._break_off(
-                word(error) or _BROKEN.get(provider_reason or "", "unknown error"), provider_reason
-            )
-            return
-        blocks.start_message(out)
         remember(self._metadata, {name: value for name, value in end.items() if name not in _END_FIELDS})
-        remember(self._metadata, {"logprobs": self._logprobs, "citations": blocks.late_citations})
-        reason = REASONS.get(provider_reason or "", "stop")
-        blocks.cut = reason == "length"
-        blocks.finish_all(out)
-        self.finished = True
-        out.append(events.MessageFinish(reason, provider_reason, usage, self._metadata))
+        if error in NOTHING and provider_reason not in BROKEN:
+            self.finish(out, provider_reason, usage, ended=path != "")
+            return
+        blocks.break_off(out)
+        blocks.foreign |= error not in NOTHING and not isinstance(error, str)
+        reason = provider_reason or "ERROR"
+        known = BROKEN.get(reason, BROKEN["ERROR"])
+        broken = Broken(word(error) or known.sentence, known.transient)
+        usage = usage if blocks.message_started else None
+        self.failure = broken_events(_PROVIDER, reason, broken, usage, self._all_metadata())
 
-    def _break_off(self, sentence: str, kind: str | None) -> None:
-        self.error = events.StreamError(sentence or "unknown error", kind)
+    def finish(self, out: Out, provider_reason: str | None, usage: TokenUsage | None, *, ended: bool) -> None:
+        """Finish the message. `ended` says whether a `message-end` has come."""
+        self.blocks.start_message(out)
+        reason = REASONS.get(provider_reason or "", "tool_use" if self.blocks.calls_client else "stop")
+        self.blocks.cut = reason == "length"
+        self.blocks.finish_all(out)
+        self.finished = True
+        metadata = self._all_metadata()
+        if provider_reason is None and not ended:
+            out.append(assumed_finish(usage, metadata, asked=self.blocks.calls_client))
+        else:
+            out.append(events.MessageFinish(reason, provider_reason, usage, metadata))
+
+    def _all_metadata(self) -> Json:
+        remember(self._metadata, {"logprobs": self._logprobs, "citations": self.blocks.late_citations})
+        return self._metadata
 
 
 def recognises(chunk: Json) -> bool:
@@ -290,19 +316,6 @@ def _part(chunk: Json, name: str) -> Json:
     return _READ.mapping(_message(chunk).get(name), f"delta.message.{name}")
 
 
-def _usage(usage: Json) -> TokenUsage | None:
-    if not usage:
-        return None
-    tokens = usage.get("tokens")
-    tokens = tokens if isinstance(tokens, Mapping) else {}
-    return usage_of(usage, _count(tokens.get("input_tokens")), _count(tokens.get("output_tokens")))
-
-
-def _count(value: Any) -> Any:
-    """The SDK's types have counts as floats."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 _EVENTS: Mapping[str, Callable[[_Message, Out, Json], None]] = {
     "message-start": _Message.start,
     "tool-plan-delta": _Message.plan_delta,
@@ -321,12 +334,6 @@ _EVENTS: Mapping[str, Callable[[_Message, Out, Json], None]] = {
 _BEGINS = (_Message.start, _Message.body)
 _ENDS = frozenset(["content-end", "tool-call-end", "citation-end"])
 _WITH_A_MESSAGE = frozenset(_EVENTS) - _ENDS - {"message-end", "error"}
-
-_BROKEN: Mapping[str, str] = {
-    # finish reason: the message of an error without a message
-    "ERROR": "unknown error",
-    "TIMEOUT": "the generation timed out",
-}
 
 # The fields that are read; others are kept as metadata.
 _MESSAGE_FIELDS = frozenset(["role", "content", PLAN, "tool_calls", "citations"])

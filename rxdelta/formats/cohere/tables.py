@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["BLOCK_TYPES", "CONTENT_TYPES", "FORMAT", "PLAN", "REASONS"]
+from rxdelta.formats.provider_errors import Broken
+
+__all__ = ["BLOCK_TYPES", "BROKEN", "CONTENT_TYPES", "FORMAT", "PLAN", "REASONS"]
 
 FORMAT: Final = "cohere"
 
@@ -25,3 +27,12 @@ REASONS: Mapping[str, str] = {
     "ERROR_LIMIT": "length",
     "ERROR_TOXIC": "content_filter",
 }
+
+BROKEN: Mapping[str, Broken] = {
+    "ERROR": Broken("the generation failed", True),
+    "TIMEOUT": Broken("the generation timed out", True),
+}
+"""The reasons that say that Cohere failed. The message of an error that has its own wins.
+
+https://docs.cohere.com/reference/chat-stream
+"""

@@ -6,8 +6,16 @@ Reading: `decoder` (a response), `wire_form` (the SDK's objects), `candidate` (i
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.gemini.decoder import GeminiDecoder, recognises
-from rxdelta.formats.gemini.request import request
+from rxdelta.formats.gemini.request import request, tools
+from rxdelta.formats.signatures import GOOGLE
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format(name="gemini", decoder=GeminiDecoder, recognises=recognises, request=request)
+FORMAT = Format(
+    name="gemini",
+    decoder=GeminiDecoder,
+    recognises=recognises,
+    request=request,
+    tools=tools,
+    vendors={GOOGLE},
+)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rxdelta.core import freeze
+from rxdelta.core import events, freeze, thaw
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.arguments import Arguments, read_argument
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.tables import FORMAT
-from rxdelta.formats.json_values import others
+from rxdelta.formats.json_values import kept, others
 from rxdelta.formats.notes import SYNTHETIC_ID
-from rxdelta.formats.tool_calls import given_id, invalid_call
+from rxdelta.formats.tool_calls import arguments_after_end, given_id, invalid_call
 
 __all__ = ["Calls"]
 
@@ -29,12 +30,13 @@ class Calls:
         will_continue: Whether the response being read says that the open call continues.
     """
 
-    __slots__ = ("_blocks", "_open", "ever", "will_continue")
+    __slots__ = ("_blocks", "_ended", "_open", "ever", "will_continue")
 
     def __init__(self, blocks: Blocks) -> None:
         self.ever = self.will_continue = False
         self._blocks = blocks
         self._open: _Call | None = None
+        self._ended: _Call | None = None  # the newest that has ended
 
     def read(self, found: Json, fields: Json, path: str) -> None:
         """Read a `functionCall`, with the fields of its part."""
@@ -50,6 +52,14 @@ class Calls:
                 self._change(call, call_id, fields)
             if args:
                 call.arguments.take(args)
+        elif (
+            not name
+            and (args or pieces)
+            and self._ended is not None
+            and call_id in (None, self._ended.call_id)
+        ):
+            self._read_late(self._ended, found)
+            return
         elif name or call_id or args is not None or is_streamed:
             call = self._begin(name, call_id, args, fields, is_streamed=is_streamed)
         else:  # the end of a call that has ended already
@@ -69,6 +79,7 @@ class Calls:
         call, self._open = self._open, None
         if call is None:
             return
+        self._ended = call
         if cut is not None:
             self._blocks.finish(call.block, invalid_call(cut))
             return
@@ -96,12 +107,21 @@ class Calls:
             known["args"] = freeze(args or {}, "args", lenient=True)
         content = {**fields, "type": "tool_call_chunk", "name": name or None, "args": "", **known}
         if not is_streamed:
+            self._ended = _Call(self._blocks.count, call_id, name)
             self._blocks.whole(content)
             return None
         call = self._open = _Call(self._blocks.start(content), call_id, name)
         if args:
             call.arguments.take(args)
         return call
+
+    def _read_late(self, call: _Call, found: Json) -> None:
+        """Make a call invalid whose arguments go on after its end."""
+        if call.is_late:
+            self._blocks.out.append(events.ProviderEvent("google", "functionCall", kept(found)))
+            return
+        call.is_late = True
+        self._blocks.finish(call.block, arguments_after_end(json.dumps(thaw(kept(found)))))
 
     def _change(self, call: _Call, call_id: str | None, fields: Json) -> None:
         new = dict(fields)
@@ -123,14 +143,15 @@ class Calls:
 
 
 class _Call:
-    """A call whose arguments are streamed."""
+    """A call, whose arguments may be streamed."""
 
-    __slots__ = ("arguments", "block", "call_id", "name")
+    __slots__ = ("arguments", "block", "call_id", "is_late", "name")
 
     def __init__(self, block: int, call_id: str | None, name: str) -> None:
         self.block = block
         self.call_id = call_id
         self.name = name
+        self.is_late = False  # arguments came after its end
         self.arguments = Arguments()
 
     def continues_with(self, name: str, call_id: str | None) -> bool:

@@ -8,14 +8,24 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage
 from rxdelta.formats.block_writer import MessageWriter
 from rxdelta.formats.decoding import Fields
+from rxdelta.formats.endings import broken_events
 from rxdelta.formats.gemini.blocks import Blocks
 from rxdelta.formats.gemini.calls import Calls
 from rxdelta.formats.gemini.citations import citation, grounding
 from rxdelta.formats.gemini.server_tools import ServerTools
-from rxdelta.formats.gemini.tables import FORMAT, NUMBERED_REASONS, REASONS, SERVER_TOOLS, UNSPECIFIED
+from rxdelta.formats.gemini.tables import (
+    BROKEN,
+    FORMAT,
+    NUMBERED_REASONS,
+    REASONS,
+    SERVER_TOOLS,
+    UNSPECIFIED,
+)
 from rxdelta.formats.gemini.wire_form import other_fields
-from rxdelta.formats.json_values import kept, others, remember
-from rxdelta.formats.notes import THOUGHT
+from rxdelta.formats.json_values import kept, others, remember, word
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED, SIGNED_BY, THOUGHT
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.signatures import GOOGLE, signed
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Candidate"]
@@ -29,6 +39,7 @@ class Candidate:
     """Reads one of the alternative replies.
 
     Attributes:
+        number: Its index.
         message: Writes its start, usage and finish.
         blocks: Writes its blocks.
         calls, server_tools: Read these parts of its content.
@@ -47,6 +58,7 @@ class Candidate:
         self.blocks = Blocks(out, number, response_id)
         self.calls = Calls(self.blocks)
         self.server_tools = ServerTools(self.blocks)
+        self.number = number
         self.word: str | None = None
         self._lists: dict[str, dict[str, Any]] = {}
 
@@ -74,23 +86,44 @@ class Candidate:
         self.calls.flush()
 
     def finish(
-        self, response_id: str | None, model: str | None, metadata: Json, *, is_broken_off: bool
-    ) -> None:
+        self,
+        response_id: str | None,
+        model: str | None,
+        metadata: Json,
+        *,
+        is_broken_off: bool,
+        assumed: bool,
+    ) -> list[Event]:
+        """Finish the message. Return the events that end the stream, if its reason says that the provider failed.
+
+        Args:
+            response_id, model, metadata: Those of the response.
+            is_broken_off: Whether an error has ended the stream.
+            assumed: Whether the provider gave no reason, but the reply is whole.
+        """
         if self.blocks.type == "text":
             self.blocks.cite(grounding(self.message.metadata.get("groundingMetadata")))
         self.blocks.end_current()
         self.calls.end(BROKEN_OFF if is_broken_off else self._cut())
-        reason = "content_filter" if self.word is None else REASONS.get(self.word, "stop")
+        self.message.metadata |= self._lists
+        broken = None if self.word is None or is_broken_off else BROKEN.get(self.word)
+        if broken is not None and self.word is not None:
+            more = {**metadata, **self.message.metadata}
+            broken = Broken(word(more.pop("finishMessage", None)) or broken.sentence, broken.transient)
+            return broken_events("google", self.word, broken, None, more, choice=self.number)
+        if assumed:
+            self.message.metadata[FINISH_REASON_ASSUMED] = True
+        reason = "stop" if assumed else REASONS.get(self.word, "stop") if self.word else "content_filter"
         if reason == "stop" and self.calls.ever:
             reason = "tool_use"
-        self.message.metadata |= self._lists
         self.message.finish(reason, self.word, metadata, model, response_id)
+        return []
 
     def _read_part(self, part: Json, path: str) -> None:
         fields = others(part, _PART)
         signature = _READ.text_of(part, "thoughtSignature", path)
         if signature:
-            fields["signature"] = signature
+            fields |= signed(signature, GOOGLE)
         is_thought = part.get("thought") is True
         kind = "reasoning" if is_thought else "text"
         kinds = [name for name in _KINDS if part.get(name) is not None]
@@ -110,7 +143,7 @@ class Candidate:
                 self._read_inline_data(found, fields, at)
             else:
                 self._read_file_data(found, fields, at)
-        if not kinds and fields.keys() <= {"signature"}:
+        if not kinds and fields.keys() <= {"signature", SIGNED_BY}:
             self.blocks.sign(kind, fields)
         elif not kinds:
             self.blocks.pass_on(part)
@@ -156,16 +189,16 @@ class Candidate:
         """Read the finish reason. The newest counts, since some send one with every response."""
         if type(found) is int:
             found = NUMBERED_REASONS.get(found, str(found) if abs(found) < 2**31 else "")
-        word = _READ.text(found, path)
-        if word in UNSPECIFIED:
+        reason = _READ.text(found, path)
+        if reason in UNSPECIFIED:
             return
-        self.word = str.__str__(word)
+        self.word = str.__str__(reason)
         if not self.calls.will_continue:
             self.calls.end(self._cut())
 
     def _cut(self) -> str | None:
         """Why the open call isn't complete, or `None`: behind a `STOP` it is complete without its own end."""
-        if self.word == "STOP":
+        if self.word in (None, "STOP"):
             return None
         return CUT_OFF if self.word == "MAX_TOKENS" else f"broken off ({self.word})"
 

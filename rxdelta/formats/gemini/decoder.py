@@ -48,8 +48,10 @@ from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields, wire_form
-from rxdelta.formats.json_values import kept, remember, usage_of, word
+from rxdelta.formats.json_values import kept, remember, word
 from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.usage import GEMINI, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["GeminiDecoder", "recognises"]
 
@@ -80,7 +82,7 @@ class GeminiDecoder:
         self._is_blocked = False
         self._candidates: dict[int, Candidate] = ByChoice()
         self._out: list[Event] = []
-        self._over = False
+        self._over = self._failed = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, the SDK's `GenerateContentResponse`, or a list of them.
@@ -96,13 +98,18 @@ class GeminiDecoder:
         event = None if self._out else self._plain(chunk)
         if event is not None:
             return (event,)
+        if chunk is DONE:
+            if self._candidates:
+                self._finish(whole=True)
+                self._end()
+            return take_all(self._out)
         for response in chunk if isinstance(chunk, (list, tuple)) else (chunk,):
             self._read(wire_form(response))
         return take_all(self._out)
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each candidate that has a finish reason. One without was cut off."""
-        self._finish()
+        self._finish(whole=False)
         self._end()
         return take_all(self._out)
 
@@ -131,6 +138,8 @@ class GeminiDecoder:
 
     def _read(self, chunk: Json) -> None:
         if self._over:
+            if chunk and not self._failed:
+                self._out.append(events.ProviderEvent("google", "chunk", kept(chunk)))
             return
         error = error_in(chunk)
         if error is None and all(chunk.get(name) is None for name in _ENVELOPE):
@@ -149,7 +158,8 @@ class GeminiDecoder:
         for state in self._candidates.values():
             state.message.show_usage(self._usage)
         if error is not None:
-            self._finish(is_broken_off=True)
+            self._failed = True
+            self._finish(whole=False)
             self._out += error_events("google", error, error.get("status"), _ERROR)
             self._end()
 
@@ -180,17 +190,25 @@ class GeminiDecoder:
         before = dict(self._figures)
         remember(self._figures, usage)
         if self._figures != before:
-            figures = self._figures
-            self._usage = usage_of(
-                figures, figures.get("promptTokenCount"), figures.get("candidatesTokenCount")
-            )
+            self._usage = usage_of(self._figures, GEMINI)
 
-    def _finish(self, *, is_broken_off: bool = False) -> None:
+    def _finish(self, *, whole: bool) -> None:
+        """Finish the candidates. Those without a reason were cut off, unless the reply is whole."""
+        failures: list[Event] = []
         for state in self._candidates.values():
-            if state.word is None and not self._is_blocked:
-                state.cut_off()
+            has_reason = state.word is not None or self._is_blocked
+            if has_reason or whole:
+                failures += state.finish(
+                    self._id,
+                    self._model,
+                    self._metadata,
+                    is_broken_off=self._failed,
+                    assumed=not has_reason,
+                )
             else:
-                state.finish(self._id, self._model, self._metadata, is_broken_off=is_broken_off)
+                state.cut_off()
+        self._failed |= bool(failures)
+        self._out += failures
 
     def _end(self) -> None:
         self._over = True
@@ -231,5 +249,5 @@ _PLAIN_CANDIDATE = frozenset(["content", "index"])
 _PLAIN_PART = frozenset(["text", "thought"])
 
 _SIGNS = ("usageMetadata", "promptFeedback", "usage_metadata", "prompt_feedback")
-_ANOTHERS = frozenset(["type", "content", "choices", "serverContent", "event_type"])
-"""Fields that a first response of this format never has, but other formats' have."""
+_ANOTHERS = frozenset(["type", "content", "choices", "serverContent", "event_type", "name"])
+"""Fields that a first response of this format never has, but other formats', and bodies that are no reply, have."""

@@ -31,8 +31,9 @@ from rxdelta.formats.gemini.tables import (
     TOOL_RESPONSE,
 )
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
+from rxdelta.formats.tool_definitions import Defined, ToolDefinition, function_object
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 
@@ -55,6 +56,24 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         contents.add("user", responses, apart=True)
     written: Json = {"contents": contents.written}
     return {"systemInstruction": {"parts": system}, **written} if system else written
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    """The functions are one tool, beside the provider's own. A function without arguments has no schema."""
+    functions = [_declaration(tool) for tool in definitions if isinstance(tool, ToolDefinition)]
+    own: list[Json] = [thaw(tool) for tool in definitions if not isinstance(tool, ToolDefinition)]
+    return {"tools": [*([{"functionDeclarations": functions}] if functions else []), *own]}
+
+
+def _declaration(tool: ToolDefinition) -> Json:
+    written = function_object(tool, _SCHEMA)
+    return (
+        written if written[_SCHEMA].get("properties") else {k: v for k, v in written.items() if k != _SCHEMA}
+    )
+
+
+_SCHEMA = "parametersJsonSchema"
+"""`parameters` would take a part of JSON Schema only."""
 
 
 class _Contents:

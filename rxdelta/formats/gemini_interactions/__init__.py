@@ -6,10 +6,16 @@ Reading: `decoder` (an event), `interaction` (the message), `steps` and `step`, 
 
 from rxdelta.formats.format import Format
 from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecoder, recognises
-from rxdelta.formats.gemini_interactions.request import request
+from rxdelta.formats.gemini_interactions.request import request, tools
+from rxdelta.formats.signatures import GOOGLE
 
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="gemini-interactions", decoder=GeminiInteractionsDecoder, recognises=recognises, request=request
+    name="gemini-interactions",
+    decoder=GeminiInteractionsDecoder,
+    recognises=recognises,
+    request=request,
+    tools=tools,
+    vendors={GOOGLE},
 )

@@ -15,6 +15,7 @@ from rxdelta.formats.gemini_interactions.tables import MEDIA
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import THOUGHT
+from rxdelta.formats.signatures import GOOGLE, signed
 
 __all__ = ["Content", "Output", "Thought"]
 
@@ -127,7 +128,7 @@ class Thought(Content):
 
     def begin(self, fields: Json, path: str, /) -> None:
         signature = READ.text_of(fields, "signature", path)
-        self._start_reasoning(others(fields, _THOUGHT) | ({"signature": signature} if signature else {}))
+        self._start_reasoning(others(fields, _THOUGHT) | (signed(signature, GOOGLE) if signature else {}))
         text = fields.get("text", fields.get("thought"))
         if isinstance(text, str):
             self._reason(text)

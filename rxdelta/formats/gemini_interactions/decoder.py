@@ -39,12 +39,15 @@ from typing import Any
 from rxdelta.core import Event, events, text_delta, tool_call_delta
 from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.gemini_interactions.interaction import ENDED, Interaction
+from rxdelta.formats.endings import broken_events
+from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import FORMAT, READ, Json, type_of
 from rxdelta.formats.gemini_interactions.steps import Steps
-from rxdelta.formats.json_values import kept, others, remember
+from rxdelta.formats.gemini_interactions.tables import BROKEN, CANCELLED, ENDED
+from rxdelta.formats.json_values import kept, others, remember, word
 from rxdelta.formats.provider_errors import error_events
-from rxdelta.formats.tool_calls import CUT_OFF
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.framing import DONE
 
 __all__ = ["GeminiInteractionsDecoder", "recognises"]
 
@@ -70,7 +73,7 @@ class GeminiInteractionsDecoder:
         self._interaction = Interaction(self._out)
         self._steps = Steps(self._interaction)
         self._steps_at = self._steps.at
-        self._over = False
+        self._over = self._failed = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or an event or interaction of the `google-genai` package.
@@ -87,7 +90,11 @@ class GeminiInteractionsDecoder:
         event = None if self._out else self._plain(chunk)
         if event is not None:
             return (event,)
-        self._read(as_mapping(chunk, FORMAT))
+        if chunk is DONE:
+            if self._interaction.started and not self._over:
+                self._finish(assumed=self._interaction.status not in ENDED)
+        else:
+            self._read(as_mapping(chunk, FORMAT))
         return take_all(self._out)
 
     def close(self) -> Sequence[Event]:
@@ -117,9 +124,11 @@ class GeminiInteractionsDecoder:
         return None
 
     def _read(self, chunk: Json) -> None:
-        if self._over:
-            return
         kind = chunk.get("event_type", chunk.get("_event"))
+        if self._over:
+            if chunk and not self._failed:
+                self._pass_on(chunk, word(kind) or "chunk")
+            return
         if kind is None:
             kind = "error" if chunk.get("error") else _BODY if _is_body(chunk) else None
         if not isinstance(kind, str):
@@ -163,29 +172,40 @@ class GeminiInteractionsDecoder:
         self._interaction.read(chunk, "")
         self._interaction.begin()
         self._read_steps(chunk, "")
-        if self._interaction.status in ENDED:
-            self._finish()
+        if self._interaction.status is None or self._interaction.status in ENDED:
+            self._finish(assumed=self._interaction.status is None)
 
     def read_error(self, chunk: Json) -> None:
         found = chunk.get("error")
         self._break_off(found if isinstance(found, Mapping) else {"message": found})
 
-    def _finish(self) -> None:
+    def _finish(self, *, assumed: bool = False) -> None:
+        """Finish the message. `assumed` says whether the provider gave no status of its end."""
         interaction = self._interaction
-        if interaction.status == "failed":
+        status = interaction.status or ""
+        broken = BROKEN.get(status)
+        if broken is not None:
             errors = interaction.metadata.get("errors")
             first: Any = errors[0] if isinstance(errors, (list, tuple)) and errors else None
             interaction.show_usage()
-            error = first if isinstance(first, Mapping) else {"message": "the interaction failed"}
-            self._break_off({"status": "failed", **error})
-            return
-        self._steps.finish(_CUT_OFF.get(interaction.status or ""))
-        interaction.finish()
+            self._steps.finish(BROKEN_OFF)
+            if isinstance(first, Mapping):
+                self._break_off({"status": status, **first})
+                return
+            self._out += broken_events("google", status, broken, metadata=interaction.metadata)
+            self._failed = True
+        elif status == CANCELLED:
+            self._steps.finish(status)
+            interaction.interrupt()
+        else:
+            self._steps.finish(_CUT_OFF.get(status))
+            interaction.finish(assumed=assumed)
         self._end()
 
     def _break_off(self, error: Json) -> None:
         self._steps.flush()
         self._out += error_events("google", error, error.get("status"), _ERROR)
+        self._failed = True
         self._end()
 
     def _end(self) -> None:
@@ -206,6 +226,8 @@ class GeminiInteractionsDecoder:
         self._interaction.begin()
         if before is None or not before.is_again(kind, fields):
             self._steps.begin(index, kind, fields, name)
+        else:
+            before.begin_again()
 
     def read_delta(self, chunk: Json) -> None:
         delta = READ.mapping(chunk.get("delta"), "delta")
@@ -285,7 +307,7 @@ _DELTAS = ("step.delta", "content.delta")
 _CUT_OFF: Mapping[str, str] = {
     "incomplete": CUT_OFF,
     "budget_exceeded": CUT_OFF,
-    "cancelled": "cancelled",
+    "requires_continuation": CUT_OFF,
 }
 
 _STATUS = frozenset(["event_type", "_event", "event_id", "interaction_id", "status", "usage", "metadata"])

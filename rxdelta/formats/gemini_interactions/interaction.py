@@ -11,9 +11,12 @@ from typing import Any
 from rxdelta.core import Event, TokenUsage, events, real_id
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.gemini_interactions.reading import READ, Json
-from rxdelta.formats.json_values import others, remember, usage_of, word
+from rxdelta.formats.gemini_interactions.tables import REASONS
+from rxdelta.formats.json_values import others, remember, word
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED
+from rxdelta.formats.usage import INTERACTIONS, usage_of
 
-__all__ = ["ENDED", "Interaction"]
+__all__ = ["Interaction"]
 
 
 class Interaction:
@@ -60,15 +63,26 @@ class Interaction:
         if usage is not None:
             self._out.append(events.UsageUpdate(usage))
 
-    def finish(self) -> None:
-        reason = _REASONS.get(self.status or "", "stop")
+    def finish(self, *, assumed: bool) -> None:
+        """Emit the finish. `assumed` says whether the provider gave no status of the end."""
+        reason = "stop" if assumed else REASONS.get(self.status or "", "stop")
         if reason == "stop" and self.calls_client:
             reason = "tool_use"
+        if assumed:
+            self.metadata[FINISH_REASON_ASSUMED] = True
         emitted_id, emitted_model = self._emitted
         late = {} if self.id == emitted_id else {"id": self.id}
         late |= {} if self.model == emitted_model else {"model": self.model}
         metadata = {**late, **self.metadata}
-        self._out.append(events.MessageFinish(reason, self.status, self._usage.latest, metadata))
+        word = None if assumed else self.status
+        self._out.append(events.MessageFinish(reason, word, self._usage.latest, metadata))
+
+    def interrupt(self) -> None:
+        """Emit the end of an interaction that the client has stopped."""
+        self.show_usage()
+        if self.metadata:
+            self._out.append(events.ProviderEvent("google", f"interaction.{self.status}", self.metadata))
+        self._out.append(events.MessageInterrupted(self.status, choice=0))
 
 
 class _RunningUsage:
@@ -83,8 +97,7 @@ class _RunningUsage:
         before = dict(self._figures)
         remember(self._figures, READ.mapping(found, path))
         if self._figures != before:
-            known = self._figures
-            self.latest = usage_of(known, known.get("total_input_tokens"), known.get("total_output_tokens"))
+            self.latest = usage_of(self._figures, INTERACTIONS)
 
     def news(self) -> TokenUsage | None:
         """The latest usage, unless this has returned it before."""
@@ -93,16 +106,5 @@ class _RunningUsage:
         self._emitted = self.latest
         return self.latest
 
-
-_REASONS = {
-    "completed": "stop",
-    "requires_action": "tool_use",
-    "incomplete": "length",
-    "budget_exceeded": "length",
-    "requires_continuation": "stop",
-    "cancelled": "stop",
-}
-ENDED = frozenset([*_REASONS, "failed"])
-"""The statuses of an interaction that is over."""
 
 _INTERACTION = frozenset(["id", "model", "status", "usage", "steps", "outputs", "object", "input"])

@@ -23,8 +23,9 @@ from rxdelta.core import ContentPart, ToolCall, ToolResult, thaw
 from rxdelta.formats.conversation import Native, Turn, arguments_of, refuse, result_text
 from rxdelta.formats.gemini_interactions.tables import MEDIA, default_tool_name
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, REDACTED, SENT_AS, SYNTHETIC_ID, THOUGHT
+from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 _FORMAT = "gemini-interactions"
@@ -47,6 +48,10 @@ def request(turns: Sequence[Turn | Native]) -> Json:
         steps += [_result(result, names) for result in turn.results]
     written: Json = {"input": steps}
     return {"system_instruction": "\n\n".join(system), **written} if system else written
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    return {"tools": tool_list(definitions, lambda tool: {"type": "function", **function_object(tool)})}
 
 
 # System and user.

@@ -9,6 +9,7 @@ from rxdelta.core import events
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.json_values import kept, word
+from rxdelta.formats.signatures import GOOGLE, signed
 
 __all__ = ["ClientStep", "Step"]
 
@@ -23,6 +24,7 @@ class Step:
         self.kind = kind
         self.id = word(fields.get("id"))
         self.stopped = False
+        self.late_is_known = False  # deltas that come after its end change nothing
         self.writes: str | None = None  # what the open block takes
         self.block = -1
 
@@ -30,6 +32,10 @@ class Step:
         """Whether a start is this step's own, sent twice."""
         same = kind == self.kind and word(fields.get("id")) == self.id
         return same and (not self.stopped or self.id is not None)
+
+    def begin_again(self) -> None:
+        """The start is sent twice. So are the deltas behind it, if the step has ended."""
+        self.late_is_known |= self.stopped
 
     def begin(self, fields: Json, _path: str, /) -> None:
         """Read the start, which may hold what deltas would bring."""
@@ -69,7 +75,7 @@ class Step:
     def sign(self, delta: Json) -> bool:
         signature = READ.text_of(delta, "signature", "delta")
         if signature and self.writes is not None:
-            self.blocks.change(self.block, {"signature": signature})
+            self.blocks.change(self.block, signed(signature, GOOGLE))
         return not signature or self.writes is not None
 
     READS: ClassVar[Mapping[str, Callable[[Any, Json], bool]]] = {"thought_signature": sign}

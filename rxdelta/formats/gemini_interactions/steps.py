@@ -50,6 +50,8 @@ class Steps:
         if step is None or step.stopped:
             if step is not None and step is self.held and kind in _CALL_DELTAS:
                 self.held, step.stopped = None, False
+            elif isinstance(step, Call) and kind in _CALL_DELTAS:
+                pass
             elif kind in _BEGUN_BY:
                 step = self.begin(index, _BEGUN_BY[kind], {}, "step")
             else:

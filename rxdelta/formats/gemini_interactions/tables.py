@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-__all__ = ["MEDIA", "default_tool_name"]
+from rxdelta.formats.provider_errors import Broken
+
+__all__ = ["BROKEN", "CANCELLED", "ENDED", "MEDIA", "REASONS", "default_tool_name"]
 
 MEDIA: Mapping[str, str] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
 """The contents that are media, and the type of the block for each."""
@@ -18,3 +21,24 @@ def default_tool_name(kind: str) -> str:
         'google_search'
     """
     return kind.removesuffix("_call")
+
+
+REASONS: Mapping[str, str] = {
+    "completed": "stop",
+    "requires_action": "tool_use",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "requires_continuation": "pause",  # with the `continuation_token` of the metadata
+}
+
+CANCELLED: Final = "cancelled"
+"""The status of an interaction that the client has stopped."""
+
+BROKEN: Mapping[str, Broken] = {"failed": Broken("the interaction failed", True)}
+"""The status that says that the provider failed. An error of the interaction's own wins.
+
+https://ai.google.dev/api/interactions-api#Resource:Interaction
+"""
+
+ENDED = frozenset([*REASONS, CANCELLED, *BROKEN])
+"""The statuses of an interaction that is over."""

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from rxdelta.core import freeze, real_id
+from rxdelta.core import freeze, real_id, thaw
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
-from rxdelta.formats.tool_calls import call_identity, invalid_call
+from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
+from rxdelta.formats.signatures import GOOGLE
+from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call
 
 __all__ = ["Call", "Result", "ServerCall"]
 
@@ -31,7 +33,7 @@ class _Tool(Step):
     def add_fields(self, delta: Json) -> bool:
         if self.writes is None:
             return False
-        fields = others(delta, _TOOL_DELTA)
+        fields = _signed(others(delta, _TOOL_DELTA))
         if word(delta.get("name")):
             fields["name"] = delta["name"]
         self.add_known(delta, fields)
@@ -49,7 +51,7 @@ class _AnyCall(_Tool):
         args = _arguments(fields.get("arguments"), f"{path}.arguments")
         call_id = real_id(READ.text_of(fields, "id", path))
         identity = call_identity(call_id, f"{self.interaction.id or 'call'}-{self.blocks.count}")
-        self.start_block("call", {**others(fields, _CALL), **identity, **content, "args": args})
+        self.start_block("call", {**_signed(others(fields, _CALL)), **identity, **content, "args": args})
         if args:
             self.writes = "arguments"
 
@@ -77,6 +79,20 @@ class Call(_AnyCall):
         name = READ.text_of(fields, "name", path) or None
         self.start(fields, path, {"type": "tool_call_chunk", "name": name})
         self.interaction.calls_client = True
+
+    def add_fields(self, delta: Json) -> bool:
+        """Read a delta. Arguments that come after the end of the call make it invalid."""
+        if self.writes is not None:
+            return super().add_fields(delta)
+        args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
+        if not args or self.late_is_known:
+            return False
+        self.late_is_known = True
+        text = args if isinstance(args, str) else json.dumps(thaw(args), ensure_ascii=False)
+        self.blocks.finish(self.block, arguments_after_end(text))
+        return True
+
+    READS = {**_AnyCall.READS, "arguments_delta": add_fields}
 
     def is_doubtful(self) -> bool:
         """A call without arguments needs none, or was cut off before they came."""
@@ -111,7 +127,9 @@ class Result(_Tool):
             "status": _status(fields),
             "output": output,
         }
-        self.start_block("result", {**others(fields, _RESULT), "type": "server_tool_result", **known})
+        self.start_block(
+            "result", {**_signed(others(fields, _RESULT)), "type": "server_tool_result", **known}
+        )
         if output is not None:
             self._output, self._type = GrowingList([output]), type(output)
 
@@ -141,6 +159,10 @@ class Result(_Tool):
 
     def flush(self) -> None:
         self._emit_output(at_end=True)
+
+
+def _signed(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, SIGNED_BY: GOOGLE} if "signature" in fields else fields
 
 
 def _joined(pieces: list[Any]) -> Any:

@@ -10,9 +10,16 @@ from rxdelta.formats.format import Format
 from rxdelta.formats.langchain.addresses import Addresses
 from rxdelta.formats.langchain.decoder import LangChainDecoder, recognises
 from rxdelta.formats.langchain.request import request
+from rxdelta.formats.tool_definitions import functions
 
 __all__ = ["FORMAT"]
 
 FORMAT = Format(
-    name="langchain", decoder=LangChainDecoder, recognises=recognises, address=Addresses, request=request
+    name="langchain",
+    decoder=LangChainDecoder,
+    recognises=recognises,
+    address=Addresses,
+    carries_more=True,
+    request=request,
+    tools=functions,
 )

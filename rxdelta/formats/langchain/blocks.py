@@ -9,7 +9,7 @@ from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_d
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.langchain.fields import Index, Json, part_index
 from rxdelta.formats.langchain.merging import MergedFields
-from rxdelta.formats.tool_calls import CUT_OFF, invalid_call
+from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, invalid_call
 
 __all__ = ["Block", "Blocks", "CallBlock", "Place"]
 
@@ -65,10 +65,11 @@ class CallBlock(Block):
 
     Attributes:
         error: Why its source marked it as invalid; `None` if it didn't.
+        late_is_known: Whether arguments have come after its end.
         expects_more: Whether its arguments can't be complete yet.
     """
 
-    __slots__ = ("error", "expects_more", "has_arguments", "name")
+    __slots__ = ("error", "expects_more", "has_arguments", "late_is_known", "name")
 
     def __init__(self, key: str, space: str, family: str, block_id: str | None, content: Json) -> None:
         super().__init__(key, space, family, block_id, content)
@@ -76,13 +77,14 @@ class CallBlock(Block):
         self.error: str | None = None
         self.has_arguments = False
         self.expects_more = False
+        self.late_is_known = False
 
-    def fault(self, *, cut_off: bool) -> str | None:
-        """Why the call must not run, if it is one that the client would run."""
+    def fault(self, wrong: str | None) -> str | None:
+        """Why the call must not run, if it is one that the client would run. `wrong` is a reason from outside."""
         if self.family != "tool_call":
             return None
-        if cut_off:
-            return CUT_OFF
+        if wrong is not None:
+            return wrong
         return self.error or (None if self.name.strip() else "the call has no name")
 
 
@@ -98,7 +100,12 @@ class Blocks:
         self.events: list[Event] = []
         self.prose: Block | None = None
         """The block being written of a text that has no index."""
+        self.calls_client = False
+        """Whether a call for the client has begun."""
+        self._newest_call: CallBlock | None = None
+        self._grown_call: CallBlock | None = None
         self._open: dict[str, Block] = {}
+        self._ended: dict[Place, list[Block]] = {}
         self._by_place: dict[Place, list[Block]] = {}
 
     def take_events(self) -> Sequence[Event]:
@@ -131,8 +138,26 @@ class Blocks:
         if place.lc_index is not None:
             self._by_place.setdefault(place, []).append(block)
         self._open[key] = block
+        if isinstance(block, CallBlock):
+            self._newest_call = block
+            self.calls_client |= family == "tool_call"
         self.events.append(events.BlockStart(key, content))
         return block
+
+    def find_ended(self, place: Place, call_id: str | None) -> CallBlock | None:
+        """The call that has ended, and would otherwise be continued by a piece; none that isn't the client's."""
+        for block in reversed(self._ended.get(place, ())):
+            if isinstance(block, CallBlock) and block.family == "tool_call" and call_id in (None, block.id):
+                return block
+        return None
+
+    def add_late_arguments(self, call: CallBlock, arguments: str) -> None:
+        """Make a call that has ended invalid. Further pieces are passed on."""
+        if call.late_is_known:
+            self.events.append(events.ProviderEvent("langchain", "late_arguments", {"args": arguments}))
+            return
+        call.late_is_known = True
+        self.events.append(events.BlockFinish(call.key, arguments_after_end(arguments)))
 
     def write_prose(self, space: str, family: str, text: str) -> None:
         """Append a text that has no index to the block of its space, or begin one."""
@@ -148,6 +173,11 @@ class Blocks:
     def end_prose(self) -> None:
         if self.prose is not None:
             self.finish(self.prose)
+
+    def add_arguments(self, call: CallBlock, text: str) -> None:
+        if text:
+            self._grown_call = call
+        self.append(call, text)
 
     def append(self, block: Block, text: str) -> None:
         self.events.append(_MAKE_DELTA[block.family](block.key, text))
@@ -173,7 +203,8 @@ class Blocks:
         if found is not None:
             self.change(block, {"citations": found})
 
-    def finish(self, block: Block, *, cut_off: bool = False) -> None:
+    def finish(self, block: Block, wrong: str | None = None) -> None:
+        """Finish a block. A call is invalid if there is something wrong with the reply."""
         del self._open[block.key]
         if block is self.prose:
             self.prose = None
@@ -181,13 +212,22 @@ class Blocks:
         late = block.fields.unemitted()
         if late:
             self.change(block, late)
-        fault = block.fault(cut_off=cut_off) if isinstance(block, CallBlock) else None
+        fault = block.fault(wrong) if isinstance(block, CallBlock) else None
         self.events.append(events.BlockFinish(block.key, None if fault is None else invalid_call(fault)))
 
-    def finish_all(self, *, cut_off: bool) -> None:
+    def finish_all(self, wrong: str | None) -> None:
+        """Finish all blocks, with what is wrong with the reply.
+
+        The token limit cuts off the newest call. Those before it had ended, unless they have no arguments yet.
+        """
         for block in list(self._open.values()):
-            self.finish(block, cut_off=cut_off)
+            self.finish(block, None if wrong == CUT_OFF and self._had_ended(block) else wrong)
+        self._ended |= {place: found for place, found in self._by_place.items() if found}
         self._by_place = {place: [] for place in self._by_place}  # their keys stay taken
+
+    def _had_ended(self, block: Block) -> bool:
+        is_last = block is self._newest_call or block is self._grown_call
+        return isinstance(block, CallBlock) and block.has_arguments and not is_last
 
 
 def _own_fields(family: str, content: Json) -> Json:

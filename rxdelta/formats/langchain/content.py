@@ -12,7 +12,7 @@ from rxdelta.formats.langchain.envelope import Envelope
 from rxdelta.formats.langchain.fields import READ, Json, part_type
 from rxdelta.formats.langchain.parts import read_part
 from rxdelta.formats.langchain.tables import CALL_TYPES, PROSE_KWARGS
-from rxdelta.formats.notes import SYNTHETIC_ID
+from rxdelta.formats.notes import REDACTED, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.tool_calls import call_identity
 
 __all__ = ["ContentReader"]
@@ -83,14 +83,15 @@ class ContentReader:
             self._blocks.merge(block, {"extras": extras}, path)
             return
         piece = read_part(part, kind, path)
+        content = self._signed(piece.content)
         if block is None or (part.get("type") is not None and block.family != piece.family):
             self._blocks.end_prose()
-            block = self._blocks.begin(Block, place, piece.family, part_id, piece.content)
+            block = self._blocks.begin(Block, place, piece.family, part_id, content)
             block.part_type = kind
         else:
             if block.id is None:
                 block.id = part_id
-            self._blocks.merge(block, piece.content, path)
+            self._blocks.merge(block, content, path)
         if piece.citations:
             self._blocks.cite(block, piece.citations)
         if piece.text:
@@ -100,6 +101,14 @@ class ContentReader:
             block.summary_part = piece.summary_part
         if place.lc_index is None:
             self._blocks.finish(block)
+
+    def _signed(self, content: Json) -> Json:
+        """The content with a note of whose signature or encryption it has, if it has any."""
+        extras = content.get("extras")
+        names = {*content, *(extras if is_mapping(extras) else ())}
+        if names.isdisjoint(_SIGNED):
+            return content
+        return {**content, SIGNED_BY: self._envelope.signed_by if "signature" in names else "langchain"}
 
     # Calls.
 
@@ -122,19 +131,30 @@ class ContentReader:
         elif args is not None and not isinstance(args, str):
             raise READ.fail(f"{path}.{call.arguments_field}", "a string or an object", args)
         block = self._blocks.find(call.place, call_id)
+        if block is None and isinstance(args, str) and args and (call_id is not None or not name):
+            ended = self._blocks.find_ended(call.place, call_id)
+            if ended is not None:
+                self._blocks.add_late_arguments(ended, args)
+                return
         if not isinstance(block, CallBlock) or (call.family and block.family != call.family):
             block = self._begin_call(call, call_id, name, with_text=isinstance(args, str))
         else:
             self._continue_call(block, call, call_id, name)
         self._add_arguments(block, args)
-        if call.place.lc_index is None:
-            self._blocks.finish(block, cut_off=self._envelope.cut_off)
+        if (
+            call.place.lc_index is None and self._envelope.fault is None
+        ):  # else it matters which call is the last
+            self._blocks.finish(block)
 
     def _begin_call(self, call: Fragment, call_id: str | None, name: str, *, with_text: bool) -> CallBlock:
         self._blocks.end_prose()
         family = call.family or "tool_call"
         made_up = f"{self._envelope.start_id or 'call'}-{self._blocks.count}"
-        content: dict[str, Any] = {**call.more, "type": f"{family}_chunk", "name": call.entry.get("name")}
+        content: dict[str, Any] = {
+            **self._signed(call.more),
+            "type": f"{family}_chunk",
+            "name": call.entry.get("name"),
+        }
         content |= call_identity(call_id, made_up)
         if with_text:
             content["args"] = ""
@@ -153,17 +173,21 @@ class ContentReader:
             block.name += name
             changed["name"] = block.name
         if call.more:
-            self._blocks.merge(block, call.more, call.path)
+            self._blocks.merge(block, self._signed(call.more), call.path)
         if changed:
             self._blocks.change(block, changed)
 
     def _add_arguments(self, block: CallBlock, args: Any) -> None:
         if isinstance(args, str):
             if args or not block.has_arguments:
-                self._blocks.append(block, args)
+                self._blocks.add_arguments(block, args)
             block.has_arguments = True
             if args and not args.isspace():
-                block.expects_more = not args.rstrip().endswith("}")
-        elif args:
+                block.expects_more = not args.rstrip().endswith(("}", "null"))
+        elif args is not None:
             block.has_arguments, block.expects_more = True, False
-            self._blocks.change(block, {"args": args})
+            if args:
+                self._blocks.change(block, {"args": args})
+
+
+_SIGNED = frozenset(["signature", "encrypted_content", REDACTED])

@@ -52,6 +52,7 @@ from rxdelta.formats.langchain.graph_items import graph_item
 from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol import ProtocolReader
 from rxdelta.formats.langchain.tables import EVENT_NAMES
+from rxdelta.framing import DONE
 
 __all__ = ["LangChainDecoder", "recognises"]
 
@@ -82,6 +83,8 @@ class LangChainDecoder:
         """
         if self._closed or self._protocol.failed:
             return ()
+        if chunk is DONE:
+            return [*self._messages.close(whole=True), *self._protocol.close()]
         item = None if is_object(chunk) else graph_item(chunk)
         if item is not None:
             return self._protocol.read_item(item, chunk)
@@ -95,7 +98,7 @@ class LangChainDecoder:
         if self._closed:
             return ()
         self._closed = True
-        return self._messages.close(failed=self._protocol.failed)
+        return () if self._protocol.failed else self._messages.close(whole=False)
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
@@ -111,7 +114,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     """
     name, kind = chunk.get("event"), chunk.get("type")
     if isinstance(name, str):
-        return name.replace("_", "-") in EVENT_NAMES or name.startswith(("on_chat_model_", "on_chain_"))
+        return name.replace("_", "-") in EVENT_NAMES or name.startswith(
+            ("on_chat_model_", "on_chain_", "on_tool_")
+        )
     if graph_item(chunk) is not None:
         return True
     if kind in ("ChatGenerationChunk", "ChatGeneration"):
@@ -123,5 +128,5 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         return "content" in chunk or isinstance(chunk.get("data"), Mapping)
     if kind is None and isinstance(chunk.get("message"), Mapping):
         return "content" not in chunk and recognises(chunk["message"])
-    typical = ("response_metadata", "usage_metadata", "tool_call_chunks")
+    typical = ("response_metadata", "usage_metadata", "tool_call_chunks", "chunk_position")
     return kind is None and "content" in chunk and any(name in chunk for name in typical)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rxdelta.core import TokenUsage, events, is_mapping
-from rxdelta.formats.json_values import usage_of, word
+from rxdelta.core import Event, TokenUsage, events, is_mapping, usage_from_wire
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.fields import READ, Json
 from rxdelta.formats.langchain.merging import add_usage, merge, remember
-from rxdelta.formats.langchain.tables import FINISH_REASONS, MESSAGE_FIELDS, MODEL_FIELDS, REASON_FIELDS
+from rxdelta.formats.langchain.tables import (
+    BROKEN,
+    FINISH_REASONS,
+    MESSAGE_FIELDS,
+    MODEL_FIELDS,
+    REASON_FIELDS,
+    SIGNERS,
+)
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.signatures import via
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Envelope", "id_rank", "reason_word"]
 
@@ -19,6 +31,7 @@ class Envelope:
     Attributes:
         id: The best id so far.
         finish_reason: Ours; `None` until the provider gives one.
+        broken: What the provider's reason means if it says that the provider failed.
         started: Whether the message's start has been emitted.
         start_id: The id that it had.
     """
@@ -26,6 +39,7 @@ class Envelope:
     def __init__(self) -> None:
         self.id: str | None = None
         self.finish_reason: str | None = None
+        self.broken: Broken | None = None
         self.started = False
         self.start_id: str | None = None
         self._start_model: str | None = None
@@ -37,8 +51,14 @@ class Envelope:
         self._emitted_usage: TokenUsage | None = None
 
     @property
-    def cut_off(self) -> bool:
-        return self.finish_reason == "length"
+    def fault(self) -> str | None:
+        """Why an open call is invalid: the reply was cut off, or broke off."""
+        return CUT_OFF if self.finish_reason == "length" else None if self.broken is None else BROKEN_OFF
+
+    @property
+    def signed_by(self) -> str:
+        """Whose the signatures of the message are."""
+        return via("langchain", SIGNERS.get(str(self._metadata.get("model_provider"))))
 
     def read(self, message: Json, path: str) -> bool:
         """Take a chunk's id, model and metadata. Returns whether the finish reason is among them."""
@@ -62,7 +82,10 @@ class Envelope:
         if reason is None or self.finish_reason is not None:
             return False
         self._provider_reason = reason
-        self.finish_reason = FINISH_REASONS.get(reason.lower(), "stop")
+        self.finish_reason, self.broken = (
+            FINISH_REASONS.get(reason.lower(), "stop"),
+            BROKEN.get(reason.lower()),
+        )
         return True
 
     def read_kwargs(self, kwargs: Json, path: str) -> None:
@@ -72,8 +95,8 @@ class Envelope:
     def read_usage(self, usage: Json) -> events.UsageUpdate | None:
         """Add a usage to the sum. Returns the event of the new sum, if it is another."""
         self._usage = add_usage(self._usage, usage)
-        total = usage_of(self._usage, self._usage.get("input_tokens"), self._usage.get("output_tokens"))
-        if not usage or total == self._emitted_usage:
+        total = usage_from_wire(self._usage)
+        if not usage or total is None or total == self._emitted_usage:
             return None
         self._emitted_usage = total
         return events.UsageUpdate(total)
@@ -83,19 +106,24 @@ class Envelope:
         plain = {name: value for name, value in self._metadata.items() if isinstance(value, str)}
         return events.MessageStart(self.id, self._model, None, plain)
 
-    def finish(self) -> events.MessageFinish:
-        """The finish, with the id and the model in its metadata if they came after the start."""
+    def finish(self, *, assumed: bool, asked: bool) -> Sequence[Event]:
+        """The finish, with the id and the model in its metadata if they came after the start; or the provider's failure.
+
+        Args:
+            assumed: Whether the message is whole, though there is no reason.
+            asked: Whether the message has calls for the client.
+        """
         late: dict[str, Any] = {} if self._model == self._start_model else {"model": self._model}
         if self.id != self.start_id:
             late["message_id"] = self.id
         if self._kwargs:
             late["additional_kwargs"] = self._kwargs
-        return events.MessageFinish(
-            self.finish_reason or "stop",
-            self._provider_reason,
-            self._emitted_usage,
-            {**self._metadata, **late},
-        )
+        word, metadata = self._provider_reason, {**self._metadata, **late}
+        if self.broken is not None and word is not None:
+            return broken_events("langchain", word, self.broken, None, metadata)
+        if assumed and word is None:
+            return (assumed_finish(self._emitted_usage, metadata, asked=asked),)
+        return (events.MessageFinish(self.finish_reason, word, self._emitted_usage, metadata),)
 
 
 def id_rank(found: object) -> int:
@@ -113,7 +141,7 @@ def reason_word(metadata: Json) -> str | None:
         if found := word(metadata.get(name)):
             return found
     status = word(metadata.get("status"))  # of OpenAI's Responses
-    if status not in ("completed", "incomplete"):
+    if status not in ("completed", "incomplete", "failed"):
         return None
     details = metadata.get("incomplete_details")
     return word(details.get("reason") if is_mapping(details) else None) or status

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeGuard
 
 from rxdelta.core import DEFAULT_LIMITS, LimitExceededError, is_mapping
+from rxdelta.core import is_list as is_list
 from rxdelta.formats.decoding import Fields
 
 __all__ = [
@@ -30,10 +31,6 @@ READ = Fields("langchain")
 def is_json_object(value: object) -> TypeGuard[Json]:
     """`is_mapping`, and faster for a dict."""
     return type(value) is dict or is_mapping(value)
-
-
-def is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, (list, tuple))
 
 
 def part_type(part: Json) -> str:

@@ -31,6 +31,7 @@ class MessageReader:
         self._blocks = Blocks()
         self._content = ContentReader(self._envelope, self._blocks)
         self._finished = False
+        self._failed = False  # the message's reason said that the provider failed: the stream is over
 
     @property
     def started(self) -> bool:
@@ -58,6 +59,8 @@ class MessageReader:
         return text_delta(prose.key, text)
 
     def _read(self, message: Json, path: str) -> Sequence[Event]:
+        if self._failed:
+            return ()
         kind = word(message.get("type"))
         update = update_of_message(message)
         if update is not None:
@@ -77,15 +80,15 @@ class MessageReader:
             self._content.read(message, path)
             self._read_usage(message, path)
             if ended or self._envelope.finish_reason is not None:
-                self._blocks.finish_all(cut_off=self._envelope.cut_off)
+                self._blocks.finish_all(self._envelope.fault)
             if last:
-                self._finish()
+                self._finish(assumed=whole)
         return self._blocks.take_events()
 
-    def close(self, *, failed: bool) -> Sequence[Event]:
-        """End of input: the finish, if the provider gave a reason and no error ended the stream."""
-        if self._envelope.finish_reason is not None and self._envelope.started and not failed:
-            self._finish()
+    def close(self, *, whole: bool) -> Sequence[Event]:
+        """End of input: the finish, if the provider gave a reason, or if the message is whole without one."""
+        if self._envelope.started and (whole or self._envelope.finish_reason is not None):
+            self._finish(assumed=whole)
         return self._blocks.take_events()
 
     def _read_usage(self, message: Json, path: str) -> None:
@@ -95,11 +98,12 @@ class MessageReader:
             if update is not None:
                 self._blocks.events.append(update)
 
-    def _finish(self) -> None:
+    def _finish(self, *, assumed: bool) -> None:
         if not self._finished:
-            self._blocks.finish_all(cut_off=self._envelope.cut_off)
-            self._finished = True
-            self._blocks.events.append(self._envelope.finish())
+            envelope = self._envelope
+            self._blocks.finish_all(envelope.fault)
+            self._finished, self._failed = True, envelope.broken is not None
+            self._blocks.events += envelope.finish(assumed=assumed, asked=self._blocks.calls_client)
 
 
 def _begins_message(message: Json) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rxdelta.core import Event, InvalidValueError, events, is_mapping
+from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.langchain.envelope import reason_word
 from rxdelta.formats.langchain.fields import READ, Index, Json
@@ -29,6 +30,7 @@ from rxdelta.formats.langchain.marks import (
 from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol_content import read_content, without_assumed
 from rxdelta.formats.langchain.tables import (
+    BROKEN,
     DELTA_TYPES,
     EVENT_NAMES,
     FINISH_REASONS,
@@ -39,6 +41,7 @@ from rxdelta.formats.notes import SYNTHETIC_ID
 
 __all__ = ["ProtocolReader"]
 
+_OF_A_MESSAGE = (events.MessageStart, events.MessageFinish, events.MessageInterrupted, events.StreamError)
 _ADDED = frozenset([SOURCE_INDEX, SYNTHETIC_ID, FOLDED])
 
 
@@ -51,6 +54,7 @@ class ProtocolReader:
 
     def __init__(self, messages: MessageReader) -> None:
         self.failed = False
+        self._is_open = False  # a message has started and not ended
         self._messages = messages
         self._source_indexes: dict[int, Index] = {}  # by the index in the frames, where it is another
         self._tools = ToolReader()
@@ -59,8 +63,20 @@ class ProtocolReader:
         if found["event"].startswith("on_"):
             return self._read_run(found)
         event = _event(found, path)
-        self.failed = isinstance(event, events.StreamError)
+        if type(event) in _OF_A_MESSAGE:
+            self._is_open = isinstance(event, events.MessageStart)
+            self.failed = isinstance(event, events.StreamError)
+            word = _reason_of(event) if isinstance(event, events.MessageFinish) else None
+            broken = None if word is None else BROKEN.get(word.lower())
+            if isinstance(event, events.MessageFinish) and word is not None and broken is not None:
+                self.failed = True
+                return broken_events("langchain", word, broken, event.usage, event.metadata)
         return (event,)
+
+    def close(self) -> Sequence[Event]:
+        """The end of a reply that is whole, though its finish hasn't come."""
+        is_open, self._is_open = self._is_open, False
+        return (assumed_finish(None, {}, asked=False),) if is_open else ()
 
     def _read_run(self, found: Json) -> Sequence[Event]:
         name, data = found["event"], READ.mapping(found.get("data"), "data")
@@ -145,9 +161,13 @@ def _event(found: Json, path: str) -> Event:
     return _with_reason(event) if isinstance(event, events.MessageFinish) else event
 
 
+def _reason_of(event: events.MessageFinish) -> str | None:
+    return event.reason or reason_word(event.metadata)
+
+
 def _with_reason(event: events.MessageFinish) -> Event:
     """Translate the reason. Python's events have none of their own, only the provider's in the metadata."""
-    found = event.reason or reason_word(event.metadata)
+    found = _reason_of(event)
     reason = None if found is None else FINISH_REASONS.get(found.lower())
     if found is None or (event.reason is not None and reason not in ("length", "content_filter")):
         return event  # whether there are calls decides between the other reasons

@@ -19,6 +19,7 @@ from rxdelta.core import (
     block_to_wire,
     is_mapping,
     thaw,
+    usage_from_wire,
 )
 from rxdelta.core.events import BlockDelta
 from rxdelta.formats.langchain.fields import Json, is_list
@@ -166,17 +167,15 @@ def write_usage(usage: TokenUsage | None) -> Wire:
     if usage is None:
         return {}
     raw: Wire = thaw(usage.raw)
-    total = raw.get("total_tokens")
     counts = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     known = {name: count for name, count in counts.items() if count is not None}
-    of_ours = usage.cumulative or "raw" in raw or isinstance(total, bool) or not isinstance(total, int)
-    if not of_ours and {name: raw.get(name) for name in counts} == counts and _details_fit(raw):
+    is_the_same = not usage.more and usage_from_wire(raw) == usage
+    if is_the_same and type(raw.get("total_tokens")) is int and _details_fit(raw):
         return {"usage": {name: value for name, value in raw.items() if name not in counts} | known}
-    flag = {"cumulative": True} if usage.cumulative else {}
     unknown = [name for name in counts if name not in known]
     assumed = {ASSUMED: unknown} if unknown else {}
-    written = dict.fromkeys(counts, 0) | known
-    return {"usage": written | {"total_tokens": usage.total(), "raw": raw} | flag | assumed}
+    written = dict.fromkeys(counts, 0) | usage.to_dict()
+    return {"usage": written | {"total_tokens": usage.total(), "raw": raw} | assumed}
 
 
 def _details_fit(raw: Wire) -> bool:

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 
 from rxdelta.core import ExecutionStatus
 from rxdelta.formats.json_values import by_word
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SIGNED_BY
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE, MISTRAL
 
 __all__ = [
     "ARGUMENT_FIELDS",
+    "BROKEN",
     "CALL_TYPES",
     "CITATION_FIELDS",
     "CONTENT_FIELDS",
@@ -27,6 +30,7 @@ __all__ = [
     "REASON_FIELDS",
     "REPEATED_FIELDS",
     "RESERVED_CALL_FIELDS",
+    "SIGNERS",
     "TEXT_CHUNK_FIELDS",
     "TOOL_EVENTS",
     "WHOLE_MESSAGE_TYPES",
@@ -62,14 +66,39 @@ MODEL_FIELDS = ("model_name", "model", *REASON_FIELDS)
 
 FINISH_REASONS: Mapping[str, str] = by_word(
     {
-        "stop": "stop end_turn stop_sequence complete completed eos pause_turn",
+        "stop": "stop end_turn stop_sequence complete completed eos",
+        "pause": "pause pause_turn compaction continuation requires_continuation",
         "tool_use": "tool_calls tool_use tool_call function_call",
         "length": "length max_tokens max_output_tokens model_length model_context_window_exceeded error_limit",
         "content_filter": "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii"
-        " image_safety guardrail_intervened error_toxic",
+        " image_safety image_prohibited_content image_recitation language model_armor escalation"
+        " guardrail_intervened error_toxic",
     }
 )
 """Our finish reason, by the provider's in lower case."""
+
+_AGAIN = (
+    "error abort insufficient_system_resource network_error malformed_function_call malformed_response"
+    " function_call_filter unexpected_tool_call no_image image_other other malformed_model_output malformed_tool_use"
+    " timeout failed incomplete"
+)
+_NEVER = "too_many_tool_calls missing_thought_signature pup_limited_disabled load unload"
+BROKEN: Mapping[str, Broken] = {
+    word: Broken(f"the provider ended the reply with {word!r}", transient)
+    for words, transient in ((_AGAIN, True), (_NEVER, False))
+    for word in words.split()
+}
+"""The reasons in lower case that say that the provider behind LangChain failed. Its own format says more of each."""
+
+SIGNERS: Mapping[str, str] = {
+    "anthropic": ANTHROPIC,
+    "bedrock": ANTHROPIC,
+    "bedrock_converse": ANTHROPIC,
+    "google_genai": GOOGLE,
+    "google_vertexai": GOOGLE,
+    "mistralai": MISTRAL,
+}
+"""The vendors that sign, by LangChain's `model_provider`."""
 
 # Parts and calls.
 
@@ -97,7 +126,7 @@ MEDIA_TYPES = ("image", "audio", "video", "file")
 CITATION_FIELDS = frozenset(["type", "cited_text", "title", "url", "start_index", "end_index", "raw"])
 
 REPEATED_FIELDS = frozenset([
-    ITEM_ID, PROVIDER_TYPE, "id", "output_version", "model_provider", "type", "name", "mime_type",
+    ITEM_ID, PROVIDER_TYPE, SIGNED_BY, "id", "output_version", "model_provider", "type", "name", "mime_type",
     "mimeType", "url", "title", "status", "tool_call_id", "encoding", "format", "filename", "phase",
 ])  # fmt: skip
 """Fields that every piece of a block may repeat; a repetition is not appended."""

@@ -33,6 +33,8 @@ from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
+from rxdelta.formats.signatures import MISTRAL
+from rxdelta.framing import DONE
 
 __all__ = ["MistralDecoder", "recognises"]
 
@@ -44,6 +46,7 @@ _READ = Fields("mistral")
 class _MistralChoice(Choice):
     """A choice that has references, and may hold several messages."""
 
+    signed_by = MISTRAL
     _message: int | None = None
 
     def read(self, choice: Json, path: str) -> None:
@@ -121,6 +124,8 @@ class MistralDecoder(OpenAIChatDecoder):
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice or a call is absurd.
         """
+        if chunk is DONE:
+            return super().decode(chunk)
         found = as_mapping(chunk, "mistral")
         if "choices" not in found:
             found = _error_in(_data_of(found))

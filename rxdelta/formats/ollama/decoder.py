@@ -27,10 +27,14 @@ from typing import Any, TypeAlias
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id, reasoning_delta, text_delta
 from rxdelta.formats.block_writer import BlockWriter, take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, others, remember, usage_of, word
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
 from rxdelta.formats.notes import PROVIDER_TYPE
+from rxdelta.formats.ollama.tables import BROKEN, REASONS
 from rxdelta.formats.provider_errors import error_code
 from rxdelta.formats.tool_calls import call_identity, made_up_id
+from rxdelta.formats.usage import OLLAMA, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["OllamaDecoder", "recognises"]
 
@@ -56,7 +60,7 @@ class OllamaDecoder:
     def __init__(self) -> None:
         self._out: list[Event] = []
         self._blocks = BlockWriter(self._out, 0)
-        self._started = self._finished = self._over = False
+        self._started = self._finished = self._over = self._has_calls = False
         self._metadata: dict[str, Any] = {}
         self._logprobs: list[Any] = []
         self._time = ""  # of the first line, for ids
@@ -74,7 +78,10 @@ class OllamaDecoder:
         event = None if self._out else self._plain(chunk)
         if event is not None:
             return (event,)
-        self._decode(as_mapping(chunk, _FORMAT))
+        if chunk is not DONE:
+            self._decode(as_mapping(chunk, _FORMAT))
+        elif self._started and not self._finished:
+            self._finish(None, None, assumed=True)
         return take_all(self._out)
 
     def close(self) -> Sequence[Event]:
@@ -109,9 +116,11 @@ class OllamaDecoder:
         if self._finished or _READ_NAMES.isdisjoint(line):
             foreign = error is None
         else:
+            is_first = not self._started
             foreign = self._read(line)
             if line.get("done") is True and error is None:
-                self._finish(line)
+                reason = _READ.text_of(line, "done_reason", "") or None
+                self._finish(reason, _usage(line), assumed=is_first and reason is None)
         if foreign:
             name = "progress" if "total" in line else "line"
             self._out.append(events.ProviderEvent(_PROVIDER, name, kept(line)))
@@ -167,17 +176,24 @@ class OllamaDecoder:
         if word(call.get("type")) not in (None, "function"):
             content[PROVIDER_TYPE] = call["type"]
         arguments = {} if arguments is None else freeze(arguments, lenient=True)
+        self._has_calls = True
         self._blocks.whole({**content, "type": "tool_call_chunk", "name": name or None, "args": arguments})
 
-    def _finish(self, line: Json) -> None:
+    def _finish(self, reason: str | None, usage: TokenUsage | None, *, assumed: bool) -> None:
+        """Finish the message. `assumed` says whether it is whole without a last line of its stream."""
         self._blocks.end_current()
         self._finished = True
-        reason = _READ.text_of(line, "done_reason", "") or None
         remember(self._metadata, {"logprobs": self._logprobs})
-        finish = events.MessageFinish(
-            _REASONS.get(reason or "", "stop"), reason, _usage(line), self._metadata
-        )
-        self._out.append(finish)
+        if reason is not None and reason in BROKEN:
+            self._out += broken_events(_PROVIDER, reason, BROKEN[reason], usage, self._metadata)
+            self._over = True
+        elif assumed:
+            self._out.append(assumed_finish(usage, self._metadata, asked=self._has_calls))
+        else:
+            by_calls = "tool_use" if self._has_calls else "stop"
+            self._out.append(
+                events.MessageFinish(REASONS.get(reason or "", by_calls), reason, usage, self._metadata)
+            )
 
     def _break_off(self, line: Json, error: Any) -> None:
         message = word(error.get("message") if isinstance(error, Mapping) else error)
@@ -207,7 +223,7 @@ def recognises(chunk: Json) -> bool:
 
 def _usage(line: Json) -> TokenUsage | None:
     raw = {name: value for name, value in line.items() if _is_of_the_usage(name) and value is not None}
-    return usage_of(raw, raw.get("prompt_eval_count"), raw.get("eval_count")) if raw else None
+    return usage_of(raw, OLLAMA) if raw else None
 
 
 def _is_of_the_usage(name: object) -> bool:
@@ -217,14 +233,6 @@ def _is_of_the_usage(name: object) -> bool:
 def _has_a_place(name: object) -> bool:
     return name in _LINE or _is_of_the_usage(name)
 
-
-_REASONS: Mapping[str, str] = {
-    "stop": "stop",
-    "load": "stop",  # there was no prompt: the model has been loaded
-    "unload": "stop",
-    "length": "length",
-    "tool_calls": "tool_use",
-}
 
 _READ_NAMES = frozenset(["done", "message", "response", "thinking", "tool_calls", "image"])
 _LINE = _READ_NAMES | {

@@ -7,7 +7,10 @@ Reading: `decoder` (a chunk), `choice` (a choice and its delta), which passes th
 from rxdelta.formats.format import Format
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder, recognises
 from rxdelta.formats.openai_chat.request import request
+from rxdelta.formats.tool_definitions import functions
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format(name="openai-chat", decoder=OpenAIChatDecoder, recognises=recognises, request=request)
+FORMAT = Format(
+    name="openai-chat", decoder=OpenAIChatDecoder, recognises=recognises, request=request, tools=functions
+)

@@ -9,13 +9,13 @@ import json
 from collections.abc import Mapping, Set
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, freeze, tool_call_delta
+from rxdelta.core import Event, freeze, thaw, tool_call_delta
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
-from rxdelta.formats.tool_calls import given_id, invalid_call
+from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, given_id, invalid_call
 
 __all__ = ["Calls"]
 
@@ -30,7 +30,8 @@ class Calls:
     Attributes:
         open: The calls that have not finished, by their blocks.
         ever: Whether there has been a call.
-        late: Whether a fragment came for a call that had finished. The choice takes it back when it has read it.
+        late: Whether a fragment without arguments came for a call that had finished. The choice takes it back when
+            it has read it.
     """
 
     __slots__ = ("_blocks", "_matcher", "ever", "late", "open")
@@ -88,7 +89,12 @@ class Calls:
         return {call.block for call in self._matcher.end_those_with_arguments()}
 
     def finish(self, block: int, cut: str | None) -> None:
-        """Finish a call. One that was cut off, or has no name, must not look as if it could be run."""
+        """Finish a call. One that was cut off, or has no name, must not look as if it could be run.
+
+        The token limit cuts off the newest call. Those before it had ended, unless their arguments are yet to come.
+        """
+        if cut == CUT_OFF and block != max(self.open) and self.open[block].has_arguments:
+            cut = None
         call = self.open.pop(block)
         wrong = cut or (None if call.name.strip() else "the call has no name")
         if wrong is None and call.is_custom:
@@ -96,15 +102,22 @@ class Calls:
         self._blocks.finish(block, None if wrong is None else invalid_call(wrong))
 
     def _read_fragment(self, entry: Json, index: int | None, path: str, *, is_whole: bool = False) -> None:
-        is_custom = entry.get("type") == CUSTOM_CALL or entry.get("custom") is not None
+        # Snowflake has an empty `custom` beside each function.
+        is_custom = entry.get("type") == CUSTOM_CALL or bool(
+            entry.get("custom") and not entry.get("function")
+        )
         kind, field = ("custom", "input") if is_custom else ("function", "arguments")
         function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
         call_id = given_id(_READ.text_of(entry, "id", path))
         name = _READ.text_of(function, "name", f"{path}.{kind}")
         arguments = _arguments(function.get(field), f"{path}.{kind}.{field}")
         fields = _fields(entry, function)
-        if call_id in self._matcher.ended:
-            self.late = True
+        ended = None if is_whole else self._matcher.find_ended(index, call_id, name)
+        if ended is not None:
+            if arguments:
+                self._add_late_arguments(ended, arguments)
+            else:
+                self.late = True
             return
         call = None if is_whole else self._matcher.find(index, call_id, name)
         if call is not None:
@@ -151,11 +164,27 @@ class Calls:
         else:
             self._blocks.add_arguments(call.block, arguments)
 
+    def _add_late_arguments(self, call: _Call, arguments: str | Json) -> None:
+        text = arguments if isinstance(arguments, str) else json.dumps(thaw(arguments))
+        if not text.strip():
+            return
+        call.late_arguments += text
+        self._blocks.finish(call.block, arguments_after_end(call.late_arguments))
+
 
 class _Call:
-    """An open call, as far as its fragments are told from another's by it."""
+    """A call, as far as its fragments are told from another's by it."""
 
-    __slots__ = ("block", "call_id", "fields", "has_arguments", "is_custom", "name", "newest_delta")
+    __slots__ = (
+        "block",
+        "call_id",
+        "fields",
+        "has_arguments",
+        "is_custom",
+        "late_arguments",
+        "name",
+        "newest_delta",
+    )
 
     def __init__(
         self, block: int, call_id: str | None, name: str, fields: dict[str, Any], is_custom: bool
@@ -166,6 +195,7 @@ class _Call:
         self.fields = fields
         self.is_custom = is_custom
         self.has_arguments = False
+        self.late_arguments = ""  # those that came when the call had ended
         self.newest_delta = -1  # the number of the newest delta that had a fragment of it
 
 
@@ -175,18 +205,19 @@ class _CallMatcher:
     Attributes:
         delta: The number of the delta being read.
         newest_at: The newest call at each index.
-        ended: The ids of the calls that no fragment continues any more.
     """
 
-    __slots__ = ("_by_id", "_ended_at", "_newest", "delta", "ended", "newest_at")
+    __slots__ = ("_by_id", "_ended", "_ended_at", "_newest", "_newest_ended", "delta", "newest_at")
 
     def __init__(self) -> None:
         self.delta = 0
         self.newest_at: dict[int | None, _Call] = {}
-        self.ended: set[str | None] = set()
         self._by_id: dict[tuple[int | None, str], _Call] = {}  # at the index None: at whichever index it is
-        self._ended_at: set[int | None] = set()
         self._newest: _Call | None = None
+        # The calls that no fragment continues any more.
+        self._ended: dict[str, _Call] = {}
+        self._ended_at: dict[int | None, _Call] = {}
+        self._newest_ended: _Call | None = None
 
     def find(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
         """The call that a fragment continues; `None` if it begins one."""
@@ -204,6 +235,14 @@ class _CallMatcher:
         elif newest is None and not name:
             return None if index in self._ended_at else self._newest
         return newest if newest is not None and self._can_continue(newest, index, name) else None
+
+    def find_ended(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
+        """The ended call to which a fragment belongs, if it continues no other and can't begin one."""
+        if call_id is not None:
+            return self._ended.get(call_id)
+        if name or index in self.newest_at:
+            return None
+        return self._ended_at.get(index, self._newest_ended if self._newest is None else None)
 
     def _can_continue(self, call: _Call, index: int | None, name: str, *, is_new_index: bool = False) -> bool:
         """Whether a fragment with this name, or with none, can belong to the call."""
@@ -233,8 +272,9 @@ class _CallMatcher:
 
     def end_those_with_arguments(self) -> list[_Call]:
         """Forget the calls that have arguments. Return the others in their order."""
-        self.ended.update(call_id for (_, call_id), call in self._by_id.items() if call.has_arguments)
-        self._ended_at.update(index for index, call in self.newest_at.items() if call.has_arguments)
+        self._ended |= {call_id: call for (_, call_id), call in self._by_id.items() if call.has_arguments}
+        self._ended_at |= {index: call for index, call in self.newest_at.items() if call.has_arguments}
+        self._newest_ended = max(self._ended_at.values(), key=lambda call: call.block, default=None)
         self._by_id = {key: call for key, call in self._by_id.items() if not call.has_arguments}
         self.newest_at = {index: call for index, call in self.newest_at.items() if not call.has_arguments}
         bare = sorted({*self._by_id.values(), *self.newest_at.values()}, key=lambda call: call.block)
@@ -259,6 +299,8 @@ def _fields(entry: Json, function: Json) -> dict[str, Any]:
     fields |= others(function, _FUNCTION)
     if word(entry.get("type")) not in (None, "function"):
         fields[PROVIDER_TYPE] = entry["type"]
+    if "extra_content" in fields:
+        fields[SIGNED_BY] = FORMAT
     return fields
 
 

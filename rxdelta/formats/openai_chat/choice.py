@@ -14,20 +14,24 @@ from rxdelta.formats.block_writer import BlockWriter, MessageWriter
 from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
-from rxdelta.formats.notes import SENT_AS
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED, SENT_AS
 from rxdelta.formats.openai_chat.calls import Calls
 from rxdelta.formats.openai_chat.media import Audio, read_image, read_images
 from rxdelta.formats.openai_chat.reasoning import Reasoning
 from rxdelta.formats.openai_chat.server_tools import ServerTools
 from rxdelta.formats.openai_chat.tables import (
-    CUT,
+    BROKEN,
     FORMAT,
     REASONING_DETAILS,
     REASONING_NAMES,
     REASONS,
     THINKING,
     THINKING_BLOCKS,
+    meaning,
 )
+from rxdelta.formats.provider_errors import Broken
+from rxdelta.formats.signatures import MISTRAL, via
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 
 __all__ = ["Choice"]
 
@@ -43,8 +47,12 @@ class Choice:
         message: Writes its start, usage and finish.
         blocks: Writes its blocks. The current one is a text, a reasoning or a refusal.
         calls, reasoning, audio, server_tools: Read these fields of its deltas.
-        reason: Why it ended, `None` before its finish reason.
+        word: Why it ended, in the vendor's word; empty before its finish reason.
+        failure: What that word means if it says that the vendor failed.
     """
+
+    signed_by = via(FORMAT, MISTRAL)
+    """Whose a signature in the content is: that is Mistral's way."""
 
     def __init__(
         self,
@@ -60,23 +68,24 @@ class Choice:
         self.reasoning = Reasoning(self.blocks)
         self.audio = Audio(self.blocks)
         self.server_tools = ServerTools(self.blocks)
-        self.reason: str | None = None
-        self._word: str | None = None
+        self.word = ""
+        self.failure: Broken | None = None
         self._early_annotations: list[Json] = []  # they came before the text that cites them
-        self._has_deltas = False
+        self._has_deltas = self._is_whole = False
         self._is_late = False
 
     def read(self, choice: Json, path: str) -> None:
         """Read what a chunk has of this choice, but for the finish reason."""
-        name = "message" if choice.get("delta") is None and "message" in choice else "delta"
-        path = f"{path}.{name}"
-        delta = _READ.mapping(choice.get(name), path)
-        if name == "delta":
-            self._has_deltas = True
-        elif self._has_deltas:  # the message repeats what the deltas had
-            delta = {}
+        delta = _READ.mapping(choice.get("delta"), f"{path}.delta")
+        path, of_choice = f"{path}.delta", path
+        if not self._has_deltas:
+            self._has_deltas = _says_something(delta)
+            if not self._has_deltas and choice.get("message") is not None:  # else it repeats what deltas had
+                path = f"{of_choice}.message"
+                delta = _READ.mapping(choice["message"], path)
+                self._is_whole = "delta" not in choice or _says_something(delta)
         if self.message.finished:
-            self._is_late |= any(value not in NOTHING for field, value in delta.items() if field != "role")
+            self._is_late |= _says_something(delta)
             return
         self.reasoning.read(delta, path)
         for field, read in _FIELDS.items():
@@ -118,7 +127,7 @@ class Choice:
                 self.reasoning.read_detail(entry, f"{path}.summary[{place}]")
             signature = _READ.text_of(part, "signature", path)
             if signature:
-                self.reasoning.sign(signature)
+                self.reasoning.sign(signature, self.signed_by)
         elif kind == "refusal":
             self.read_refusal(part.get("refusal"), f"{path}.refusal")
         elif kind == "image_url":
@@ -167,11 +176,16 @@ class Choice:
     def read_finish_reason(self, choice: Json, path: str) -> None:
         """Read the finish reason. The first one counts, whatever follows it."""
         found = _READ.text_of(choice, "finish_reason", path)
-        if not found or self.reason is not None:
-            self._is_late |= found not in ("", self._word)
+        if not found or self.word:
+            self._is_late |= found not in ("", self.word)
             return
-        self._word, self.reason = found, REASONS.get(found.lower(), "stop")
-        self._finish_blocks(keep=self.calls.end_fragments())
+        self.word, self.failure = found, meaning(BROKEN, found)
+        self.finish_blocks(keep=self.calls.end_fragments())
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its finish reason has come, or it came whole."""
+        return bool(self.word) or (self._is_whole and not self._has_deltas)
 
     def was_late(self) -> bool:
         """Whether the chunk contradicted the end of a call or of the message. Then it is passed on, not lost."""
@@ -181,26 +195,33 @@ class Choice:
         return True
 
     def finish(self, model: str | None, metadata: Json) -> None:
-        self._finish_blocks()
-        reason = self.reason
+        self.finish_blocks()
+        reason = meaning(REASONS, self.word) or "stop"
         if reason in ("stop", "tool_use"):  # the calls decide: some vendors confuse the two reasons
             reason = "tool_use" if self.calls.ever else "stop"
+        if not self.word:
+            metadata = {**metadata, FINISH_REASON_ASSUMED: True}
         if self._early_annotations:
             self.message.append("annotations", self._early_annotations)
-        self.message.finish(reason, self._word, metadata, model)
+        self.message.finish(reason, self.word or None, metadata, model)
 
-    def _finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
+    def finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
         """Finish the open blocks in their order."""
-        cut = CUT.get(self._word or "") or CUT.get(self.reason or "")
+        is_cut = meaning(REASONS, self.word) == "length"
+        wrong = BROKEN_OFF if self.failure is not None else CUT_OFF if is_cut else None
         finish: dict[int, Callable[[], None]] = {}
         for block in self.calls.open:
-            finish[block] = partial(self.calls.finish, block, cut)
+            finish[block] = partial(self.calls.finish, block, wrong)
         if self.audio.block is not None:
             finish[self.audio.block] = partial(self.audio.finish, self.audio.block)
         if self.blocks.type is not None:
             finish[self.blocks.current] = self.blocks.end_current
         for block in sorted(finish.keys() - keep):
             finish[block]()
+
+
+def _says_something(delta: Json) -> bool:
+    return any(value not in NOTHING for field, value in delta.items() if field != "role")
 
 
 def _citation(annotation: Json) -> Json:
@@ -228,8 +249,8 @@ _APPENDED = ("logprobs", "token_ids")
 _REASONING_STEPS = "reasoning_steps"
 """Perplexity's list, which continues with every chunk."""
 
-# What is read, or says nothing: the id of a single token, a copy of the text.
-_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", *_APPENDED])
+# What is read, here or by the decoder, or says nothing: the id of a single token, a copy of the text.
+_CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", "usage", *_APPENDED])
 _DELTA = frozenset([
     "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, THINKING_BLOCKS, _REASONING_STEPS, *_FIELDS
 ])  # fmt: skip

@@ -17,8 +17,12 @@ sends the finish reason, then a chunk with an empty delta and the usage, which r
 Perplexity and vLLM send a running usage with every chunk. Many vendors send no usage, and Snowflake not even a finish
 reason. Gateways send more behind the chunk that has both, or send `stop` in every chunk. So usage beside a choice
 ends nothing. The message finishes with a usage and `choices: []` behind its finish reason, with an object whose name
-marks the last one, or with the input. Its blocks finish with the finish reason, so that tools start, except calls
-without arguments, since these may still come. Anything else that comes later is in new blocks.
+marks the last one, with `DONE`, or with the input. Its blocks finish with the finish reason, so that tools start, except
+calls without arguments, since these may still come. Anything else that comes later is in new blocks.
+
+Without a finish reason a message is whole if `DONE` has come, if a usage with `choices: []` came last, or if it wasn't
+streamed. Then its reason is assumed. Some finish reasons say that the vendor failed: where the message would finish,
+the stream ends with an error instead.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras, Ollama),
 or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two. Only its details have the
@@ -53,10 +57,13 @@ from typing import Any, TypeAlias
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, remember, usage_of, word
+from rxdelta.formats.endings import broken_events
+from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.tables import FORMAT
 from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.usage import CHAT, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
 
@@ -87,7 +94,8 @@ class OpenAIChatDecoder:
         self._usage: TokenUsage | None = None
         self._choices: dict[int, Choice] = ByChoice()
         self._out: list[Event] = []
-        self._over = False
+        self._has_closing_usage = False  # the newest chunk had the usage and no choices
+        self._over = self._failed = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or the SDK's `ChatCompletionChunk` or `ChatCompletion`.
@@ -96,14 +104,16 @@ class OpenAIChatDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice or a call is absurd.
         """
-        event = None if self._out else self._plain(chunk)
-        return self._decode(as_mapping(chunk, FORMAT)) if event is None else (event,)
+        event = None if self._out or self._has_closing_usage else self._plain(chunk)
+        if event is not None:
+            return (event,)
+        if chunk is DONE:
+            return self._end(assumed=True) if self._choices else ()
+        return self._decode(as_mapping(chunk, FORMAT))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each message whose finish reason has come. One without was cut off."""
-        self._finish()
-        self._end()
-        return take_all(self._out)
+        return self._end(assumed=self._has_closing_usage)
 
     def _plain(self, chunk: Any) -> Event | None:
         """The event of a chunk that has nothing but more text or more arguments of a call, as most chunks do."""
@@ -135,11 +145,12 @@ class OpenAIChatDecoder:
         return text_delta(blocks.current, text, index)
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
-        if self._over:
-            return ()
         choices = _READ.items(chunk.get("choices"), "choices")
         error = _error_of(chunk) or next(filter(None, map(error_in, choices)), None)
-        has_usage = self._read_usage(chunk)
+        if self._over:
+            says = error or chunk.get("usage") or not all(map(_is_empty, choices))
+            return [_passed_on(chunk)] if says and not self._failed else ()
+        has_usage = self._read_usage(chunk, choices)
         is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
         for place, found in enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
@@ -154,16 +165,18 @@ class OpenAIChatDecoder:
         if has_usage:
             shown = [state.message.show_usage(self._usage) for state in self._choices.values()]
             is_foreign |= not all(shown)
-        is_last = chunk.get("object") in _LAST_OBJECTS or (has_usage and not choices)
-        # The usage is the whole request's: while a choice goes on, it isn't the last.
-        if error is not None or (is_last and all(state.reason for state in self._choices.values())):
-            self._finish()
-        if is_foreign:
-            name = word(chunk.get("object")) or "chunk"
-            self._out.append(events.ProviderEvent("openai", name, kept(chunk)))
+        is_closing = has_usage and not choices
+        if choices or is_closing:
+            # Without a finish reason it closes only if nothing follows: some vendors send it first, or in between.
+            self._has_closing_usage = is_closing
         if error is not None:
-            self._out += error_events("openai", error, error.get("type"), _ERROR)
-            self._end()
+            self._finish(is_broken_off=True)
+        elif is_closing or chunk.get("object") in _LAST_OBJECTS:
+            self._finish_if_all_have_ended()
+        if is_foreign:
+            self._out.append(_passed_on(chunk))
+        if error is not None:
+            self._fail(error_events("openai", error, error.get("type"), _ERROR))
         return take_all(self._out)
 
     def _choice(self, choice: Json, path: str) -> Choice:
@@ -176,18 +189,21 @@ class OpenAIChatDecoder:
             state.message.start(self._metadata)
         return state
 
-    def _read_usage(self, chunk: Json) -> bool:
+    def _read_usage(self, chunk: Json, choices: Sequence[object]) -> bool:
         """Read the usage, which replaces an earlier one. Return whether there is one.
 
-        Groq may send it under two names in one chunk, or under either.
+        Groq may send it under two names in one chunk, or under either. Moonshot sends it with the last choice.
         """
         raw, path = chunk.get("usage"), "usage"
         if not raw and "x_groq" in chunk:
             raw, path = _groq(chunk).get("usage"), "x_groq.usage"
+        if not raw:
+            found = [choice for choice in choices if isinstance(choice, Mapping) and choice.get("usage")]
+            raw, path = (found[0]["usage"], "choices[].usage") if found else (None, "")
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False
-        self._usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
+        self._usage = usage_of(raw, CHAT)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:
@@ -214,14 +230,40 @@ class OpenAIChatDecoder:
         remember(self._metadata, extras)
         return False
 
-    def _finish(self) -> None:
-        for state in self._choices.values():
-            if state.reason is not None and not state.message.finished:
-                state.finish(self._model, self._metadata)
+    def _finish(self, *, assumed: bool = False, is_broken_off: bool = False) -> None:
+        """Finish the messages that have ended; with `assumed` also those that gave no reason.
 
-    def _end(self) -> None:
-        self._over = True
+        The provider's failure, said by a finish reason, comes last, unless the stream is broken off by its error.
+        """
+        failed: list[Event] = []
+        for number, state in self._choices.items():
+            if state.message.finished or not (assumed or state.has_ended):
+                continue
+            if state.failure is None:
+                state.finish(self._model, self._metadata)
+            else:
+                state.finish_blocks()
+                metadata = {**self._metadata, **state.message.metadata}
+                failed = failed or broken_events(
+                    "openai", state.word, state.failure, None, metadata, choice=number
+                )
+        if failed and not is_broken_off:
+            self._fail(failed)
+
+    def _finish_if_all_have_ended(self) -> None:
+        """The usage is the whole request's: while a choice goes on, it isn't the last."""
+        if all(state.has_ended for state in self._choices.values()):
+            self._finish()
+
+    def _fail(self, error: Sequence[Event]) -> None:
+        self._out += error
+        self._failed = self._over = True
         self._choices = {}
+
+    def _end(self, *, assumed: bool) -> Sequence[Event]:
+        self._finish(assumed=assumed)
+        self._over, self._choices = True, {}
+        return take_all(self._out)
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
@@ -256,7 +298,13 @@ def _error_of(chunk: Json) -> Json | None:
     return error_in(chunk) or error_in(_groq(chunk)) or (chunk if chunk.get("object") == "error" else None)
 
 
-def _is_empty(choice: Json) -> bool:
+def _passed_on(chunk: Json) -> Event:
+    return events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk))
+
+
+def _is_empty(choice: object) -> bool:
+    if not isinstance(choice, Mapping):
+        return False
     delta = choice.get("delta")
     fields = delta.items() if isinstance(delta, Mapping) else ()
     found = [*fields, *choice.items()]

@@ -8,15 +8,17 @@ from typing import Any, TypeAlias
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import others, word
-from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS
+from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SIGNED_BY
 from rxdelta.formats.openai_chat.tables import (
     FORMAT,
     REASONING_DETAILS,
     REASONING_ENCRYPTED,
     REASONING_NAMES,
     REASONING_TEXT,
+    SIGNERS,
     THINKING_BLOCKS,
 )
+from rxdelta.formats.signatures import signed, via
 
 __all__ = ["Reasoning"]
 
@@ -66,10 +68,10 @@ class Reasoning:
         text = next(filter(None, texts), "")
         signature = _READ.text_of(entry, "signature", path)
         if data:
-            redacted = {**fields, "type": "reasoning", REDACTED: True, "data": data}
+            redacted = {**fields, "type": "reasoning", REDACTED: True, "data": data, SIGNED_BY: FORMAT}
             blocks.whole(redacted, beside=True)
         if signature:
-            fields["signature"] = signature
+            fields |= signed(signature, via(FORMAT, SIGNERS.get(str(entry.get("format")))))
         if signature and not text and blocks.type not in (None, "reasoning"):
             # A late signature must not cut a text in two.
             blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
@@ -86,14 +88,15 @@ class Reasoning:
             self._signed_by = blocks.current, index if type(index) is int else -1
         return bool(text)
 
-    def sign(self, signature: str) -> None:
+    def sign(self, signature: str, signed_by: str) -> None:
         """The signature of a part of the content. The newest of the current reasoning counts."""
+        fields = signed(signature, signed_by)
         if self._blocks.type != "reasoning":
-            self._blocks.begin({"type": "reasoning", "reasoning": "", "signature": signature})
-        elif self._blocks.is_signed_otherwise({"signature": signature}):
-            self._add_signed({"signature": signature})
+            self._blocks.begin({"type": "reasoning", "reasoning": "", **fields})
+        elif self._blocks.is_signed_otherwise(fields):
+            self._add_signed(fields)
         elif self._blocks.known.get("signature") != signature:
-            self._blocks.change(self._blocks.current, {"signature": signature})
+            self._blocks.change(self._blocks.current, fields)
 
     def _is_signed_by_another(self, index: object) -> bool:
         if self._signed_by is None or self._blocks.type != "reasoning":

@@ -7,10 +7,13 @@ Objects whose methods are called for every chunk, sets of fields and `Fields`, s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from rxdelta.formats.json_values import by_word
-from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.provider_errors import OF_OPEN_SERVERS, Broken
+from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
+
+T = TypeVar("T")
 
 FORMAT: Final = "openai-chat"
 
@@ -21,6 +24,10 @@ THINKING_BLOCKS: Final = "thinking_blocks"
 THINKING: Final = "thinking"
 """A part of a `content` that is a list: Mistral's way."""
 
+SIGNERS: Mapping[str, str] = {"anthropic-claude-v1": ANTHROPIC, "google-gemini-v1": GOOGLE}
+"""By the `format` of an entry of `reasoning_details`, the vendors whose signatures not only the gateway can send back.
+What OpenAI encrypts is for the account that asked, and that is the gateway's."""
+
 # Types of entries of `reasoning_details`, and of calls, that a block notes as PROVIDER_TYPE.
 REASONING_TEXT: Final = "reasoning.text"
 REASONING_SUMMARY: Final = "reasoning.summary"
@@ -30,17 +37,31 @@ CUSTOM_CALL: Final = "custom"
 REASONS: Mapping[str, str] = by_word(
     {
         "stop": "stop eos eos_token stop_sequence end_turn completed complete",
+        "pause": "pause pause_turn",
         "tool_use": "tool_calls tool_call tool_use function_call",
-        "length": "length max_tokens model_length max_output_tokens max_length",
+        "length": "length max_tokens model_length max_output_tokens max_length model_context_window_exceeded",
         "content_filter": "content_filter content_filtered safety recitation blocklist prohibited_content spii"
         " sensitive guardrail_intervened",
     }
 )
-CUT: Mapping[str, str] = {
-    "length": CUT_OFF,
-    "error": BROKEN_OFF,
-    "network_error": BROKEN_OFF,
-    "abort": "broken off by the provider",
-    "insufficient_system_resource": "broken off by the provider",
+
+BROKEN: Mapping[str, Broken] = {
+    **OF_OPEN_SERVERS,  # also the words of OpenRouter and Mistral
+    "insufficient_system_resource": Broken("the servers ran out of resources", True),  # DeepSeek
+    "network_error": Broken("the model's inference failed", True),  # Z.ai
+    # Gemini, by its own server and by gateways. The model wrote something else than a call of one of the tools.
+    "function_call_filter": Broken("the model's function call was refused as malformed or unexpected", True),
+    "malformed_function_call": Broken("the model's function call was malformed", True),
 }
-"""The finish reasons after which an open call isn't complete."""
+"""The finish reasons with which a vendor says that it failed. The format's page names the sources."""
+
+
+def meaning(table: Mapping[str, T], word: str) -> T | None:
+    """What a finish reason means by a table. Gemini's server adds details: `content_filter: PROHIBITED_CONTENT`.
+
+    Example:
+        >>> meaning(REASONS, "CONTENT_FILTER: recitation"), meaning(REASONS, "huh")
+        ('content_filter', None)
+    """
+    name = word.lower()
+    return table.get(name) or table.get(name.partition(":")[0])

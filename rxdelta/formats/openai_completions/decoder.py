@@ -9,8 +9,8 @@ the text.
 
 The finish reason comes with the last text or with an empty one. If the request asked for usage, a chunk with
 `choices: []` and the usage follows, and all other chunks have `usage: null`. vLLM can send a running usage with each
-chunk. So the message finishes with the first usage on or after its finish reason's chunk (only after it, if an earlier
-chunk had usage too), or with the input.
+chunk. The end is that of chat completions (`openai_chat/decoder.py`): the message finishes with a usage and
+`choices: []` behind its finish reason, with `DONE`, or with the input. Text behind the finish reason is a new block.
 
 `logprobs` are lists side by side (`tokens`, `token_logprobs`, `top_logprobs`, `text_offset`) that continue with each
 chunk, and so do vLLM's `token_ids`. vLLM's `stop_reason` is the string or the token's id that stopped it, or null.
@@ -27,8 +27,12 @@ from typing import Any, TypeAlias
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter, take_all
 from rxdelta.formats.decoding import Fields, as_mapping
-from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, usage_of, word
-from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.endings import broken_events
+from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, word
+from rxdelta.formats.notes import FINISH_REASON_ASSUMED
+from rxdelta.formats.provider_errors import OF_OPEN_SERVERS, error_events, error_in
+from rxdelta.formats.usage import CHAT, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
 
@@ -38,7 +42,8 @@ _READ = Fields("openai-completions")
 
 
 class OpenAICompletionsDecoder:
-    """Text completion chunks of one stream in, events out. Each choice has one block, of text.
+    """Text completion chunks of one stream in, events out. Each choice has one block of text, and one more if text
+    comes behind its finish reason.
 
     Example:
         >>> decoder = OpenAICompletionsDecoder()
@@ -54,10 +59,10 @@ class OpenAICompletionsDecoder:
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
-        self._has_running_usage = False  # then the usage beside the finish reason may not be the last
+        self._has_closing_usage = False  # the newest chunk had the usage and no choices
         self._choices: dict[int, _Choice] = ByChoice()
         self._out: list[Event] = []
-        self._over = False
+        self._over = self._failed = False
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk: a mapping, or the SDK's `Completion`.
@@ -66,14 +71,16 @@ class OpenAICompletionsDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice is absurd.
         """
-        event = None if self._out else self._plain(chunk)
-        return self._decode(as_mapping(chunk, "openai-completions")) if event is None else (event,)
+        event = None if self._out or self._has_closing_usage else self._plain(chunk)
+        if event is not None:
+            return (event,)
+        if chunk is DONE:
+            return self._end(assumed=True) if self._choices else ()
+        return self._decode(as_mapping(chunk, "openai-completions"))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each message whose finish reason has come. One without was cut off."""
-        self._finish()
-        self._end()
-        return take_all(self._out)
+        return self._end(assumed=self._has_closing_usage)
 
     def _plain(self, chunk: Any) -> Event | None:
         """The event of a chunk that has nothing but more text, as most chunks do."""
@@ -90,38 +97,38 @@ class OpenAICompletionsDecoder:
             return None
         if choice.get("finish_reason") is not None or choice.get("logprobs") is not None:
             return None
-        return text_delta(0, text, index)
+        return text_delta(state.blocks.current, text, index)
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
-        if self._over:
-            return ()
         choices = _READ.items(chunk.get("choices"), "choices")
         # vLLM's error is the chunk itself.
         error = error_in(chunk) or (chunk if chunk.get("object") == "error" else None)
+        if self._over:
+            says = error or chunk.get("usage") or any(map(_has_text, choices))
+            return [_passed_on(chunk)] if says and not self._failed else ()
         has_usage = self._read_usage(chunk)
         is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
-        has_finish_reason = False
         for place, found in enumerate(choices):
             path = f"choices[{place}]"
             choice = _READ.mapping(found, path)
             state = self._choice(choice, path)
             is_foreign |= state.read(choice, path)
             if error is None:  # a reply that breaks off isn't finished, though it may have a finish reason
-                has_finish_reason |= state.read_finish_reason(choice, path)
+                state.read_finish_reason(choice, path)
         if has_usage:
             shown = [state.message.show_usage(self._usage) for state in self._choices.values()]
             is_foreign |= not all(shown)
-        all_ended = all(state.reason is not None for state in self._choices.values())
-        is_last_usage = has_usage and not (has_finish_reason and self._has_running_usage)
-        if error is not None or (is_last_usage and all_ended):
-            self._finish()
-        self._has_running_usage |= has_usage
-        if is_foreign:
-            name = word(chunk.get("object")) or "chunk"
-            self._out.append(events.ProviderEvent("openai", name, kept(chunk)))
+        is_closing = has_usage and not choices
+        if choices or is_closing:
+            self._has_closing_usage = is_closing
         if error is not None:
-            self._out += error_events("openai", error, error.get("type"), _ERROR)
-            self._end()
+            self._finish(is_broken_off=True)
+        elif is_closing and all(state.word for state in self._choices.values()):
+            self._finish()
+        if is_foreign:
+            self._out.append(_passed_on(chunk))
+        if error is not None:
+            self._fail(error_events("openai", error, error.get("type"), _ERROR))
         return take_all(self._out)
 
     def _choice(self, choice: Json, path: str) -> _Choice:
@@ -139,7 +146,7 @@ class OpenAICompletionsDecoder:
         raw = _READ.mapping(chunk.get("usage"), "usage")
         if not raw:
             return False
-        self._usage = usage_of(raw, raw.get("prompt_tokens"), raw.get("completion_tokens"))
+        self._usage = usage_of(raw, CHAT)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:
@@ -156,13 +163,29 @@ class OpenAICompletionsDecoder:
         remember(self._metadata, extras)
         return False
 
-    def _finish(self) -> None:
-        for state in self._choices.values():
-            if state.reason is not None and not state.message.finished:
-                state.message.finish(state.reason, state.word, self._metadata, self._model)
+    def _finish(self, *, assumed: bool = False, is_broken_off: bool = False) -> None:
+        failed: list[Event] = []
+        for number, state in self._choices.items():
+            if state.message.finished or not (assumed or state.word):
+                continue
+            state.blocks.end_current()
+            if failure := BROKEN.get(state.word.lower()):
+                metadata = {**self._metadata, **state.message.metadata}
+                failed = failed or broken_events("openai", state.word, failure, None, metadata, choice=number)
+            else:
+                state.finish(self._model, self._metadata)
+        if failed and not is_broken_off:
+            self._fail(failed)
 
-    def _end(self) -> None:
+    def _fail(self, error: Sequence[Event]) -> None:
+        self._out += error
+        self._failed = self._over = True
+        self._choices = {}
+
+    def _end(self, *, assumed: bool) -> Sequence[Event]:
+        self._finish(assumed=assumed)
         self._over, self._choices = True, {}
+        return take_all(self._out)
 
 
 class _Choice:
@@ -171,10 +194,10 @@ class _Choice:
     Attributes:
         message: Writes its start, usage and finish.
         blocks: Writes its text.
-        reason, word: Why it ended, in the protocol's words and in the provider's; `None` before its finish reason.
+        word: Why it ended, in the provider's word; empty before its finish reason.
     """
 
-    __slots__ = ("blocks", "message", "reason", "word")
+    __slots__ = ("blocks", "message", "word")
 
     def __init__(
         self,
@@ -186,16 +209,13 @@ class _Choice:
     ) -> None:
         self.message = MessageWriter(out, number, message_id, model, usage)
         self.blocks = BlockWriter(out, number)
-        self.reason: str | None = None
-        self.word: str | None = None
+        self.word = ""
 
     def read(self, choice: Json, path: str) -> bool:
         """Read the text and the lists. Return whether there is text behind the end, which is passed on, not lost."""
         text = _READ.text_of(choice, "text", path)
-        if self.reason is not None and text:
-            return True
         if self.message.finished:
-            return False
+            return bool(text)
         if text:
             self.blocks.write("text", text)
         remember(self.message.metadata, {name: choice[name] for name in choice if name not in _CHOICE})
@@ -203,14 +223,26 @@ class _Choice:
             self.message.append(name, choice.get(name))
         return False
 
-    def read_finish_reason(self, choice: Json, path: str) -> bool:
-        """Read the finish reason. Return whether this is the first reason, which counts."""
+    def read_finish_reason(self, choice: Json, path: str) -> None:
+        """Read the finish reason. The first one counts."""
         found = _READ.text_of(choice, "finish_reason", path)
-        if not found or self.reason is not None:
-            return False
-        self.word, self.reason = found, _REASONS.get(found.lower(), "stop")
-        self.blocks.end_current()
-        return True
+        if found and not self.word:
+            self.word = found
+            self.blocks.end_current()
+
+    def finish(self, model: str | None, metadata: Json) -> None:
+        reason = _REASONS.get(self.word.lower(), "stop")
+        if not self.word:
+            metadata = {**metadata, FINISH_REASON_ASSUMED: True}
+        self.message.finish(reason, self.word or None, metadata, model)
+
+
+def _passed_on(chunk: Json) -> Event:
+    return events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk))
+
+
+def _has_text(choice: object) -> bool:
+    return not isinstance(choice, Mapping) or bool(choice.get("text"))
 
 
 def recognises(chunk: Mapping[str, Any]) -> bool:
@@ -238,6 +270,7 @@ _REASONS = by_word(
         "content_filter": "content_filter",
     }
 )
+BROKEN = OF_OPEN_SERVERS
 _APPENDED = ("logprobs", "token_ids")
 
 _ENVELOPE = frozenset(

@@ -9,7 +9,7 @@ sides share `calls` (the types of calls) and `notes`.
 from rxdelta.formats.format import Format
 from rxdelta.formats.openai_responses.addresses import address
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder, recognises
-from rxdelta.formats.openai_responses.request import request
+from rxdelta.formats.openai_responses.request import request, tools
 
 __all__ = ["FORMAT"]
 
@@ -19,4 +19,5 @@ FORMAT = Format(
     recognises=recognises,
     address=lambda: address,
     request=request,
+    tools=tools,
 )

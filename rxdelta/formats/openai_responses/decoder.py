@@ -48,7 +48,8 @@ from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
 from rxdelta.formats.decoding import as_mapping
-from rxdelta.formats.json_values import NOTHING, kept, usage_of, word
+from rxdelta.formats.endings import assumed_finish, broken_events
+from rxdelta.formats.json_values import NOTHING, kept, word
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
@@ -63,9 +64,12 @@ from rxdelta.formats.openai_responses.reading import (
     mapping_or_none,
     object_of,
 )
+from rxdelta.formats.openai_responses.tables import BROKEN, CANCELLED, ENDS, REASONS
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
 from rxdelta.formats.provider_errors import error_code
-from rxdelta.formats.tool_calls import CUT_OFF, CUT_OFF_BY_FILTER
+from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF, CUT_OFF_BY_FILTER
+from rxdelta.formats.usage import RESPONSES, usage_of
+from rxdelta.framing import DONE
 
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
@@ -107,6 +111,8 @@ class OpenAIResponsesDecoder:
         event = reader.plain(chunk) if type(chunk) is dict else None
         if event is not None:
             return (event,)
+        if chunk is DONE:
+            return reader.close(whole=True)
         given = as_mapping(chunk, FORMAT)
         fields: Json = freeze(given, lenient=True)
         if reader.is_followed_by(fields):
@@ -115,7 +121,7 @@ class OpenAIResponsesDecoder:
 
     def close(self) -> Sequence[Event]:
         """End of input. The format leaves nothing open: a message without its last event was cut off."""
-        return self._reader.close()
+        return self._reader.close(whole=False)
 
 
 class _Reader:
@@ -170,7 +176,7 @@ class _Reader:
         elif not isinstance(kind, str):
             raise READ.fail("type", "the type of an event", kind)
         elif self._ended:
-            if kind not in _EVENTS and kind not in _ITEM_OF:
+            if _EVENTS.get(kind) is not _Reader.ignore:
                 self._pass_on(out, chunk)
         elif kind in _EVENTS:
             _EVENTS[kind](self, out, chunk)
@@ -179,8 +185,12 @@ class _Reader:
         self._out = []
         return out
 
-    def close(self) -> Sequence[Event]:
+    def close(self, *, whole: bool) -> Sequence[Event]:
+        """End of input, or of a response that is `whole` then, also without its last event."""
         out, self._out = self._out, []
+        if whole and self._response.started and not self._ended:
+            self._finish(out, None)
+            out.append(assumed_finish(None, {}, asked=self._response.calls_client))
         self._flush(out)
         self._end()
         return out
@@ -236,7 +246,7 @@ class _Reader:
             if isinstance(part, Mapping) and part.get("type") == REASONING_TEXT:
                 implied = "reasoning"
             item = self._output.add(out, place, {"type": implied, "id": chunk.get("item_id")}, "")
-        if item is None or item.done or not item.read(out, kind, chunk):
+        if item is None or not (item.read_late if item.done else item.read)(out, kind, chunk):
             self._pass_on(out, chunk)
 
     def read_audio(self, out: Out, chunk: Json) -> None:
@@ -257,24 +267,38 @@ class _Reader:
         details = READ.mapping(response.get("incomplete_details"), f"{path}incomplete_details")
         usage = _usage(response, f"{path}usage")
         status = _status(response, event_status)
+        said = word(details.get("reason"))
         reason, wrong = "stop", None
         if status == "incomplete":
-            reason = _REASONS.get(word(details.get("reason")) or "", "stop")
-            wrong = _CUT_OFF.get(reason, INCOMPLETE)
+            reason = REASONS.get(said or "", "stop")
+            wrong = BROKEN_OFF if said is None else _CUT_OFF.get(reason, INCOMPLETE)
         metadata = message_fields(response) | self._late_names(response)
         self._response.begin(out, response, path)
         self._output.complete(out, output, f"{path}output", wrong)
-        if status == "failed":
+        if status == "failed" and response.get("error"):
             self._fail(out, response, usage)
-        elif status not in _ENDS:  # in progress, queued or cancelled
+        elif status == "failed" or (status == "incomplete" and said is None):
+            self._finish(out, BROKEN_OFF)
+            out += broken_events("openai", status, BROKEN[status], usage, metadata)
+            self._failed = True
+            self._end()
+        elif status is not None and status not in ENDS:  # in progress, queued or cancelled
             self._leave(out, response, status, usage)
         else:
-            self._output.finish(out, wrong)
-            if self._audio is not None:
-                self._audio.finish(out)
-            reason = "tool_use" if reason == "stop" and self._response.calls_client else reason
-            out.append(events.MessageFinish(reason, status, usage, metadata))
+            self._finish(out, wrong)
+            asked = self._response.calls_client
+            if status is None:
+                out.append(assumed_finish(usage, metadata, asked=asked))
+            else:
+                reason = "tool_use" if reason == "stop" and asked else reason
+                out.append(events.MessageFinish(reason, status, usage, metadata))
             self._end()
+
+    def _finish(self, out: Out, wrong: str | None) -> None:
+        """Finish all blocks. `wrong` is why a call may be cut off."""
+        self._output.finish(out, wrong)
+        if self._audio is not None:
+            self._audio.finish(out)
 
     def _late_names(self, response: Json) -> Content:
         """The id and the model, if the beginning of the message had none."""
@@ -286,12 +310,14 @@ class _Reader:
         return late
 
     def _leave(self, out: Out, response: Json, status: str, usage: TokenUsage | None) -> None:
-        """End a message that is not complete, without an error."""
+        """End a message that is not complete, without an error: it still runs, or the client has stopped it."""
         if usage is not None:
             out.append(events.UsageUpdate(usage))
         self._flush(out)
         rest = {name: value for name, value in response.items() if name != "output"}
         out.append(events.ProviderEvent("openai", f"response.{status}", rest))
+        if status == CANCELLED:
+            out.append(events.MessageInterrupted(status, choice=0))
         self._end()
 
     def _fail(self, out: Out, response: Json, usage: TokenUsage | None) -> None:
@@ -329,20 +355,19 @@ class _Reader:
         self._growing.clear()
 
 
-def _status(response: Json, event_status: str) -> str:
-    """The status in the response, unless it is missing or the event contradicts it."""
+def _status(response: Json, event_status: str) -> str | None:
+    """The status in the response, unless it is missing or the event contradicts it. `None` if neither has one."""
     status = word(response.get("status"))
-    if event_status == "failed" or (event_status in _ENDS and status not in _ENDS):
+    if event_status == "failed" or (event_status in ENDS and status not in ENDS):
         return event_status
-    if status is None:
-        status = "failed" if response.get("error") else "completed"
-        return event_status if event_status == "cancelled" else status
-    return status
+    if status is None and event_status != CANCELLED:
+        return "failed" if response.get("error") else "completed" if event_status else None
+    return status or event_status
 
 
 def _usage(response: Json, path: str) -> TokenUsage | None:
     usage = READ.mapping(response.get("usage"), path)
-    return usage_of(usage, usage.get("input_tokens"), usage.get("output_tokens")) if usage else None
+    return usage_of(usage, RESPONSES) if usage else None
 
 
 def recognises(chunk: Json) -> bool:
@@ -415,14 +440,5 @@ _ITEM_OF: Mapping[str, str] = {
 }
 """The events of items: the type of the item, for one whose beginning was lost."""
 
-_ENDS = frozenset(["completed", "incomplete", "failed"])
-_REASONS: Mapping[str, str] = {
-    "": "length",
-    "max_output_tokens": "length",
-    "max_tokens": "length",
-    "length": "length",
-    "content_filter": "content_filter",
-    # any other is the provider's own limit, or the client's wish: stop
-}
 _CUT_OFF: Mapping[str, str] = {"length": CUT_OFF, "content_filter": CUT_OFF_BY_FILTER}
 _ERROR = frozenset(["message", "type", "code", "sequence_number"])

@@ -103,6 +103,10 @@ class Item:
         out.append(events.BlockDelta(self.block, {"status": status}))
         return True
 
+    def read_late(self, _out: Out, _kind: str, _chunk: Json, /) -> bool:
+        """Read an event of the item that comes after its end. False if it has no use for it."""
+        return False
+
     def end(self, out: Out, item: Json, path: str, wrong: str | None = None) -> None:
         """Finish with the whole item, unless only the response's end shows whether it is complete."""
         self.id = self.id or word(item.get("id"))  # the first one: deltas name it

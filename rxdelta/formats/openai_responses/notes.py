@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from rxdelta.formats.json_values import NOTHING
-from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
+from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.openai_responses.reading import Content, Json
 
 __all__ = [
@@ -71,13 +71,13 @@ def item_fields(options: Json, *written: str) -> Content:
 _HAS_A_MEANING = frozenset([
     "id", "type", "index", "name", "call_id", "args", "arguments", "input", "error", "execution_status",
     "tool_call_id", "output", PROVIDER_TYPE, ITEM_ID, "citations", "data", "text", "thinking",
-    "refusal", "reasoning", "signature", "mime_type", PART_LENGTHS, SYNTHETIC_ID,
+    "refusal", "reasoning", "signature", "mime_type", PART_LENGTHS, SIGNED_BY, SYNTHETIC_ID,
 ])  # fmt: skip
 """Fields of a block, whose values would be taken for the block's."""
 
 _WRITTEN_OTHERWISE = frozenset([
-    PROVIDER_TYPE, ITEM_ID, SYNTHETIC_ID, "execution_status", "signature", PART_LENGTHS, "tool_call_id", "output",
-    ITEM_STATUS, "logprobs",
+    PROVIDER_TYPE, ITEM_ID, SYNTHETIC_ID, "execution_status", "signature", SIGNED_BY, PART_LENGTHS, "tool_call_id",
+    "output", ITEM_STATUS, "logprobs",
     "type", "item_type", "role", "item_role", "id", "call_id", "item_call_id",
 ])  # fmt: skip
 """Fields that the request writes itself. Those in the last line identify the item and its author: options may have

@@ -8,7 +8,8 @@ from rxdelta.core import events, reasoning_delta
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.openai_responses.items import Growing, Item
 from rxdelta.formats.openai_responses.notes import PARAGRAPH, PART_LENGTHS, REASONING_TEXT, fields_beside
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, object_of
+from rxdelta.formats.openai_responses.reading import FORMAT, READ, Content, Json, Out, object_of
+from rxdelta.formats.signatures import signed
 
 __all__ = ["ReasoningItem"]
 
@@ -115,7 +116,7 @@ class ReasoningItem(Item):
 def _signature(item: Json, path: str) -> Content:
     """The encrypted content, which represents the whole reasoning when it is sent back."""
     encrypted = READ.text_of(item, "encrypted_content", path)
-    return {"signature": encrypted} if encrypted else {}
+    return signed(encrypted, FORMAT) if encrypted else {}
 
 
 def _texts(item: Json, field: str, path: str) -> Iterator[str]:

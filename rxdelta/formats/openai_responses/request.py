@@ -37,8 +37,9 @@ from rxdelta.formats.openai_responses.notes import (
     item_fields,
 )
 from rxdelta.formats.openai_responses.results import CLIENT_CALLS, result_item, short_id
+from rxdelta.formats.tool_definitions import Defined, function_object, tool_list
 
-__all__ = ["request"]
+__all__ = ["request", "tools"]
 
 Json = dict[str, Any]
 _FORMAT = "openai-responses"
@@ -57,6 +58,14 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             items.append({"role": turn.role, "content": text_or_parts(turn, _input_part)})
         items += [result_item(result, calls.get(result.call_id or "", {})) for result in turn.results]
     return {"input": items}
+
+
+def tools(definitions: Sequence[Defined]) -> Json:
+    """Not strict, which would be the default here: that takes a part of JSON Schema only."""
+    written = tool_list(
+        definitions, lambda tool: {"type": "function", **function_object(tool), "strict": False}
+    )
+    return {"tools": written}
 
 
 # System and user.

@@ -23,7 +23,7 @@ from rxdelta.formats.openai_responses.reading import (
     given_id_of,
     mapping_or_none,
 )
-from rxdelta.formats.tool_calls import call_identity, invalid_call, made_up_id
+from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call, made_up_id
 
 __all__ = ["INCOMPLETE", "CallItem", "ResultItem"]
 
@@ -50,6 +50,12 @@ class CallItem(Item):
         content.pop("status", None)
         self.block = self.response.start_block(out, content)
         self._arguments = Arguments(self.block, mapping_or_none(item.get("operation")) or {})
+        self._has_ended = False  # its arguments, by an event of their own
+        # Of a client's call that has ended: how much of its text no delta has brought.
+        self._room: int | None = None
+        self._takes_late: bool = (
+            False  # a call of the client's that has ended: what comes late makes it invalid
+        )
 
     def _kind(self, item: Json) -> tuple[CallType, bool]:
         """How to read the call, and whether the client has to run it."""
@@ -77,6 +83,7 @@ class CallItem(Item):
         if is_json != (known is None or known.payload is None):
             return False
         piece = READ.text_of(chunk, "delta" if step == "delta" else TEXT_OF[what], "")
+        self._has_ended |= step == "done"
         if step == "delta" or arguments.growing.length == 0:
             arguments.growing.takes = f"response.{self.type}_{what}.delta"
             if is_json:
@@ -86,6 +93,19 @@ class CallItem(Item):
             self.grows(arguments.growing)
         elif is_json:
             arguments.replace(out, piece)
+        return True
+
+    def read_late(self, out: Out, kind: str, chunk: Json, /) -> bool:
+        """Read arguments that come after the end of the call. If the end didn't have them, they make it invalid."""
+        what, _, step = kind.removeprefix(f"response.{self.type}_").rpartition(".")
+        piece = READ.text_of(chunk, "delta" if step == "delta" else TEXT_OF.get(what, ""), "")
+        if self._room is None or not piece:
+            return False
+        self._room -= len(piece)
+        if self._room >= 0 or (step == "done" and self._arguments.growing.length):
+            return False
+        self._room = None
+        out.append(events.BlockFinish(self.block, arguments_after_end(piece)))
         return True
 
     def is_doubtful(self, item: Json, /) -> bool:
@@ -118,20 +138,22 @@ class CallItem(Item):
             self._arguments.close(out)
         if args is not None:
             content["args"] = args
-        self._finish_call(out, for_client, content)
+        self._finish_call(out, for_client, content, item.get("arguments") or item.get("input") or "")
         if kind.result is not None and not for_client:
             self._add_result(out, item, content["id"], item.get(kind.result))
 
     def _finish_with_deltas(self, out: Out, for_client: bool, wrong: str | None) -> None:
         content: Content | None = None
-        if wrong is not None and for_client:
+        if wrong is not None and for_client and not self._has_ended:
             content = invalid_call(wrong)
         else:
             self._arguments.close(out)
         self._finish_call(out, for_client, content)
 
-    def _finish_call(self, out: Out, for_client: bool, content: Content | None) -> None:
+    def _finish_call(self, out: Out, for_client: bool, content: Content | None, whole: object = "") -> None:
         self.response.calls_client |= for_client
+        if for_client and self.type in _NAMED_BY_CALL_ID and isinstance(whole, str):
+            self._room = max(0, len(whole) - self._arguments.growing.length)
         out.append(events.BlockFinish(self.block, content))
 
     def _payload(self, item: Json, kind: CallType, path: str) -> str | Json | None:

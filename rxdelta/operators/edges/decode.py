@@ -10,6 +10,7 @@ from rxdelta.core import Event, ProviderError
 from rxdelta.core.events import StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
 from rxdelta.runtime import lift_machine, operator_maker
+from rxdelta.wire import DONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -33,8 +34,8 @@ def decode(
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """Decode a provider's chunks into events.
 
-    The source emits chunks as the provider sent them: dicts, or the SDK's objects. Each chunk's events are
-    emitted at once. Events that the format can finish only at the end (`Decoder.close`) are emitted before the
+    The source emits chunks as the provider sent them: dicts, or the SDK's objects. A chunk may be wrapped in an item of an
+    agent's SDK, for example. Each chunk's events are emitted at once. Events that the format can finish only at the end (`Decoder.close`) are emitted before the
     source's completion or error.
 
     Completes with the source. An error event in the stream becomes `on_error(ProviderError)` and isn't emitted.
@@ -46,7 +47,7 @@ def decode(
         cumulative: `True` for a gateway whose every delta repeats the whole text so far; `"auto"` detects
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
-            `True` for the usual ones.
+            `True` for the usual ones. If only the closing tag comes, the text before it becomes reasoning at the tag.
         limits: The most that the stream may make us hold, in this operator and in those behind it that have no
             `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`. A plain
             `subscribe` doesn't carry them past Rx's operators that subscribe a source later, such as `concat`.
@@ -58,7 +59,7 @@ def decode(
         InvalidValueError: At once, if `wire_format` is neither a name nor a function, or for an invalid option.
 
     Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the position in the chunk, or the
-    format that fits if the named one doesn't; `UnknownWireFormatError` of `"auto"`; `LimitExceededError`.
+    format that fits if the named one doesn't, or says at the end that nothing could be read; `UnknownWireFormatError` of `"auto"`; `LimitExceededError`.
 
     Example:
         >>> import reactivex as rx
@@ -71,8 +72,9 @@ def decode(
     if limits is not None and _takes_limits(wire_format):
         options["limits"] = limits
     make = decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)
+    machine = _Decoding if isinstance(wire_format, str) else _OwnDecoding
     return lift_machine(
-        "decode", lambda _: _Decoding(make()), limits=limits, leads=True, emits="events", needs_all=True
+        "decode", lambda _: machine(make()), limits=limits, leads=True, emits="events", needs_all=True
     )
 
 
@@ -102,6 +104,13 @@ class _Decoding:
         with suppress(Exception):  # an earlier error explains more than a decoder that can't finish
             pending.extend(self.close())
         return pending, error
+
+
+class _OwnDecoding(_Decoding):
+    """With a decoder of the user's own, which doesn't know `DONE`."""
+
+    def step(self, chunk: Any) -> Iterable[Event]:
+        return () if chunk is DONE else super().step(chunk)
 
 
 def _until_error(events: Iterable[Event]) -> Iterator[Event]:

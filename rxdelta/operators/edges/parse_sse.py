@@ -24,8 +24,8 @@ def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | s
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
     client's `aiter_bytes()`, not `aiter_lines()`). Each record is emitted as soon as its last byte has arrived.
-    Comments, `[DONE]` and events without data emit nothing. An event's name is added as `"_event"` if the
-    record doesn't contain it. `rxdelta.providers.SseParser` has the rules.
+    Comments and events without data emit nothing. `[DONE]` emits `rd.wire.DONE`, which `decode` takes. An event's
+    name is added as `"_event"` if the record doesn't contain it. `rxdelta.providers.SseParser` has the rules.
 
     Completes with the source. The last record needs no blank line after it: it is emitted before the source's
     completion, and before the source's error if it is whole.
@@ -37,7 +37,8 @@ def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | s
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> body = rx.of(b'data: {"te', b'xt": "Hi"}\\n\\n', b"data: [DONE]\\n\\n")
-        >>> body.pipe(rd.parse_sse()).run()
+        >>> _ = body.pipe(rd.parse_sse()).subscribe(print)
         {'text': 'Hi'}
+        DONE
     """
     return parse_records("parse_sse", lambda limits: SseParser(limits=limits), limits)

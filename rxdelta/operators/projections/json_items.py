@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rxdelta.core import InvalidValueError, MalformedChunkError, PartialJsonParser
@@ -89,7 +90,7 @@ class _Items(Projection[Any]):
     def begin(self) -> None:
         self._text = TextDocument()
         self._call: BlockFold | None = None  # the first with the id
-        self._array = _Array(self._path, self.walk.limits)
+        self._array = _Array(self._path, self.walk.limits, of_a_call=self._call_id is not None)
         self._unfenced = Unfenced()
 
     def keeps(self, block: Block) -> bool:
@@ -141,9 +142,11 @@ class _Array:
     items. Otherwise reading one item would cost as much as reading all.
     """
 
-    def __init__(self, path: tuple[str | int, ...], limits: Limits) -> None:
+    def __init__(self, path: tuple[str | int, ...], limits: Limits, *, of_a_call: bool) -> None:
         self._path = path
-        self._depth = limits.json_depth
+        self._new_parser = partial(
+            PartialJsonParser, max_depth=limits.json_depth, control_characters=of_a_call
+        )
         self._prefix = "".join(
             f"{{{json.dumps(step)}:" if isinstance(step, str) else "[" + "0," * step for step in path
         )
@@ -152,7 +155,7 @@ class _Array:
 
     def read_again(self) -> None:
         """Read the text from its first character again; items that were emitted are skipped."""
-        self._reader = PartialJsonParser(max_depth=self._depth)
+        self._reader = self._new_parser()
         self._text: list[str] = []
         self._seen = 0
         self._ended = False
@@ -175,7 +178,7 @@ class _Array:
                 if not self._ended:
                     yield from self._closed_item(stretch)
         if self._reader.error is not None:
-            reader = PartialJsonParser(max_depth=self._depth)  # one that counts from the beginning
+            reader = self._new_parser()  # one that counts from the beginning
             reader.feed("".join(self._text))
             raise MalformedChunkError(f"the items end here: {reader.error}")
 
@@ -192,7 +195,7 @@ class _Array:
             if self._reader.is_final(self._path) or self._reader.error is not None:
                 self._ended = True
                 return
-            self._reader = PartialJsonParser(max_depth=self._depth)
+            self._reader = self._new_parser()
             self._reader.feed(f'{self._prefix}[""{"," if stretch.endswith(",") else ""}')
         elif stretch.endswith("]"):
             self._ended = self._reader.is_final(self._path)

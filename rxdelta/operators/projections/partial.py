@@ -97,18 +97,19 @@ class PartialReading(Generic[T]):
     Args:
         into: The class for the whole document.
         limits: The document's greatest depth.
-        fenced: Whether the document may be in a markdown fence.
+        is_text: Whether the document is the reply's text, which may have a markdown fence around it, and not the
+            arguments of a call.
     """
 
-    def __init__(self, into: Into[T] | None, limits: Limits, *, fenced: bool = False) -> None:
+    def __init__(self, into: Into[T] | None, limits: Limits, *, is_text: bool = False) -> None:
         self._into = into
         self._depth = limits.json_depth
-        self._fenced = fenced
+        self._is_text = is_text
         self._last: PartialValue[T] | None = None
         self._begin()
 
     def _begin(self) -> None:
-        self._reader = PartialJsonParser(max_depth=self._depth)
+        self._reader = PartialJsonParser(max_depth=self._depth, control_characters=not self._is_text)
         self._unfenced = Unfenced()
         self._has_text = False
         self._is_new = self._last is not None
@@ -119,7 +120,7 @@ class PartialReading(Generic[T]):
         if how != "more":
             self._begin()
         self._has_text = self._has_text or bool(text)
-        if self._fenced:
+        if self._is_text:
             for piece in self._unfenced.pieces(text, self._is_whole):
                 self._reader.feed(piece)
         else:
@@ -134,8 +135,8 @@ class PartialReading(Generic[T]):
         """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
         value, error = reader.value, reader.error or error
-        if last is None:
-            changed = reader.started or error is not None
+        if last is None:  # arguments that are null so far are none
+            changed = error is not None or (reader.started and (self._is_text or value is not None))
         else:
             unchanged = (last._open is None) == reader.is_final() and last.error == error
             changed = self._is_new or not unchanged or last._json != value

@@ -96,7 +96,7 @@ class _Document(Projection[PartialValue[T]]):
 
     def begin(self) -> None:
         self._text = TextDocument()
-        self._reading = PartialReading(self._into, self.walk.limits, fenced=True)
+        self._reading = PartialReading(self._into, self.walk.limits, is_text=True)
 
     def keeps(self, block: Block) -> bool:
         return self._text.keeps(block)

@@ -7,19 +7,20 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rxdelta.core import TERMINAL, InvalidValueError, ProviderError, is_mapping, redact
+from rxdelta.core import TERMINAL, InvalidValueError, ProviderError, redact
 from rxdelta.core.events import ToolUpdate
 from rxdelta.operators.watching.tap import Listener, tap
+from rxdelta.providers import completed
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from opentelemetry.metrics import Histogram, MeterProvider
     from opentelemetry.trace import TracerProvider
     from reactivex import Observable, abc
 
-    from rxdelta.core import Snapshot, TokenUsage
+    from rxdelta.core import Snapshot
     from rxdelta.operators.watching.metrics import StreamMetrics
 
 __all__ = ["tap_otel"]
@@ -45,20 +46,16 @@ _HISTOGRAMS = (
     (_TOOL_DURATION, "s", "How long a tool took.", _LONG),
 )
 
-# The details of usage in the conventions, and providers' names of them.
-_DETAILS = {
-    "gen_ai.usage.cache_read.input_tokens": (
-        "cache_read_input_tokens",
-        "cached_tokens",
-        "cachedContentTokenCount",
-        "cached_content_token_count",
-        "cacheReadInputTokens",
-    ),
-    "gen_ai.usage.reasoning.output_tokens": (
-        "reasoning_tokens",
-        "thoughtsTokenCount",
-        "thoughts_token_count",
-    ),
+# What is billed, and the conventions' names of it. The totals include the details there too.
+_USAGE = {
+    "gen_ai.usage.input_tokens": "input_tokens",
+    "gen_ai.usage.output_tokens": "output_tokens",
+    "gen_ai.usage.cache_read.input_tokens": "cache_read_tokens",
+    "gen_ai.usage.cache_write.input_tokens": "cache_write_tokens",
+    "gen_ai.usage.cache_creation.input_tokens": "cache_write_tokens",  # its earlier name
+    "gen_ai.usage.reasoning.output_tokens": "output_reasoning_tokens",
+    "gen_ai.usage.audio.input_tokens": "input_audio_tokens",
+    "gen_ai.usage.audio.output_tokens": "output_audio_tokens",
 }
 
 
@@ -198,12 +195,12 @@ class _Telemetry(Listener):
             message = redact(_text_of(outcome.error))
             self._span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, message))
             self._span.add_event("exception", _exception(outcome.error, message))
-        for name, count in () if metrics.usage is None else _counts(metrics.usage):
-            self._span.set_attribute(f"gen_ai.usage.{name}_tokens", count)
-            self._record(_TOKENS, count, {"gen_ai.token.type": name})
-        self._span.set_attributes(
-            {**_described(reply, metrics.usage), **more, "rxdelta.outcome": outcome.kind}
-        )
+        billed: Mapping[str, int] = {} if metrics.usage is None else completed(metrics.usage).billed
+        for name in ("input", "output"):
+            if (count := billed.get(f"{name}_tokens")) is not None:
+                self._record(_TOKENS, count, {"gen_ai.token.type": name})
+        usage = {name: billed[ours] for name, ours in _USAGE.items() if ours in billed}
+        self._span.set_attributes({**_described(reply), **usage, **more, "rxdelta.outcome": outcome.kind})
         self._record(_DURATION, metrics.seconds, more)
         self._span.end()
 
@@ -261,14 +258,8 @@ def _text_of(error: Exception) -> str:
         return ""
 
 
-def _counts(usage: TokenUsage) -> Iterator[tuple[str, int]]:
-    for name, count in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-        if count is not None:
-            yield name, count
-
-
-def _described(reply: Snapshot | None, usage: TokenUsage | None) -> dict[str, Any]:
-    """The span's attributes of the reply: of several, the last one's, but the usage of all."""
+def _described(reply: Snapshot | None) -> dict[str, Any]:
+    """The span's attributes of the reply: of several, the last one's."""
     if reply is None:
         return {}
     reasons = None if reply.finish_reason is None else [reply.finish_reason]
@@ -277,16 +268,4 @@ def _described(reply: Snapshot | None, usage: TokenUsage | None) -> dict[str, An
         "gen_ai.response.model": reply.model,
         "gen_ai.response.finish_reasons": reasons,
     }
-    if usage is not None:
-        message |= {name: _find(usage.raw, words) for name, words in _DETAILS.items()}
     return {name: value for name, value in message.items() if value is not None}
-
-
-def _find(raw: Any, words: tuple[str, ...], depth: int = 2) -> int | None:
-    """A count by any of its names, also in nested details."""
-    for word in words:
-        found = raw.get(word)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return found
-    inner = (value for value in raw.values() if is_mapping(value)) if depth > 1 else ()
-    return next((count for value in inner if (count := _find(value, words, depth - 1)) is not None), None)

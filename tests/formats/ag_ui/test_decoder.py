@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -311,7 +312,8 @@ def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chun
             take(decoder.decode(chunk))
         except rd.MalformedChunkError:
             continue
-    take(decoder.close())
+    with suppress(rd.MalformedChunkError):  # nothing could be read
+        take(decoder.close())
 
 
 def test_a_run_that_was_stopped_is_an_interrupted_message_whatever_version_tells_it() -> None:

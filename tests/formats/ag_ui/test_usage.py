@@ -46,6 +46,14 @@ def test_g11_usage_is_that_of_all_messages_and_attempts_by_model() -> None:
             {"inputTokens": 10, "outputTokens": 12, "totalTokens": 22, "cachedInputTokens": 3, "reasoningTokens": 7},
         ),
         (rd.TokenUsage(2**53, 5), {"outputTokens": 5}),
+        (
+            rd.TokenUsage(9, 5, reasoning_tokens=3, cache_write_tokens=0, billed={"input_tokens": 99, "output_tokens": 8, "cache_read_tokens": 90}),
+            {"inputTokens": 99, "outputTokens": 8, "totalTokens": 107, "cachedInputTokens": 90},
+        ),
+        (
+            rd.TokenUsage(9, 5, reasoning_tokens=3, cache_write_tokens=0),
+            {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14, "reasoningTokens": 3, "cacheWriteInputTokens": 0},
+        ),
     ],
 )  # fmt: skip
 def test_g11_usage_counts_as_the_protocol_does(usage: rd.TokenUsage, counts: Json) -> None:

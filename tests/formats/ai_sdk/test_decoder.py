@@ -200,7 +200,11 @@ def test_the_metadata_of_another_server_are_kept_and_a_signature_found() -> None
         {"type": "reasoning-start", "id": "r"},
         {"type": "reasoning-end", "id": "r", "providerMetadata": metadata},
     )
-    assert message.blocks[0].options == {"provider_metadata": metadata, "signature": "s"}  # type: ignore[union-attr]
+    assert message.blocks[0].options == {
+        "provider_metadata": metadata,
+        "signature": "s",
+        "signed_by": "anthropic",
+    }  # type: ignore[union-attr]
 
 
 def test_what_is_not_ours_passes() -> None:

@@ -272,6 +272,31 @@ def test_u13_usage_is_of_all_messages_and_nothing_is_made_up() -> None:
     assert only["usage"] == {"inputTokens": 2}
 
 
+@pytest.mark.parametrize("version", [5, 7])
+def test_u13_usage_counts_as_the_sdk_does_and_comes_back_as_the_provider_does(version: int) -> None:
+    billed = {"input_tokens": 99, "output_tokens": 4, "cache_read_tokens": 90, "output_reasoning_tokens": 0}
+    usage = rd.TokenUsage(9, 4, cache_read_tokens=90, reasoning_tokens=0, billed=billed)
+    other = rd.TokenUsage(1, 1, cache_write_tokens=1)
+    events = [START, ev.UsageUpdate(usage), STOP, ev.MessageStart("m2"), ev.UsageUpdate(other), STOP]
+    frames = frames_of(events, sdk_version=version)
+    told = frames[-2]["messageMetadata"]["usage"]
+    assert told == {
+        "inputTokens": 100,
+        "outputTokens": 5,
+        "totalTokens": 105,
+        "inputTokenDetails": {"cacheReadTokens": 90, "cacheWriteTokens": 1},
+        "outputTokenDetails": {"reasoningTokens": 0},
+        "cachedInputTokens": 90,
+        "reasoningTokens": 0,
+        "raw": {"inputTokens": 10, "outputTokens": 5},
+    }
+    decoder = rd.providers.decoder("ai-sdk")
+    read_back = [event for frame in frames[:-1] for event in decoder.decode(frame)]
+    (back,) = (event.usage for event in read_back if isinstance(event, ev.UsageUpdate))
+    assert (back.input_tokens, back.output_tokens, back.cache_read_tokens) == (10, 5, 90)
+    assert back.billed == usage.add(other).billed
+
+
 def test_u13_metadata_of_your_own_come_with_the_start() -> None:
     assert frames_of([START, STOP], metadata={"at": 1})[0]["messageMetadata"] == {"at": 1, "model": "small"}
 

@@ -147,9 +147,9 @@ def test_a_signature_is_set_not_appended() -> None:
         block_start(0, "thinking", thinking="", signature=""),
         delta(0, "signature_delta", signature="s1"),
     ]
-    assert in_message(*thinking)[1:] == [BlockDelta(0, {"signature": "s1"})]
+    assert in_message(*thinking)[1:] == [BlockDelta(0, {"signature": "s1", "signed_by": "anthropic"})]
     twice = fold(in_message(*thinking, delta(0, "signature_delta", signature="s2")))
-    assert twice.blocks[0].options == {"signature": "s2"}
+    assert twice.blocks[0].options == {"signature": "s2", "signed_by": "anthropic"}
 
 
 def test_a_compaction_is_set_not_appended() -> None:

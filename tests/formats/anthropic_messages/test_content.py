@@ -23,12 +23,18 @@ from rxdelta.core.events import BlockStart
         ),
         pytest.param(
             {"type": "thinking", "thinking": "", "signature": "s"},
-            {"type": "reasoning", "reasoning": "", "signature": "s"},
+            {"type": "reasoning", "reasoning": "", "signature": "s", "signed_by": "anthropic"},
             id="a signature alone",
         ),
         pytest.param(
             {"type": "redacted_thinking", "data": "d"},
-            {"type": "reasoning", "reasoning": "", "redacted": True, "data": "d"},
+            {
+                "type": "reasoning",
+                "reasoning": "",
+                "redacted": True,
+                "data": "d",
+                "signed_by": "anthropic-messages",
+            },
             id="redacted",
         ),
         pytest.param(

@@ -56,8 +56,16 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "id": "msg_1",
         "model": "claude-x",
         "blocks": [
-            {"type": "reasoning", "text": "Let me see.", "options": {"signature": "c2ln"}},
-            {"type": "reasoning", "text": "", "options": {"redacted": True, "data": "b3BhcXVl"}},
+            {
+                "type": "reasoning",
+                "text": "Let me see.",
+                "options": {"signature": "c2ln", "signed_by": "anthropic"},
+            },
+            {
+                "type": "reasoning",
+                "text": "",
+                "options": {"redacted": True, "data": "b3BhcXVl", "signed_by": "anthropic-messages"},
+            },
             {
                 "type": "server_tool_call",
                 "call_id": "srvtoolu_1",
@@ -111,6 +119,8 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "usage": {
             "input_tokens": 12,
             "output_tokens": 30,
+            "cache_read_tokens": 7,
+            "billed": {"input_tokens": 19, "output_tokens": 30, "cache_read_tokens": 7},
             "raw": {"input_tokens": 12, "output_tokens": 30, "cache_read_input_tokens": 7},
         },
     }
@@ -230,9 +240,11 @@ def test_a_message_start_after_the_end_begins_another_message_with_nothing_of_th
     assert snapshot.metadata == {}
 
 
-def test_after_the_end_only_another_message_means_something() -> None:
-    again = [message_start(), block_start(0, "text", text=""), text(0, "b"), PING, {"type": "new"}, STOP]
-    assert decode(message_start(), STOP, *again) == decode(message_start(), STOP)
+def test_after_the_end_another_message_may_begin_and_the_rest_is_passed_on() -> None:
+    late = [block_start(0, "text", text=""), text(0, "b"), {"type": "new"}]
+    whole = decode(message_start(), STOP)
+    passed_on = [ProviderEvent("anthropic", str(chunk["type"]), chunk) for chunk in late]
+    assert decode(message_start(), STOP, message_start(), *late, PING, STOP) == [*whole, *passed_on]
 
 
 def test_a_message_that_is_whole_in_its_start_is_read_from_there() -> None:
@@ -368,7 +380,8 @@ def test_usage_that_has_not_changed_is_not_told_again_and_the_finish_has_it_whol
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
-        ("pause_turn", "stop"),
+        ("pause_turn", "pause"),
+        ("compaction", "pause"),
         (None, "stop"),
         ("tool_use", "tool_use"),
         ("max_tokens", "length"),

@@ -244,15 +244,24 @@ def test_a_result_that_never_began_is_passed_on() -> None:
 def test_a_reasoning_keeps_its_signature_also_one_in_pieces() -> None:
     assert blocks(
         delta(0, reasoningContent={"text": "Hm"}), delta(0, reasoningContent={"signature": "abc"})
-    ) == [{"type": "reasoning", "text": "Hm", "options": {"signature": "abc"}}]
+    ) == [{"type": "reasoning", "text": "Hm", "options": {"signature": "abc", "signed_by": "anthropic"}}]
     pieces = [delta(0, reasoningContent={"signature": piece}) for piece in "abcdefghijklmnop"]
-    assert blocks(*pieces, stop(0))[0]["options"] == {"signature": "abcdefghijklmnop"}
+    assert blocks(*pieces, stop(0))[0]["options"] == {
+        "signature": "abcdefghijklmnop",
+        "signed_by": "anthropic",
+    }
 
 
 @pytest.mark.parametrize("whole", [b"\x00opaque\xff", b"ab"])
 def test_redacted_content_is_base64_whatever_it_came_as(whole: bytes) -> None:
     text = base64.b64encode(whole).decode()
-    wanted = [{"type": "reasoning", "text": "", "options": {"redacted": True, "data": text}}]
+    wanted = [
+        {
+            "type": "reasoning",
+            "text": "",
+            "options": {"redacted": True, "data": text, "signed_by": "bedrock-converse"},
+        }
+    ]
     assert blocks(delta(0, reasoningContent={"redactedContent": whole}), stop(0)) == wanted
     assert blocks(delta(0, reasoningContent={"redactedContent": text}), stop(0)) == wanted
     pieces = [delta(0, reasoningContent={"redactedContent": whole[n : n + 1]}) for n in range(len(whole))]

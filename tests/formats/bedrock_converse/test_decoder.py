@@ -50,7 +50,11 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         "status": "complete",
         "choice": 0,
         "blocks": [
-            {"type": "reasoning", "text": "Let me see.", "options": {"signature": "c2ln"}},
+            {
+                "type": "reasoning",
+                "text": "Let me see.",
+                "options": {"signature": "c2ln", "signed_by": "anthropic"},
+            },
             {
                 "type": "server_tool_call",
                 "call_id": "srv_1",
@@ -183,7 +187,7 @@ def test_without_a_stop_it_was_cut_off() -> None:
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
-        ("malformed_model_output", "stop"),
+        ("pause_turn", "pause"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
         ("content_filtered", "content_filter"),

@@ -59,7 +59,13 @@ def test_a_rich_stream_becomes_the_message_and_breaks_no_rule() -> None:
         ],
         "finish_reason": "tool_use",
         "provider_finish_reason": "TOOL_CALL",
-        "usage": {"input_tokens": 1394, "output_tokens": 33, "raw": USAGE},
+        "usage": {
+            "input_tokens": 1394,
+            "output_tokens": 33,
+            "cache_read_tokens": 1376,
+            "billed": {"input_tokens": 8, "output_tokens": 2},
+            "raw": USAGE,
+        },
     }
 
 
@@ -168,16 +174,21 @@ def test_what_comes_after_the_end_is_passed_on_or_begins_another_message() -> No
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"finish_reason": "ERROR", "error": "Oops"}, StreamError("Oops", "ERROR")),
-        ({"finish_reason": "ERROR"}, StreamError("unknown error", "ERROR")),
-        ({"finish_reason": "TIMEOUT"}, StreamError("the generation timed out", "TIMEOUT")),
-        ({"finish_reason": "COMPLETE", "error": "Oops"}, StreamError("Oops", "COMPLETE")),
+        ({"finish_reason": "ERROR", "error": "Oops"}, ("Oops", "ERROR")),
+        ({"finish_reason": "ERROR"}, ("the generation failed", "ERROR")),
+        ({"finish_reason": "TIMEOUT"}, ("the generation timed out", "TIMEOUT")),
+        ({"finish_reason": "COMPLETE", "error": "Oops"}, ("Oops", "COMPLETE")),
     ],
 )
-def test_an_end_that_is_an_error_breaks_off(fields: Chunk, error: StreamError) -> None:
+def test_an_end_that_is_an_error_breaks_off(fields: Chunk, error: tuple[str, str]) -> None:
     ended = {"type": "message-end", "delta": fields}
     decoded = decode(start(), content_start(0), content(0, text="Hi"), ended, content(0, text="x"), end())
-    assert decoded[2:] == [TextDelta(0, "Hi"), error]
+    message, code = error
+    assert decoded[2:] == [
+        TextDelta(0, "Hi"),
+        BlockFinish(0),
+        StreamError(message, None, code, transient=True),
+    ]
 
 
 def test_the_usage_of_what_broke_off_is_told() -> None:

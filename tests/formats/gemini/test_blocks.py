@@ -80,7 +80,7 @@ def test_text_after_a_finish_reason_still_counts() -> None:
 
 def test_a_signature_on_an_empty_text_is_of_the_text_before() -> None:
     (part,) = parts_of(message(said(text("Hi")), said(text("", thoughtSignature="s1"), reason="STOP")))
-    assert (part.text, part.options) == ("Hi", {"signature": "s1"})
+    assert (part.text, part.options) == ("Hi", {"signature": "s1", "signed_by": "google"})
 
 
 def test_a_signature_comes_with_the_first_piece_of_a_text_too() -> None:
@@ -104,7 +104,7 @@ def test_a_second_signature_begins_a_block_so_that_none_is_lost() -> None:
 def test_a_signature_with_no_text_before_it_has_a_block_of_its_own() -> None:
     found = message(said(call("f", args={})), said({"thoughtSignature": "s1"}, reason="STOP"))
     assert [block.type for block in found.blocks] == ["tool_call", "text"]
-    assert parts_of(found)[0].options == {"signature": "s1"}
+    assert parts_of(found)[0].options == {"signature": "s1", "signed_by": "google"}
 
 
 def test_the_signature_of_a_thought() -> None:
@@ -114,7 +114,7 @@ def test_the_signature_of_a_thought() -> None:
         said(text("a")),
         STOP,
     )
-    assert parts_of(found)[0].options == {"signature": "s"}
+    assert parts_of(found)[0].options == {"signature": "s", "signed_by": "google"}
     assert [block.type for block in found.blocks] == ["reasoning", "text"]
 
 

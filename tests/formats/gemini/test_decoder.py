@@ -98,13 +98,11 @@ def test_what_else_a_part_says_is_kept() -> None:
             (word, "content_filter")
             for word in (
                 *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
-                *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+                *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "LANGUAGE", "ESCALATION"),
             )
         ),
-        *(
-            (word, "stop")
-            for word in ("OTHER", "LANGUAGE", "MALFORMED_FUNCTION_CALL", "NO_IMAGE", "NEW_REASON")
-        ),
+        ("CONTINUATION", "pause"),
+        ("NEW_REASON", "stop"),
     ],
 )
 def test_finish_reasons(word: str, reason: str) -> None:

@@ -43,7 +43,7 @@ def test_a_start_may_hold_the_beginning() -> None:
     thought = step(0, "thought", delta(0, "thought_signature", signature="s"), summary=summary, signature="")
     found = message(CREATED, *thought, *step(1, "model_output", text(1, "lo"), content=content), completed())
     assert [(part.type, part.text, part.options) for part in parts_of(found)] == [
-        ("reasoning", "H", {"signature": "s"}),
+        ("reasoning", "H", {"signature": "s", "signed_by": "google"}),
         ("text", "Hello", {}),
     ]
 
@@ -51,7 +51,7 @@ def test_a_start_may_hold_the_beginning() -> None:
 def test_a_thought_may_be_a_signature_and_nothing_else() -> None:
     found = message(CREATED, *step(0, "thought", delta(0, "thought_signature", signature="s")), completed())
     assert [(part.type, part.text, part.options) for part in parts_of(found)] == [
-        ("reasoning", "", {"signature": "s"})
+        ("reasoning", "", {"signature": "s", "signed_by": "google"})
     ]
 
 
@@ -59,7 +59,9 @@ def test_a_summary_is_nested_and_an_empty_signature_takes_none_back() -> None:
     summary = [delta(0, "thought_summary", content={"type": "text", "text": piece}) for piece in ("a", "b")]
     signature = [delta(0, "thought_signature", signature=one) for one in ("", "s", "")]
     found = message(CREATED, *step(0, "thought", *summary, *signature), completed())
-    assert [(part.text, part.options) for part in parts_of(found)] == [("ab", {"signature": "s"})]
+    assert [(part.text, part.options) for part in parts_of(found)] == [
+        ("ab", {"signature": "s", "signed_by": "google"})
+    ]
 
 
 def test_an_image_in_a_thought_is_a_block_of_its_own() -> None:

@@ -46,8 +46,7 @@ from rxdelta.formats.gemini_interactions.decoder import GeminiInteractionsDecode
         ("requires_action", "stop"),  # no call came
         ("incomplete", "length"),
         ("budget_exceeded", "length"),
-        ("cancelled", "stop"),
-        ("requires_continuation", "stop"),
+        ("requires_continuation", "pause"),
         ("brand_new", "stop"),
     ],
 )
@@ -113,7 +112,7 @@ def test_what_the_interaction_says_is_metadata() -> None:
         ({"event_type": "error", "error": {"code": "x", "message": "m"}}, StreamError("m", None, "x")),
         ({"error": {"code": 400, "message": "m", "status": "INVALID"}}, StreamError("m", "INVALID", "400")),
         ({"event_type": "error", "error": "gone"}, StreamError("gone")),
-        (completed("failed"), StreamError("the interaction failed", "failed")),
+        (completed("failed"), StreamError("the interaction failed", None, "failed", transient=True)),
         (completed("failed", errors=[{"code": "x", "message": "m"}]), StreamError("m", "failed", "x")),
     ],
 )
@@ -366,4 +365,4 @@ def test_does_not_recognise_others(chunk: Chunk) -> None:
 
 def test_a_signature_is_a_field_of_its_block() -> None:
     found = decoded(CREATED, *step(0, "thought", delta(0, "thought_signature", signature="s")), completed())
-    assert BlockDelta(0, {"signature": "s"}) in found
+    assert BlockDelta(0, {"signature": "s", "signed_by": "google"}) in found

@@ -59,7 +59,7 @@ def test_arguments_may_come_whole() -> None:
     (call,) = message(
         CREATED, *step(0, "function_call", whole, id="c1", name="f", arguments={}), completed()
     ).tool_calls
-    assert (call.arguments, call.metadata) == ({"a": 2}, {"signature": "s"})
+    assert (call.arguments, call.metadata) == ({"a": 2}, {"signature": "s", "signed_by": "google"})
 
 
 def test_a_call_without_an_id_gets_one() -> None:
@@ -125,6 +125,7 @@ def test_a_server_tool_and_its_result_also_after_the_output() -> None:
     assert call.metadata == {
         "provider_type": "google_search_call",
         "signature": "s",
+        "signed_by": "google",
         "search_type": "web_search",
     }
     assert isinstance(result, rd.ContentPart)
@@ -160,6 +161,7 @@ def test_a_result_comes_whole_in_its_start() -> None:
         "provider_type": "url_context_result",
         "output": [1],
         "signature": "s",
+        "signed_by": "google",
     }
 
 
@@ -198,5 +200,8 @@ def test_a_piece_of_arguments_is_one_event_and_may_bring_more() -> None:
         decoder.decode(chunk)
     assert list(decoder.decode(piece)) == [ToolCallDelta(0, "1")]
     signed = delta(0, "arguments_delta", arguments="2", signature="s")
-    assert list(decoder.decode(signed)) == [BlockDelta(0, {"signature": "s"}), ToolCallDelta(0, "2")]
+    assert list(decoder.decode(signed)) == [
+        BlockDelta(0, {"signature": "s", "signed_by": "google"}),
+        ToolCallDelta(0, "2"),
+    ]
     assert [type(event) for event in decoder.decode(stop(0))] == [BlockFinish]

@@ -144,7 +144,7 @@ def test_what_a_model_did_not_say_begins_no_message() -> None:
     ],
 )
 def test_what_other_modes_say_passes_on(item: Any, name: str) -> None:
-    (event,) = decoded(item)
+    (event,) = decoded(item, close=False)
     assert isinstance(event, rd.events.ProviderEvent)
     assert (event.name, event.run_id) == (name, None)
 

@@ -35,6 +35,16 @@ def test_another_id_at_an_index_is_another_call_and_what_has_none_goes_on_with_t
     ]
 
 
+def test_null_is_whole_so_fragments_go_on_with_the_next_call() -> None:
+    reply = folded(
+        chunk(tool_call_chunks=[call("null", name="f", id="i")]),
+        chunk(tool_call_chunks=[call('{"b":', name="g", id="j")]),
+        chunk(tool_call_chunks=[call(" 2}")]),
+        LAST,
+    )
+    assert [(one.call_id, rd.thaw(one.arguments)) for one in reply.tool_calls] == [("i", {}), ("j", {"b": 2})]
+
+
 def test_a_call_without_an_index_is_whole_and_may_start_at_once() -> None:
     events = decoded(chunk(tool_call_chunks=[call("{}", None, name="f", id="i")]), close=False)
     assert [event.event for event in events][-1] == "content-block-finish"

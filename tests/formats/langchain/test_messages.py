@@ -128,5 +128,5 @@ def test_the_whole_message_after_its_chunks_changes_nothing() -> None:
 
 
 def test_messages_of_others_pass_on() -> None:
-    (event,) = decoded({"type": "human", "content": "Hi"})
+    (event,) = decoded({"type": "human", "content": "Hi"}, close=False)
     assert isinstance(event, rd.events.ProviderEvent)

@@ -113,14 +113,20 @@ class Projection:
 
     def parsed(self, call: rd.ToolCall) -> dict[str, Any]:
         if self.chunk_position == "last":
-            final = next(block for block in self.final.blocks if block.key == call.key)
-            assert isinstance(final, rd.ToolCall)
-            value = rd.thaw(final.arguments) if final.type == "tool_call" else None
+            value = self.whole(self.final, call)
         else:
-            value = preview(self.arguments(call)) if call.arguments else {}
+            value = self.whole(self.ended, call)
+            if value is None:
+                value = preview(call.arguments) if call.arguments else {}
         if isinstance(value, dict):
             return {"name": call.name or "", "id": self.call_id(call), "args": value}
         return {**self.chunk(call), "error": None}
+
+    def whole(self, reply: rd.Snapshot, call: rd.ToolCall) -> Any:
+        """The arguments at the end, if the call is a valid one there."""
+        final = next(block for block in reply.blocks if block.key == call.key)
+        assert isinstance(final, rd.ToolCall)
+        return rd.thaw(final.arguments) if final.type == "tool_call" else None
 
     def content(self) -> Any:
         """A string, unless there are parts of a list."""

@@ -52,7 +52,9 @@ def test_a_string_after_a_list_is_a_text_of_its_own() -> None:
 )
 def test_reasoning_in_each_make_and_its_signature(parts: list[Chunk]) -> None:
     told = blocks(*(chunk([{**part, "index": 0}]) for part in parts))
-    assert told == [{"type": "reasoning", "text": "Hm", "options": {"signature": "sig"}}]
+    assert told == [
+        {"type": "reasoning", "text": "Hm", "options": {"signature": "sig", "signed_by": "langchain"}}
+    ]
 
 
 def test_the_parts_of_a_summary_are_joined_with_a_blank_line() -> None:
@@ -67,7 +69,13 @@ def test_the_parts_of_a_summary_are_joined_with_a_blank_line() -> None:
 
 def test_redacted_reasoning_is_kept() -> None:
     told = blocks(chunk([{"type": "redacted_thinking", "data": "xyz", "index": 0}]))
-    assert told == [{"type": "reasoning", "text": "", "options": {"redacted": True, "data": "xyz"}}]
+    assert told == [
+        {
+            "type": "reasoning",
+            "text": "",
+            "options": {"redacted": True, "data": "xyz", "signed_by": "langchain"},
+        }
+    ]
 
 
 def test_reasoning_beside_the_content_comes_before_it() -> None:
@@ -210,9 +218,9 @@ def test_a_signature_among_the_extras_is_where_all_others_have_theirs() -> None:
         )
     )
     assert [one.get("options", one.get("metadata")) for one in told] == [
-        {"signature": "s", "extras": {"x": 1}},
-        {"signature": "s", "extras": {"x": 1}},
-        {"redacted": True, "data": "xyz"},
+        {"signature": "s", "extras": {"x": 1}, "signed_by": "langchain"},
+        {"signature": "s", "extras": {"x": 1}, "signed_by": "langchain"},
+        {"redacted": True, "data": "xyz", "signed_by": "langchain"},
     ]
     assert [one["type"] for one in told] == ["text", "tool_call", "reasoning"]
 
@@ -255,3 +263,22 @@ def test_a_piece_of_arguments_at_the_index_of_a_text_belongs_to_no_text() -> Non
         chunk([{"type": "input_json_delta", "partial_json": "{", "index": 1}]),
     )
     assert [one["type"] for one in told] == ["text", "invalid_tool_call"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "signed_by"),
+    [
+        ("anthropic", "anthropic via langchain"),
+        ("bedrock_converse", "anthropic via langchain"),
+        ("google_genai", "google via langchain"),
+        ("openai", "langchain"),
+    ],
+)
+def test_the_model_provider_tells_whose_a_signature_is(provider: str, signed_by: str) -> None:
+    known = {"model_provider": provider}
+    told = blocks(
+        chunk([{"type": "reasoning", "reasoning": "Hm", "index": 0}], response_metadata=known),
+        chunk([{"type": "reasoning", "extras": {"signature": "s"}, "index": 0}]),
+        chunk([{"type": "redacted_thinking", "data": "xyz", "index": 1}]),
+    )
+    assert [one["options"]["signed_by"] for one in told] == [signed_by, "langchain"]

@@ -83,7 +83,7 @@ def test_what_an_event_says_beside_is_not_lost() -> None:
 
 
 def test_an_event_of_unknown_make_passes_on() -> None:
-    assert decoded({"event": "heartbeat", "n": 1}) == [
+    assert decoded({"event": "heartbeat", "n": 1}, close=False) == [
         rd.events.ProviderEvent("", "heartbeat", {"event": "heartbeat", "n": 1})
     ]
 

@@ -73,11 +73,14 @@ def test_usage_is_in_the_protocols_counts_and_the_last_one_finishes_the_message(
         "input_token_details": {"cache_read": 1},
     }
     other = {"prompt_tokens": 3, "total_tokens": 5}
-    for raw, told in (
-        (native, native),
-        (other, {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5, "raw": other}),
+    for usage, told in (
+        (rd.TokenUsage(3, 2, native, cache_read_tokens=1), native),
+        (
+            rd.TokenUsage(3, 2, other, reasoning_tokens=1),
+            {"input_tokens": 3, "output_tokens": 2, "reasoning_tokens": 1, "total_tokens": 5, "raw": other},
+        ),
     ):
-        events = [ev.MessageStart("m"), ev.UsageUpdate(rd.TokenUsage(3, 2, raw)), ev.MessageFinish("stop")]
+        events = [ev.MessageStart("m"), ev.UsageUpdate(usage), ev.MessageFinish("stop")]
         assert data(*events)[-1]["usage"] == told
         assert there_and_back(*events) == folded(events)
 

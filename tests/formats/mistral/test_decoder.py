@@ -131,7 +131,6 @@ def test_the_index_of_a_message_in_a_choice_begins_a_new_text() -> None:
         ("stop", "stop"),
         ("length", "length"),
         ("model_length", "length"),
-        ("error", "stop"),
         ("tool_calls", "stop"),
     ],
 )
@@ -140,10 +139,16 @@ def test_finish_reasons(word: str, reason: str) -> None:
     assert (reply.finish_reason, reply.provider_finish_reason) == (reason, word)
 
 
-@pytest.mark.parametrize("word", ["length", "model_length", "error"])
+@pytest.mark.parametrize("word", ["length", "model_length"])
 def test_a_call_that_was_cut_off_is_never_run(word: str) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
     assert [one.type for one in folded(chunk({"tool_calls": [call]}, word)).blocks] == ["invalid_tool_call"]
+
+
+def test_the_reason_error_is_an_error() -> None:
+    error = decoded(chunk({"content": "a"}, "error", usage=USAGE))[-1]
+    assert isinstance(error, rd.events.StreamError)
+    assert (error.code, error.transient) == ("error", True)
 
 
 def test_a_reference_is_a_citation_of_what_is_being_written() -> None:
@@ -234,7 +239,7 @@ def test_errors_and_what_passes_on_are_in_its_name() -> None:
     assert (one.value.wire_format, one.value.path) == ("mistral", "choices[0].delta.content")
     with pytest.raises(rd.MalformedChunkError, match="malformed mistral chunk: as the chunk"):
         decoded("x")
-    (event,) = decoded({"something": "else"})
+    (event,) = decoded({"something": "else"}, close=False)
     assert isinstance(event, rd.events.ProviderEvent)
     assert event.provider == "mistral"
 

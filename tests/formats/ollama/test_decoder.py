@@ -275,8 +275,6 @@ def test_a_count_that_is_missing_is_unknown() -> None:
     [
         ("stop", "stop"),
         ("length", "length"),
-        ("load", "stop"),
-        ("unload", "stop"),
         ("new", "stop"),
         (None, "stop"),
     ],

@@ -167,7 +167,7 @@ def test_what_else_a_call_carries_is_kept() -> None:
         call(fragment(1, "{}", "b", "$search", type="builtin_function")), chunk({}, "stop"),
     )  # fmt: skip
     assert [each.metadata for each in message.tool_calls] == [
-        {"extra_content": google, "note": "n"}, {"provider_type": "builtin_function"},
+        {"extra_content": google, "note": "n", "signed_by": "openai-chat"}, {"provider_type": "builtin_function"},
     ]  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def test_a_legacy_function_call_is_a_call_without_an_id() -> None:
     assert message.finish_reason == "tool_use"
 
 
-@pytest.mark.parametrize("reason", ["length", "max_tokens", "error", "abort"])
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "model_context_window_exceeded"])
 def test_a_call_that_was_cut_off_never_looks_as_if_it_could_be_run(reason: str) -> None:
     message = reply(call(fragment(0, '{"a": 1}', "a", "f")), chunk({}, reason))
     assert message.tool_calls == ()
@@ -231,3 +231,8 @@ def test_the_calls_decide_what_the_reason_is(word: str, reason: str) -> None:
     assert reply(text("a"), chunk({}, word)).finish_reason == reason
     finish = decode(call(fragment(0, "{}", "a", "f")), chunk({}, word))[-1]
     assert (finish.reason, finish.provider_reason) == ("tool_use", word)  # type: ignore[union-attr]
+
+
+def test_an_empty_custom_beside_a_function_is_no_custom_call() -> None:
+    entry = fragment(0, '{"x":1}', "a", "f") | {"custom": {"input": "", "name": ""}}
+    assert calls(reply(call(entry), chunk({}, "tool_calls"))) == [("a", "f", {"x": 1})]

@@ -122,7 +122,11 @@ def test_content_may_be_a_list_of_parts() -> None:
         ("refusal", "no"), ("unsupported", None), ("text", "."),
     ]  # fmt: skip
     reasoning, passed_on = message.merged_content[2], message.merged_content[6]
-    assert reasoning.options == {"sent_as": "thinking", "signature": "s"}
+    assert reasoning.options == {
+        "sent_as": "thinking",
+        "signature": "s",
+        "signed_by": "mistral via openai-chat",
+    }
     assert passed_on.options == parts[-1]
     assert message.tool_calls == ()
 
@@ -140,7 +144,11 @@ def test_a_reasoning_in_the_content_may_have_a_summary_with_its_signature() -> N
     )
     assert shape(message) == [("reasoning", "Hmm."), ("text", "Hi")]
     (reasoning, _) = message.merged_content
-    assert reasoning.options == {"provider_type": "summary_text", "signature": "s"}
+    assert reasoning.options == {
+        "provider_type": "summary_text",
+        "signature": "s",
+        "signed_by": "openai-chat",
+    }
 
 
 def test_refusal_is_a_block_of_its_own_and_null_or_empty_beside_content_is_nothing() -> None:

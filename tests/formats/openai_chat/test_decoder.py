@@ -248,7 +248,7 @@ def test_a_count_that_is_none_is_unknown_and_not_zero(count: Any) -> None:
 
 
 def test_without_a_finish_reason_the_message_was_cut_off() -> None:
-    found = decode(text("a"), call(fragment(0, "{}", "a", "f")), usage())
+    found = decode(usage(), text("a"), usage(), call(fragment(0, "{}", "a", "f"), usage=USAGE))
     assert of_type(MessageFinish, found) == []
     message = fold(found)
     assert message.status == "incomplete"
@@ -261,20 +261,14 @@ def test_text_after_the_finish_reason_is_a_new_block_that_ends_with_the_message(
 
 
 def test_what_comes_after_the_end_of_its_call_or_message_is_passed_on() -> None:
-    again = call(fragment(0, "{}", "a", "f"))
-    found = decode(again, chunk({}, "tool_calls"), again, usage())
+    again = call(fragment(0, "", "a", "f"))
+    found = decode(call(fragment(0, "{}", "a", "f")), chunk({}, "tool_calls"), again, usage())
     assert violations(found) == []
     assert [event.payload for event in of_type(ProviderEvent, found)] == [again]
     late, spent, empty = text("b"), usage(cost=1), chunk({"role": "assistant", "content": ""}, usage=USAGE)
     found = decode(text("a"), chunk({}, "stop"), usage(), empty, late, spent, usage())
     assert violations(found) == []
     assert [event.payload for event in of_type(ProviderEvent, found)] == [late, spent, usage()]
-
-
-def test_fragments_after_the_finish_reason_begin_a_call_that_cannot_be_run() -> None:
-    message = reply(call(fragment(0, "{}", "a", "f")), chunk({}, "tool_calls"), call(fragment(0, '{"x":1}')))
-    assert calls(message) == [("a", "f", {})]
-    assert [bad.arguments for bad in message.invalid_tool_calls] == ['{"x":1}']
 
 
 def test_fragments_of_a_call_that_has_ended_are_not_those_of_another_without_arguments() -> None:
@@ -301,7 +295,7 @@ def test_choices_are_kept_apart_and_numbered_each_for_itself() -> None:
 
 
 def test_a_choice_that_was_cut_off_does_not_hold_back_the_finish_of_another_for_ever() -> None:
-    found = decode(text("a", "stop", index=0), text("x", index=1), usage())
+    found = decode(text("a", "stop", index=0), text("x", index=1))
     assert [(event.choice, event.reason) for event in of_type(MessageFinish, found)] == [(0, "stop")]
 
 

@@ -28,7 +28,11 @@ def test_reasoning_sent_twice_in_one_delta_counts_once() -> None:
         text("c", "stop"),
     )
     assert shape(message) == [("reasoning", "ab"), ("text", "c")]
-    assert message.merged_content[0].options == {"format": "f1", "signature": "s1"}
+    assert message.merged_content[0].options == {
+        "format": "f1",
+        "signature": "s1",
+        "signed_by": "openai-chat",
+    }
 
 
 def test_reasoning_in_details_alone_counts() -> None:
@@ -54,7 +58,13 @@ def test_encrypted_reasoning_is_kept_to_be_sent_back() -> None:
         chunk({"content": "", "reasoning": None, "reasoning_details": [entry]}), text("a", "stop")
     )
     assert shape(message) == [("reasoning", None), ("text", "a")]
-    assert message.merged_content[0].options == {"redacted": True, "data": "xyz", "id": "r1", "format": "f1"}
+    assert message.merged_content[0].options == {
+        "redacted": True,
+        "data": "xyz",
+        "id": "r1",
+        "format": "f1",
+        "signed_by": "openai-chat",
+    }
 
 
 def test_fields_of_an_encrypted_reasoning_are_not_those_of_the_text_beside_it() -> None:
@@ -110,7 +120,7 @@ def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
         chunk({"thinking_blocks": [hidden]}), text("Hi", "stop"),
     )  # fmt: skip
     assert shape(message) == [("reasoning", "ab"), ("reasoning", "c"), ("reasoning", None), ("text", "Hi")]
-    sent_as = {"sent_as": "thinking_blocks"}
+    sent_as = {"sent_as": "thinking_blocks", "signed_by": "openai-chat"}
     assert [part.options for part in message.merged_content] == [
         {**sent_as, "signature": "s0"}, {**sent_as, "signature": "s1"}, {**sent_as, "redacted": True, "data": "x"}, {},
     ]  # fmt: skip

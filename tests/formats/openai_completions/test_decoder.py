@@ -79,8 +79,34 @@ def test_the_block_ends_with_the_finish_reason_and_the_message_with_the_usage() 
     assert reply.usage == rd.TokenUsage(7, 3, USAGE)
 
 
-def test_usage_with_the_finish_reason() -> None:
-    assert names(chunk(choice("a", "stop"), usage=USAGE))[-1] == "message-finish"
+def test_text_behind_the_finish_reason_and_a_usage_beside_it_is_a_new_block() -> None:
+    reply = folded(
+        chunk(choice("a", "stop"), usage=USAGE), chunk(choice("b", "stop"), usage=USAGE), chunk(choice("c"))
+    )
+    assert [block.text for block in reply.blocks] == ["a", "bc"]  # type: ignore[union-attr]
+    assert reply.usage == rd.TokenUsage(7, 3, USAGE)
+
+
+@pytest.mark.parametrize("end", [rd.wire.DONE, chunk(usage=USAGE)])
+def test_what_says_that_nothing_follows_completes_a_reply_without_a_reason(end: Any) -> None:
+    message = folded(chunk(choice("a")), end).to_message()
+    assert (message.finish_reason, message.metadata["finish_reason_assumed"]) == ("stop", True)
+
+
+def test_what_comes_behind_done_is_passed_on() -> None:
+    decoder = rd.providers.decoder("openai-completions")
+    decoder.decode(chunk(choice("a", "stop")))
+    assert [event.event for event in decoder.decode(rd.wire.DONE)] == ["message-finish"]
+    assert [event.event for event in decoder.decode(chunk(choice("late")))] == ["provider"]
+    assert [*decoder.decode(rd.wire.DONE), *decoder.decode(chunk(choice(""))), *decoder.close()] == []
+
+
+@pytest.mark.parametrize("word", ["error", "abort"])
+def test_a_reason_that_says_that_the_server_failed_is_an_error_behind_the_usage(word: str) -> None:
+    *_, usage, _, error = decoded(chunk(choice("a", word)), chunk(usage=USAGE))
+    assert isinstance(usage, rd.events.UsageUpdate)
+    assert isinstance(error, rd.events.StreamError)
+    assert (error.code, error.transient) == (word, True)
 
 
 def test_a_running_usage_may_be_followed_by_the_last() -> None:
@@ -166,7 +192,10 @@ def test_no_text_at_all_is_a_message_without_blocks() -> None:
 
 
 def test_a_stream_without_a_finish_reason_is_incomplete() -> None:
-    assert folded(chunk(choice("a")), chunk(usage=USAGE)).status == "incomplete"
+    assert (
+        folded(chunk(usage=USAGE), chunk(choice("a")), chunk(usage=USAGE), chunk(choice("b"))).status
+        == "incomplete"
+    )
 
 
 def test_a_body_that_was_not_streamed_is_the_same() -> None:
@@ -196,7 +225,7 @@ def test_an_error_ends_the_stream(error: Chunk, wanted: tuple[Any, ...]) -> None
 
 def test_what_comes_too_late_or_is_unknown_passes_on() -> None:
     for found in (chunk(choice("late")), {"something": "else"}):
-        event = decoded(chunk(choice("a", "stop"), usage=USAGE), found)[-1]
+        event = decoded(chunk(choice("a", "stop")), chunk(usage=USAGE), found)[-1]
         assert isinstance(event, rd.events.ProviderEvent)
         assert event.payload == found
 

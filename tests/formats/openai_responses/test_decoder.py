@@ -91,13 +91,12 @@ def test_a_faulty_copy_of_the_tools_in_the_end_costs_no_end() -> None:
     ("why", "reason", "status"),
     [
         ("max_output_tokens", "length", "length"),
-        (None, "length", "length"),
         ("content_filter", "content_filter", "complete"),
         ("max_tool_calls", "stop", "complete"),
         ("steered", "stop", "complete"),
     ],
 )
-def test_an_incomplete_response_says_why(why: str | None, reason: str, status: str) -> None:
+def test_an_incomplete_response_says_why(why: str, reason: str, status: str) -> None:
     snapshot = reply(created(), text("a"), incomplete(reason=why))
     assert (snapshot.finish_reason, snapshot.status, snapshot.provider_finish_reason) == (
         reason,
@@ -105,14 +104,42 @@ def test_an_incomplete_response_says_why(why: str | None, reason: str, status: s
         "incomplete",
     )
     assert snapshot.to_message().text == "a"
-    if why is not None:
-        assert thaw(snapshot.metadata["incomplete_details"]) == {"reason": why}
+    assert thaw(snapshot.metadata["incomplete_details"]) == {"reason": why}
+
+
+def test_a_call_whose_arguments_had_ended_is_whole_though_the_end_of_its_item_was_lost() -> None:
+    ended = event("function_call_arguments.done", 0, arguments='{"x": 1}')
+    chunks = [added(function(call_id="c1"), 0), arguments('{"x": 1}', 0), ended]
+    cut = [added(function(call_id="c2"), 1), arguments('{"x": 2}', 1)]
+    snapshot = reply(created(), *chunks, *cut, incomplete(reason="max_output_tokens"))
+    assert [call.call_id for call in snapshot.tool_calls] == ["c1"]
+    assert [call.call_id for call in snapshot.invalid_tool_calls] == ["c2"]
+
+
+@pytest.mark.parametrize(("untold", "late"), [("", '{"x": 1}'), ('{"x": 1}', "}")])
+def test_a_late_delta_is_news_only_where_the_end_of_the_item_did_not_have_it(untold: str, late: str) -> None:
+    head, tail = untold[:4], untold[4:]
+    chunks = [
+        added(function(), 0),
+        *([arguments(head, 0)] if head else []),
+        done(function(untold, status="completed"), 0),
+    ]
+    told = reply(created(), *chunks, *([arguments(tail, 0)] if tail else []), completed())
+    assert [thaw(call.arguments) for call in told.tool_calls] == [{"x": 1} if untold else {}]
+    taken_back = reply(
+        created(), *chunks, *([arguments(tail, 0)] if tail else []), arguments(late, 0), completed()
+    )
+    assert taken_back.tool_calls == ()
+    assert taken_back.invalid_tool_calls[0].metadata["late_arguments"] == late
 
 
 def test_completed_may_say_that_it_is_incomplete() -> None:
     chunk = incomplete()
     assert reply(created(), {**chunk, "type": "response.completed"}).finish_reason == "length"
     assert reply(created(), {**completed(), "type": "response.done"}).finish_reason == "stop"
+
+
+FAILED = StreamError("the response failed", None, "failed", transient=True)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +152,8 @@ def test_completed_may_say_that_it_is_incomplete() -> None:
         ({"type": "error"}, StreamError("unknown error")),
         ({"error": {"message": "m", "type": "t", "code": None}}, StreamError("m", "t")),
         (completed(status="failed", error={"code": "c", "message": "m"}), StreamError("m", None, "c")),
-        (completed(status="failed", error=None), StreamError("unknown error")),
-        ({"type": "response.failed", "response": response("in_progress")}, StreamError("unknown error")),
+        (completed(status="failed", error=None), FAILED),
+        ({"type": "response.failed", "response": response("in_progress")}, FAILED),
     ],
 )
 def test_an_error_has_many_forms_and_nothing_follows_it(chunk: Chunk, error: StreamError) -> None:
@@ -163,10 +190,10 @@ def test_a_stream_without_its_last_event_was_cut_off() -> None:
         snapshot.to_message()
 
 
-def test_a_response_that_was_cancelled_is_not_complete() -> None:
+def test_a_response_that_was_cancelled_was_interrupted() -> None:
     found = decode(created(), text("a"), {"type": "response.cancelled", "response": response("cancelled")})
-    assert isinstance(found[-1], ProviderEvent)
-    assert fold(found).status == "incomplete"
+    assert isinstance(found[-2], ProviderEvent)
+    assert fold(found).to_message().status == "interrupted"
 
 
 def test_what_is_not_known_is_passed_on_whole() -> None:
@@ -215,7 +242,7 @@ def test_a_body_that_was_not_streamed_is_the_same_message() -> None:
     assert fold(found).to_message() == reply(*stream).to_message()
 
 
-@pytest.mark.parametrize("status", ["in_progress", "queued", "cancelled"])
+@pytest.mark.parametrize("status", ["in_progress", "queued"])
 def test_a_body_that_is_not_done_is_incomplete(status: str) -> None:
     found = decode(response(status, output=[message(part("a"), status="in_progress")]))
     assert fold(found).status == "incomplete"

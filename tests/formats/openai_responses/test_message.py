@@ -73,7 +73,7 @@ def test_a_text_stream_is_start_deltas_finish() -> None:
         "blocks": [{"type": "text", "text": "Hi.", "options": {"item_id": "i0", "status": "completed"}}],
         "finish_reason": "stop",
         "provider_finish_reason": "completed",
-        "usage": {"input_tokens": 7, "output_tokens": 3, "raw": USAGE},
+        "usage": {"input_tokens": 7, "output_tokens": 3, "cache_read_tokens": 2, "raw": USAGE},
         "metadata": {"created_at": 5},
     }
 

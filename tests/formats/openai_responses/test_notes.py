@@ -71,6 +71,7 @@ def items_of(snapshot: Snapshot) -> list[Chunk]:
                 at += length + (0 if kind else 2)
             field = "content" if kind else "summary"
             said["encrypted_content"] = said.pop("signature", None)
+            said.pop("signed_by", None)
             items.append({**mine, "type": "reasoning", field: parts, **said})
         else:
             found = {"type": f"output_{block.type}", "text": block.text}

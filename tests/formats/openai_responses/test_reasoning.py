@@ -36,7 +36,7 @@ def test_a_reasoning_with_neither_summary_nor_content_stays() -> None:
         "key": 0,
         "type": "reasoning",
         "text": "",
-        "options": {"item_id": "rs", "signature": "gAA=="},
+        "options": {"item_id": "rs", "signature": "gAA==", "signed_by": "openai-responses"},
     }
 
 

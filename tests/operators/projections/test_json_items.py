@@ -141,6 +141,8 @@ def test_items_are_read_only() -> None:
         pytest.param([CALL, args('{"a": [1, '), args("2, 3")], [1, 2], id="as they come"),
         pytest.param([CALL, args('{"a": [1, 2]}'), FINISH, END], [1, 2], id="whole"),
         pytest.param([CALL, FINISH, END], [], id="no arguments"),
+        pytest.param([CALL, args("null"), FINISH, END], [], id="null"),
+        pytest.param([CALL, args('{"a": ["b\n", "'), args('\t"]}')], ["b\n", "\t"], id="29: raw line ends"),
         pytest.param(
             [ev.BlockStart(0, CALL.content | {"args": {"a": [1, {"b": 2}]}})], [1, {"b": 2}], id="at once"
         ),

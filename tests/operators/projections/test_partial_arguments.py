@@ -137,7 +137,9 @@ NOT_CLOSED = "not valid JSON: Expecting value at character 6"
         pytest.param(
             [start(), args("[1, "), args("2]"), FINISH], [[1], [1, 2], ([1, 2], "...")], id="no object"
         ),
-        pytest.param([start(), args("nul"), args("l")], [None], id="a null has come"),
+        pytest.param(
+            [start(), args("nul"), args("l "), FINISH], [({}, "complete")], id="null is no arguments"
+        ),
         pytest.param([start(), content(args="oops")], [(None, "...")], id="text that is no JSON at all"),
         pytest.param(
             [start(), args('{"a":1}x'), FINISH], [({"a": 1}, "...")], id="21: the same error is told once"
@@ -164,8 +166,8 @@ BAD: list[Any] = [
     pytest.param('{"a": 1, "b": Infinity}', {"a": 1}, "'I'", id="25: infinity"),
     pytest.param('{"a": 1, "b": 1e999}', {"a": 1}, "1e999", id="25: a float that overflows"),
     pytest.param('{"a": 1, "b": ' + "9" * 5000 + "}", {"a": 1}, "4300 digits", id="26: 5,000 digits"),
-    pytest.param('{"a": "b\nc"}', {"a": "b"}, "control character", id="29: a raw newline"),
-    pytest.param('{"a": "b\0c"}', {"a": "b"}, "control character", id="29: a NUL"),
+    pytest.param('{"a": "b\nc"}', {"a": "b\nc"}, None, id="29: a raw newline"),
+    pytest.param('{"a": "b\0c"}', {"a": "b\0c"}, None, id="29: a NUL"),
     pytest.param('{"a": 1, "a": 2}', {"a": 2}, None, id="28: the last of two keys"),
     pytest.param("{'a': 1}", {}, "double quotes", id="single quotes"),
     pytest.param("", {}, None, id="22: no text"),
@@ -188,7 +190,7 @@ def test_bad_input_gives_the_value_before_it_and_says_why(
     last = partials(*events, FINISH)[-1]
     assert last.value == value
     try:
-        whole = parse_object(text) if text else {}
+        whole = parse_object(text, control_characters=True) if text else {}
     except InvalidJson:
         assert not last.complete
         assert last.error is not None

@@ -127,6 +127,35 @@ def test_the_span_of_a_reply() -> None:
     }
 
 
+def test_the_span_has_what_is_billed_as_the_conventions_count_it() -> None:
+    scheduler, backend = TestScheduler(), Backend()
+    usage = {"input_tokens": 9, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 1}
+    message = {"id": "m", "role": "assistant", "content": [], "usage": usage}
+    later = {"output_tokens": 7, "output_tokens_details": {"thinking_tokens": 3}}
+    chunks = [
+        {"type": "message_start", "message": message},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": later},
+        {"type": "message_stop"},
+    ]
+    source = rx.from_iterable(chunks).pipe(rd.decode("anthropic-messages"), backend.tap())
+    scheduler.start(lambda: source)
+    (span,) = backend.spans
+    told = {name: count for name, count in span.attributes.items() if ".usage." in name}
+    assert told == {
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 90,
+        "gen_ai.usage.cache_write.input_tokens": 1,
+        "gen_ai.usage.cache_creation.input_tokens": 1,
+        "gen_ai.usage.reasoning.output_tokens": 3,
+    }
+    counted = {
+        point.attributes["gen_ai.token.type"]: point.sum
+        for point in backend.points("gen_ai.client.token.usage")
+    }
+    assert counted == {"input": 100, "output": 7}
+
+
 def test_the_metrics_of_a_reply() -> None:
     backend, _ = told(WHOLE)
     common = {

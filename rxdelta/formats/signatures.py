@@ -1,0 +1,86 @@
+"""Whose a signature is, and to whom it goes back.
+
+A vendor signs or encrypts reasoning, checks it when it comes back, and refuses a request with another vendor's. So the
+decoder that reads a signature notes whose it is (`SIGNED_BY`), and a request carries only those that its format's vendor
+can read:
+
+    signed_by = vendor | format | vendor " via " format
+
+Claude's are compatible across Anthropic's API, Vertex AI and Bedrock, so they are one vendor's. Behind most formats
+stand several vendors, and a stream doesn't always tell which: what is known by its format alone goes back in that format
+alone. A gateway may name the vendor; then the signature goes back by either. One without a note goes anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any, Final
+
+import attrs
+
+from rxdelta.core import ContentPart, ToolCall
+from rxdelta.formats.notes import REDACTED, SENT_AS, SIGNED_BY
+
+__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "readable", "signed", "unsigned", "via"]
+
+ANTHROPIC: Final = "anthropic"
+GOOGLE: Final = "google"
+MISTRAL: Final = "mistral"
+
+_SIGNATURES: Final = ("signature", "extra_content")
+"""The fields of a block or call that hold one. The second is that of Gemini's calls in chat completions."""
+
+_VIA = " via "
+
+
+def via(wire_format: str, vendor: str | None) -> str:
+    """The note for a signature of this vendor that came by a format which several vendors speak.
+
+    Example:
+        >>> via("openai-chat", "anthropic"), via("openai-chat", None)
+        ('anthropic via openai-chat', 'openai-chat')
+    """
+    return wire_format if vendor is None else f"{vendor}{_VIA}{wire_format}"
+
+
+def signed(signature: str, signed_by: str | None) -> dict[str, Any]:
+    """The fields of a block with this signature, and with the note, unless nothing shows whose it is."""
+    return {"signature": signature} | ({} if signed_by is None else {SIGNED_BY: signed_by})
+
+
+def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | ToolCall | None:
+    """The block as a request of these vendors or formats may have it, without the note.
+
+    Of a reasoning that they can't read, the text is left, as of a vendor that signs nothing; `None` if it has none.
+    """
+    fields = _fields(block)
+    if SIGNED_BY not in fields:
+        return block
+    if not readers.isdisjoint(str(fields[SIGNED_BY]).split(_VIA)):
+        return _without(block, (SIGNED_BY,))
+    if isinstance(block, ToolCall) or block.type != "reasoning":
+        return _without(block, (SIGNED_BY, *_SIGNATURES))
+    if not block.text or block.options.get(REDACTED):
+        return None
+    return ContentPart("reasoning", block.text, {SENT_AS: "reasoning"})
+
+
+def unsigned(block: ContentPart | ToolCall) -> ContentPart | ToolCall | None:
+    """The block without its signature; `None` for a reasoning."""
+    return None if block.type == "reasoning" else _without(block, (SIGNED_BY, *_SIGNATURES))
+
+
+def _fields(block: ContentPart | ToolCall) -> Mapping[str, Any]:
+    return block.metadata if isinstance(block, ToolCall) else block.options
+
+
+def _without(block: ContentPart | ToolCall, names: tuple[str, ...]) -> ContentPart | ToolCall:
+    fields = _fields(block)
+    if fields.keys().isdisjoint(names):
+        return block
+    kept = {name: value for name, value in fields.items() if name not in names}
+    return (
+        attrs.evolve(block, metadata=kept)
+        if isinstance(block, ToolCall)
+        else attrs.evolve(block, options=kept)
+    )

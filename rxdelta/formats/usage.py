@@ -1,0 +1,373 @@
+"""The usage of a reply: where each format's object has its counts, and which of them its totals don't include.
+
+Anthropic and Bedrock count what a cache reads and writes beside the input, Gemini counts reasoning beside the output and
+the results of its own tools beside the input. Vendors and gateways of one format differ: OpenAI's `completion_tokens`
+includes reasoning, xAI's doesn't, and a count has several names. There the figures tell: a part stands beside its total
+if it is larger, or if `total_tokens` has room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from rxdelta.core import USAGE_DETAILS, TokenUsage, freeze, is_list, is_mapping, usage_from_wire
+
+__all__ = [
+    "AG_UI",
+    "AI_SDK",
+    "ANTHROPIC",
+    "BEDROCK",
+    "CHAT",
+    "COHERE",
+    "GEMINI",
+    "INTERACTIONS",
+    "OLLAMA",
+    "RESPONSES",
+    "UsageForm",
+    "completed",
+    "usage_of",
+]
+
+Json: TypeAlias = Mapping[str, Any]
+Counts: TypeAlias = dict[str, int]
+"""Counts by their names in `TokenUsage.billed`."""
+Steps: TypeAlias = list[list[str]]
+"""The steps from a value to a count in it, each with the names for it."""
+Bill: TypeAlias = Callable[[Json, Counts], Counts]
+"""What is billed, of a provider's object and the counts that it has."""
+
+
+class UsageForm:
+    """The form of a provider's usage object.
+
+    Args:
+        places: Where each count is: the names on the way to it with dots between. In a list, a name chooses the entries
+            that have it as a value (`A|B`: or this one), and their counts are summed. A count may have several places.
+        bill: What is billed; without it, exactly these counts.
+        signs: Names of which each stands only in objects of this form.
+    """
+
+    def __init__(self, places: Mapping[str, str], bill: Bill | None = None, *, signs: str = "") -> None:
+        self.bill = bill
+        self.signs = frozenset(signs.split())
+        self._places: dict[str, list[tuple[str, Steps]]] = {}  # by their first name
+        for name, found in places.items():
+            for place in found.split():
+                first, *rest = place.split(".")
+                self._places.setdefault(first, []).append((name, [step.split("|") for step in rest]))
+
+    def counts(self, raw: Json) -> Counts:
+        """The counts that the object has. Of several places the largest counts: gateways leave others at 0."""
+        known: Counts = {}
+        for first, found in raw.items():
+            for name, rest in self._places.get(first, ()):
+                count = _at(found, rest)
+                if count is not None:
+                    known[name] = max(count, known.get(name, 0))
+        return known
+
+
+def usage_of(raw: Json, form: UsageForm) -> TokenUsage:
+    """The usage that a provider's object tells. A count that it doesn't have is unknown, not 0."""
+    known = freeze(raw, "usage", lenient=True)
+    return _usage(known, form.counts(known), form)
+
+
+def completed(usage: TokenUsage) -> TokenUsage:
+    """The usage with the details that its `raw` has, for one that was made or stored without them."""
+    raw, totals = usage.raw, {name: getattr(usage, name) for name in _TOTALS}
+    known = {name: count for name, count in totals.items() if count is not None}
+    if not raw or usage.billed != known:
+        return usage
+    form = next((form for form in _FORMS if not form.signs.isdisjoint(raw)), None)
+    if form is None:
+        found = usage_from_wire(raw)
+    else:
+        details = {name: count for name, count in form.counts(raw).items() if name not in totals}
+        found = _usage(raw, details | known, form)
+    if found is None or any(getattr(found, name) != count for name, count in totals.items()):
+        return usage
+    return attrs.evolve(found, cumulative=usage.cumulative, more=usage.more)
+
+
+def _usage(raw: Json, counts: Counts, form: UsageForm) -> TokenUsage:
+    billed = counts if form.bill is None else form.bill(raw, counts)
+    plain = {name: count for name, count in counts.items() if name in _PLAIN}
+    details: dict[str, Any] = {ours: counts.get(name) for ours, name in USAGE_DETAILS.items()}
+    return TokenUsage(
+        counts.get("input_tokens"),
+        counts.get("output_tokens"),
+        raw,
+        **details,
+        billed=None if billed == plain else billed,
+    )
+
+
+_TOTALS = ("input_tokens", "output_tokens")
+_PLAIN = frozenset([*_TOTALS, *USAGE_DETAILS.values()])
+
+
+def _at(found: Any, steps: Steps) -> int | None:
+    for depth, names in enumerate(steps):
+        if is_mapping(found):
+            found = found.get(names[0])
+        elif is_list(found):
+            rest = steps[depth + 1 :]
+            entries = [
+                one for one in found if is_mapping(one) and any(name in one.values() for name in names)
+            ]
+            counts = [_at(one, rest) for one in entries]
+            known = [count for count in counts if count is not None]
+            return sum(known) if known else None
+        else:
+            return None
+    if type(found) is float and found.is_integer():  # Cohere's SDK
+        found = int(found)
+    return found if type(found) is int and 0 <= found < _TOO_MANY else None
+
+
+_TOO_MANY = 2**60
+"""What nobody is billed for. The sum of some counts that are less can be stored."""
+
+
+# What is billed.
+
+
+def _with(counts: Counts, total: str, *parts: str) -> Counts:
+    """The counts, of which the total includes the parts too."""
+    more = [counts[name] for name in parts if name in counts]
+    return {**counts, total: counts.get(total, 0) + sum(more)} if more else counts
+
+
+def _beside_caches(_: Json, counts: Counts) -> Counts:
+    return _with(counts, "input_tokens", *_CACHES)
+
+
+_CACHES = ("cache_read_tokens", "cache_write_tokens")
+
+
+def _of_anthropic(raw: Json, counts: Counts) -> Counts:
+    """Also what it took to compact the conversation, which no total includes.
+
+    Other iterations are in the totals, or are another model's, which costs something else.
+    """
+    billed = _beside_caches(raw, counts)
+    iterations: Any = raw.get("iterations")
+    for one in iterations if is_list(iterations) else ():
+        if is_mapping(one) and one.get("type") == "compaction":
+            more = _beside_caches(one, ANTHROPIC.counts(one))
+            billed = {name: billed.get(name, 0) + more.get(name, 0) for name in {**billed, **more}}
+    return billed
+
+
+def _of_google(_: Json, counts: Counts) -> Counts:
+    billed = _with(counts, "output_tokens", _REASONING)
+    if "input_tool_tokens" in counts:
+        billed = _with(billed, "input_tokens", "input_tool_tokens")
+        for kind in _MODALITIES:
+            billed = _with(billed, f"input_{kind}_tokens", f"input_{kind}_tool_tokens")
+    return billed
+
+
+_REASONING = "output_reasoning_tokens"
+
+
+def _of_cohere(raw: Json, counts: Counts) -> Counts:
+    """Cohere says itself what it bills. That has nothing to do with its counts of tokens."""
+    units = {name: _at(raw, [["billed_units"], [name]]) for name in _TOTALS}
+    return {name: count for name, count in units.items() if count is not None} or counts
+
+
+def _by_figures(raw: Json, counts: Counts) -> Counts:
+    """As in OpenAI's API, unless the figures contradict it.
+
+    Perplexity's counts of citations and of the reasoning beside them are always on top. A sum that has room for more
+    than all counts includes reasoning that isn't reported, as with Gemini behind a gateway.
+    """
+    total = max(_at(raw.get("total_tokens"), []) or 0, _at(raw.get("totalTokens"), []) or 0)
+    given, generated = (counts.get(name, 0) for name in _TOTALS)
+    room = total - given - generated if counts.keys() >= {*_TOTALS} else 0
+    reasoning, cached = counts.get(_REASONING, 0), sum(counts.get(name, 0) for name in _CACHES)
+    billed = counts
+    if reasoning > generated or 0 < reasoning <= room or _CITED in counts:
+        billed = _with(billed, "output_tokens", _REASONING, _CITED)
+        room -= reasoning
+    if cached > given or 0 < cached == room:
+        billed = _with(billed, "input_tokens", *_CACHES)
+    elif room > 0 and not reasoning:
+        billed = {**billed, "output_tokens": billed["output_tokens"] + room}
+    return billed
+
+
+_CITED = "output_citation_tokens"
+
+
+# The forms.
+
+
+def _by_modality(name: str, place: str, count: str) -> dict[str, str]:
+    """The places of a count by modality, in a list of such counts."""
+    return {name.format(kind): f"{place}.{words}.{count}" for kind, words in _MODALITIES.items()}
+
+
+_MODALITIES = {
+    "text": "TEXT|text",
+    "audio": "AUDIO|audio",
+    "image": "IMAGE|image|DOCUMENT|document",
+    "video": "VIDEO|video",
+}
+
+CHAT = UsageForm(
+    {
+        "input_tokens": "prompt_tokens",
+        "output_tokens": "completion_tokens",
+        "cache_read_tokens": (
+            "prompt_tokens_details.cached_tokens "
+            "prompt_token_details.cached_tokens "  # Writer
+            "prompt_cache_hit_tokens "  # DeepSeek
+            "cached_tokens "  # Moonshot, Together
+            "cache_read_input_tokens "  # LiteLLM, Databricks
+            "cached_prompt_text_tokens "  # xAI, earlier
+            "num_cached_tokens"  # Mistral, earlier
+        ),
+        "cache_write_tokens": (
+            "prompt_tokens_details.cache_write_tokens "
+            "prompt_tokens_details.cache_creation_tokens "  # LiteLLM
+            "prompt_tokens_details.cache_creation_input_tokens "  # Alibaba
+            "cache_creation_input_tokens"
+        ),
+        "cache_write_5m_tokens": (
+            "prompt_tokens_details.cache_creation_token_details.ephemeral_5m_input_tokens "
+            "prompt_tokens_details.cache_creation.ephemeral_5m_input_tokens"
+        ),
+        "cache_write_1h_tokens": (
+            "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens "
+            "prompt_tokens_details.cache_creation.ephemeral_1h_input_tokens"
+        ),
+        _REASONING: "completion_tokens_details.reasoning_tokens reasoning_tokens",
+        "input_audio_tokens": "prompt_tokens_details.audio_tokens",
+        "output_audio_tokens": "completion_tokens_details.audio_tokens",
+        _CITED: "citation_tokens",  # Perplexity
+        "web_searches": "num_search_queries",
+    },
+    _by_figures,
+    signs="prompt_tokens completion_tokens prompt_tokens_details completion_tokens_details",
+)
+"""OpenAI's Chat Completions, and all that follow it."""
+
+RESPONSES = UsageForm(
+    {
+        "input_tokens": "input_tokens",
+        "output_tokens": "output_tokens",
+        "cache_read_tokens": "input_tokens_details.cached_tokens input_tokens_details.cache_read_input_tokens",
+        "cache_write_tokens": (
+            "input_tokens_details.cache_write_tokens input_tokens_details.cache_creation_input_tokens"
+        ),
+        _REASONING: "output_tokens_details.reasoning_tokens",
+        "input_audio_tokens": "input_tokens_details.audio_tokens",
+        "output_audio_tokens": "output_tokens_details.audio_tokens",
+    },
+    _by_figures,
+    signs="input_tokens_details",
+)
+
+ANTHROPIC = UsageForm(
+    {
+        "input_tokens": "input_tokens",
+        "output_tokens": "output_tokens",
+        "cache_read_tokens": "cache_read_input_tokens",
+        "cache_write_tokens": "cache_creation_input_tokens",
+        "cache_write_5m_tokens": "cache_creation.ephemeral_5m_input_tokens",
+        "cache_write_1h_tokens": "cache_creation.ephemeral_1h_input_tokens",
+        _REASONING: "output_tokens_details.thinking_tokens",
+        "web_searches": "server_tool_use.web_search_requests",
+    },
+    _of_anthropic,
+    signs="cache_read_input_tokens cache_creation_input_tokens server_tool_use",
+)
+
+BEDROCK = UsageForm(
+    {
+        "input_tokens": "inputTokens",
+        "output_tokens": "outputTokens",
+        "cache_read_tokens": "cacheReadInputTokens cacheReadInputTokenCount",  # Nova's own has the second
+        "cache_write_tokens": "cacheWriteInputTokens cacheWriteInputTokenCount",
+        "cache_write_5m_tokens": "cacheDetails.5m.inputTokens",
+        "cache_write_1h_tokens": "cacheDetails.1h.inputTokens",
+    },
+    _beside_caches,
+    signs="cacheReadInputTokens cacheWriteInputTokens cacheReadInputTokenCount cacheWriteInputTokenCount",
+)
+
+GEMINI = UsageForm(
+    {
+        "input_tokens": "promptTokenCount",
+        "output_tokens": "candidatesTokenCount",
+        "cache_read_tokens": "cachedContentTokenCount",
+        _REASONING: "thoughtsTokenCount",
+        "input_tool_tokens": "toolUsePromptTokenCount",
+        **_by_modality("input_{}_tokens", "promptTokensDetails", "tokenCount"),
+        **_by_modality("output_{}_tokens", "candidatesTokensDetails", "tokenCount"),
+        **_by_modality("cache_{}_read_tokens", "cacheTokensDetails", "tokenCount"),
+        **_by_modality("input_{}_tool_tokens", "toolUsePromptTokensDetails", "tokenCount"),
+    },
+    _of_google,
+    signs="promptTokenCount candidatesTokenCount thoughtsTokenCount",
+)
+
+INTERACTIONS = UsageForm(
+    {
+        "input_tokens": "total_input_tokens",
+        "output_tokens": "total_output_tokens",
+        "cache_read_tokens": "total_cached_tokens",
+        _REASONING: "total_thought_tokens",
+        "input_tool_tokens": "total_tool_use_tokens",
+        **_by_modality("input_{}_tokens", "input_tokens_by_modality", "tokens"),
+        **_by_modality("output_{}_tokens", "output_tokens_by_modality", "tokens"),
+        **_by_modality("cache_{}_read_tokens", "cached_tokens_by_modality", "tokens"),
+        **_by_modality("input_{}_tool_tokens", "tool_use_tokens_by_modality", "tokens"),
+    },
+    _of_google,
+    signs="total_input_tokens total_output_tokens",
+)
+
+COHERE = UsageForm(
+    {
+        "input_tokens": "tokens.input_tokens",
+        "output_tokens": "tokens.output_tokens",
+        "cache_read_tokens": "cached_tokens",
+        _REASONING: "tokens.reasoning_tokens",
+    },
+    _of_cohere,
+    signs="tokens billed_units",
+)
+
+OLLAMA = UsageForm({"input_tokens": "prompt_eval_count", "output_tokens": "eval_count"})
+
+AI_SDK = UsageForm(
+    {
+        "input_tokens": "inputTokens",
+        "output_tokens": "outputTokens",
+        "cache_read_tokens": "inputTokenDetails.cacheReadTokens cachedInputTokens",
+        "cache_write_tokens": "inputTokenDetails.cacheWriteTokens",
+        _REASONING: "outputTokenDetails.reasoningTokens reasoningTokens",
+    },
+    _by_figures,
+    signs="inputTokenDetails outputTokenDetails",
+)
+
+AG_UI = UsageForm(
+    {
+        "input_tokens": "inputTokens input_tokens",
+        "output_tokens": "outputTokens output_tokens",
+        "cache_read_tokens": "cachedInputTokens cached_input_tokens",
+        "cache_write_tokens": "cacheWriteInputTokens cache_write_input_tokens",
+        _REASONING: "reasoningTokens reasoning_tokens",
+    }
+)
+
+_FORMS = (CHAT, GEMINI, INTERACTIONS, COHERE, BEDROCK, RESPONSES, ANTHROPIC, AI_SDK)
+"""Those that `completed` tells apart."""
