@@ -7,8 +7,7 @@ is in the snapshot, or in an event that passes the chunk on, or the stream ends 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -87,19 +86,22 @@ def complete_calls(snapshot: rd.Snapshot) -> list[rd.ToolCall]:
     return [call for call in snapshot.tool_calls if call.status == "complete"]
 
 
-def said_before(wire_format: str, snapshot: rd.Snapshot) -> dict[str | None, Any]:
-    """The arguments of each open call that an end would make those of a whole one.
+def is_whole(wire_format: str, call: rd.ToolCall, arguments: Any) -> bool:
+    """Whether an end makes these arguments of what an open call had so far.
 
-    These are an object's text. The free text of a custom call, and values, have nothing that shows them to be cut.
+    The text must be that of an object. The free text of a custom call, and values, have nothing that shows them to be
+    cut: there the end closes what is open.
     """
-    said: dict[str | None, Any] = {}
-    for call in snapshot.tool_calls:
-        if wire_format in VALUES or "provider_type" in call.metadata:
-            said[call.call_id] = rd.thaw(call.arguments_so_far) or {}
-        elif not isinstance(call.arguments, Mapping):
-            with suppress(ValueError):
-                said[call.call_id] = json.loads(call.arguments or "{}")
-    return said
+    text = call.arguments or "{}"
+    if not isinstance(text, str):
+        return False
+    if wire_format in VALUES or "provider_type" in call.metadata:
+        ends = [written.removeprefix(text) for written in (json_of(arguments), compact(arguments))]
+        return any(set(end) <= set('"]}') for end in ends)
+    try:
+        return bool(json.loads(text) == arguments)
+    except ValueError:
+        return False
 
 
 def tells(text: str) -> bool:
@@ -110,17 +112,23 @@ def json_of(value: Any) -> str:
     return json.dumps(rd.thaw(value), ensure_ascii=False)
 
 
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def faults(
     wire_format: str, whole: rd.Snapshot, before: Stream, late: Late | None, after: Stream
 ) -> Iterator[str]:
     """What is wrong with a stream behind its late chunk. `None`: only the end came."""
-    said = said_before(wire_format, before.snapshot)
+    said = {call.call_id: call for call in before.snapshot.tool_calls}
     known = [(call.call_id, call.arguments) for call in complete_calls(whole)]
     for call in complete_calls(after.snapshot):
         shown = json_of(call.arguments)
         if MARK in shown or call.call_id == MARK:
             continue
-        if (call.call_id, call.arguments) not in known and said.get(call.call_id) != rd.thaw(call.arguments):
+        open_before = said.get(call.call_id, call)
+        is_known = (call.call_id, call.arguments) in known
+        if not (is_known or is_whole(wire_format, open_before, rd.thaw(call.arguments))):
             yield f"call {call.call_id} is complete with {shown}"
         elif late is not None and call.call_id == late.call_id and not before.finished:
             yield f"call {call.call_id} is complete without the arguments that came late"
@@ -185,12 +193,12 @@ CASES = [
 def test_a_late_chunk_costs_no_call_its_arguments_and_is_not_lost(
     wire_format: str, name: str, chunks: list[Any]
 ) -> None:
-    assert soak(wire_format, chunks, places(len(chunks), 7, name)) == []
+    assert soak(wire_format, chunks, places(len(chunks), 12, name)) == []
 
 
 @pytest.mark.parametrize("wire_format", RECORDED)
 def test_a_late_chunk_is_not_lost_in_some_streams_of_each_format(wire_format: str) -> None:
     some = [case for case in recordings(wire_format) if case.values[0]]
-    for case in Random(wire_format).sample(some, min(len(some), 5)):
+    for case in Random(wire_format).sample(some, min(len(some), 20)):
         chunks = case.values[0]
-        assert soak(wire_format, chunks, places(len(chunks), 2, case.id)) == [], case.id
+        assert soak(wire_format, chunks, places(len(chunks), 4, case.id)) == [], case.id
