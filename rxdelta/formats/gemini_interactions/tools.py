@@ -45,7 +45,10 @@ class _Tool(Step):
 
 
 class _AnyCall(_Tool):
-    """A call, whose arguments are JSON text or an object. It writes `call`, and `arguments` once there are some."""
+    """A call, whose arguments are JSON text or an object.
+
+    It writes `call`, then `arguments` once there is some of the text, or `object` once there is the object.
+    """
 
     def start(self, fields: Json, path: str, content: Json) -> None:
         args = _arguments(fields.get("arguments"), f"{path}.arguments")
@@ -53,7 +56,7 @@ class _AnyCall(_Tool):
         identity = call_identity(call_id, f"{self.interaction.id or 'call'}-{self.blocks.count}")
         self.start_block("call", {**_signed(others(fields, _CALL)), **identity, **content, "args": args})
         if args:
-            self.writes = "arguments"
+            self.writes = _written(args)
 
     def add_known(self, delta: Json, fields: dict[str, Any]) -> None:
         call_id = real_id(word(delta.get("id")))
@@ -61,7 +64,7 @@ class _AnyCall(_Tool):
             fields |= {"id": call_id, SYNTHETIC_ID: False}
         args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
         if args:
-            self.writes = "arguments"
+            self.writes = _written(args)
         if not isinstance(args, str):
             fields["args"] = args
         if fields:
@@ -81,13 +84,14 @@ class Call(_AnyCall):
         self.interaction.calls_client = True
 
     def add_fields(self, delta: Json) -> bool:
-        """Read a delta. Arguments that come after the end of the call make it invalid."""
-        if self.writes is not None:
-            return super().add_fields(delta)
+        """Read a delta. Arguments make the call invalid if it has ended, and a piece of them if it had an object."""
         args = _arguments(delta.get("arguments", delta.get("partial_arguments")), "delta.arguments")
+        has_more = self.writes == "object" and isinstance(args, str) and args.strip() != ""
+        if self.writes is not None and not has_more:
+            return super().add_fields(delta)
         if not args or self.late_is_known:
             return False
-        self.late_is_known = True
+        self.late_is_known, self.writes = True, None
         text = args if isinstance(args, str) else json.dumps(thaw(args), ensure_ascii=False)
         self.blocks.finish(self.block, arguments_after_end(text))
         return True
@@ -174,6 +178,10 @@ def _joined(pieces: list[Any]) -> Any:
 def _status(fields: Json) -> str | None:
     failed = fields.get("is_error")
     return "error" if failed is True else "success" if failed is False else None
+
+
+def _written(args: str | Json) -> str:
+    return "arguments" if isinstance(args, str) else "object"
 
 
 def _arguments(value: object, path: str) -> str | Json:

@@ -88,6 +88,10 @@ class Calls:
         """
         return {call.block for call in self._matcher.end_those_with_arguments()}
 
+    def forget(self) -> None:
+        """Let nothing continue any call: the message has finished."""
+        self._matcher = _CallMatcher()
+
     def finish(self, block: int, cut: str | None) -> None:
         """Finish a call. One that was cut off, or has no name, must not look as if it could be run.
 

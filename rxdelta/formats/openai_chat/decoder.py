@@ -276,13 +276,16 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         False
     """
     choices, kind = chunk.get("choices"), chunk.get("object")
+    if kind in (
+        "chat.completion.chunk",
+        *_LAST_OBJECTS,
+    ):  # Azure's filtered body has no message in its choice
+        return True
     if isinstance(choices, (list, tuple)) and choices:
         first: Any = choices[0]
         return isinstance(first, Mapping) and any(
             isinstance(first.get(name), Mapping) for name in ("delta", "message")
         )
-    if kind in ("chat.completion.chunk", *_LAST_OBJECTS):
-        return True
     if isinstance(choices, (list, tuple)):
         return "prompt_filter_results" in chunk and kind in NOTHING
     return "type" not in chunk and isinstance(chunk.get("error"), Mapping) and bool(chunk["error"])

@@ -205,3 +205,10 @@ def test_a_piece_of_arguments_is_one_event_and_may_bring_more() -> None:
         ToolCallDelta(0, "2"),
     ]
     assert [type(event) for event in decoder.decode(stop(0))] == [BlockFinish]
+
+
+def test_a_piece_of_arguments_behind_whole_ones_makes_the_call_invalid() -> None:
+    whole = start(0, "function_call", id="c1", name="f", arguments={"n": 1})
+    found = folded(whole, delta(0, "arguments_delta", arguments='{"m":2}'), stop(0), completed())
+    (bad,) = found.invalid_tool_calls
+    assert (bad.arguments, bad.metadata["late_arguments"]) == ({"n": 1}, '{"m":2}')

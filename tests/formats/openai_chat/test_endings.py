@@ -149,3 +149,21 @@ def test_a_call_that_has_run_stays_though_arguments_come_too_late() -> None:
     (ran,) = snapshot.tool_calls
     assert (ran.arguments, ran.result.content) == ({}, "ran")
     assert ran.metadata["arguments_changed_after_run"] is True
+
+
+def test_a_fragment_behind_the_message_is_passed_on() -> None:
+    bare, piece = call(fragment(1, "", "L", "f")), call(fragment(1, "x"))
+    found = decode(text("a"), chunk({}, "stop"), bare, call(fragment(1, "{}")), usage(), piece, piece)
+    assert violations(found) == []
+    assert [event.payload for event in found[-2:]] == [piece, piece]  # type: ignore[union-attr]
+
+
+def test_azures_filtered_body_has_no_message() -> None:
+    choice = {
+        "content_filter_results": {"hate": {"filtered": True}},
+        "finish_reason": "content_filter",
+        "index": 0,
+    }
+    body = {"id": "c1", "object": "chat.completion", "model": "m", "choices": [choice]}
+    assert rd.providers.detect(body) == "openai-chat"
+    assert fold(decode(body)).to_message().finish_reason == "content_filter"
