@@ -135,10 +135,12 @@ def test_pause_is_a_reason_of_its_own() -> None:
 )
 def test_arguments_after_the_end_of_their_call_make_it_invalid(late: Any) -> None:
     ended = [call(fragment(0, "{}", "a", "f")), chunk({}, "tool_calls")]
-    found = decode(*ended, call(late), call(fragment(0, ":1}")), usage())
+    rest = call(fragment(0, ":1}"))
+    found = decode(*ended, call(late), rest, usage())
     assert violations(found) == []
     (bad,) = fold(found).invalid_tool_calls
-    assert (bad.call_id, bad.arguments, bad.metadata["late_arguments"]) == ("a", {}, '{"x":1}')
+    assert (bad.call_id, bad.arguments, bad.metadata["late_arguments"]) == ("a", {}, '{"x"')
+    assert [event.payload for event in found if isinstance(event, ProviderEvent)] == [rest]
     assert fold(found).tool_calls == ()
 
 
