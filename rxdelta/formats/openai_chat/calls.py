@@ -88,6 +88,10 @@ class Calls:
         """
         return {call.block for call in self._matcher.end_those_with_arguments()}
 
+    def end(self) -> None:
+        """Let no fragment continue a call: the message is over."""
+        self._matcher.newest_at.clear()
+
     def finish(self, block: int, cut: str | None) -> None:
         """Finish a call. One that was cut off, or has no name, must not look as if it could be run.
 
