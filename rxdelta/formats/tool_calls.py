@@ -67,7 +67,8 @@ def plain_id(call_id: str | None) -> str:
 def arguments_after_end(text: str) -> dict[str, Any]:
     """The content of a second finish, for a call that had ended before this text came: it can't be run.
 
-    A call that has run by then stays what it is. The text is in its metadata.
+    A call that has run by then stays what it is. The text is in its metadata. A decoder takes only the first piece; it
+    passes on what follows, since a finish for each would cost as much as all pieces before.
     """
     return invalid_call("arguments came after the call's end") | {"late_arguments": text}
 

@@ -190,13 +190,15 @@ def _by_figures(raw: Json, counts: Counts) -> Counts:
     total = max(_at(raw.get("total_tokens"), []) or 0, _at(raw.get("totalTokens"), []) or 0)
     given, generated = (counts.get(name, 0) for name in _TOTALS)
     room = total - given - generated if counts.keys() >= {*_TOTALS} else 0
-    reasoning, cached = counts.get(_REASONING, 0), sum(counts.get(name, 0) for name in _CACHES)
+    reasoning, caches = counts.get(_REASONING, 0), [counts.get(name, 0) for name in _CACHES]
     billed = counts
     if reasoning > generated or 0 < reasoning <= room or _CITED in counts:
         billed = _with(billed, "output_tokens", _REASONING, _CITED)
         room -= reasoning
-    if cached > given or 0 < cached == room:
+    if max(caches) > given or 0 < sum(caches) == room:  # what is written may have been read as well
         billed = _with(billed, "input_tokens", *_CACHES)
+    elif 0 < room == counts.get("input_audio_tokens"):  # Mistral's
+        billed = _with(billed, "input_tokens", "input_audio_tokens")
     elif room > 0 and not reasoning:
         billed = {**billed, "output_tokens": billed["output_tokens"] + room}
     return billed

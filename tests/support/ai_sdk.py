@@ -169,7 +169,8 @@ class Client:
             self._calls[frame["toolCallId"]] = call = {}
             self.parts.append(call)
         else:
-            assert call["state"] == "input-streaming", "U3: the input has ended"
+            taken_back = kind == "tool-input-error" and call["state"] == "input-available"
+            assert taken_back or call["state"] == "input-streaming", "U3: the input has ended"
         state = "input-available" if kind == "tool-input-available" else "output-error"
         call.update({**frame, "state": state})
 

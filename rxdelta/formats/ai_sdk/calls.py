@@ -162,6 +162,11 @@ class CallPart(Part):
         frame["input"] = frame["input"] if frame["input"] is not None else ""
         out.append({"type": "tool-input-error", **frame, "errorText": call.error or CUT_OFF})
 
+    def take_back(self, out: Out, /) -> None:
+        """Send an error in place of the input, unless the call has a result or is still valid."""
+        if self._available and not self._settled and self._call.type == "invalid_tool_call":
+            self._close(out, None)
+
     def _drop(self, out: Out, /) -> None:
         self._settled = True
         if self._started:

@@ -392,6 +392,9 @@ class AiSdkDecoder:
         call = self._call(out, found)
         content = _call_content(call, found)
         given = found.get("input")
+        takes_back = (
+            found["type"] == "tool-input-error" and not call.runs_at_provider and not call.late_is_known
+        )
         if found["type"] == "tool-input-error":
             content["error"] = _READ.text(found.get("errorText"), "errorText") or "invalid"
             content["args"] = given if isinstance(given, str) or is_mapping(given) else json_text(given)
@@ -403,11 +406,12 @@ class AiSdkDecoder:
             call.number = self._open(out, content)
             self._read_title(out, call, found)
             out.append(events.BlockFinish(call.number))
-        elif call.number not in call.finished:
+        elif call.number not in call.finished or takes_back:
             self._read_title(out, call, found)
             out.append(events.BlockFinish(call.number, content))
         else:
             out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
+        call.late_is_known |= takes_back
         call.finished.add(call.number)
 
     def _output(self, out: Out, found: Json) -> None:

@@ -109,6 +109,9 @@ class Part:
 
     def _close(self, _out: Out, _cut: str | None, /) -> None: ...
 
+    def take_back(self, out: Out, /) -> None:
+        """Another end has overruled that of a call."""
+
     def abandon(self, out: Out, /) -> None:
         """End the part without a word about the block, which goes on as another one."""
         if not self.ended:

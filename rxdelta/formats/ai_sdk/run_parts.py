@@ -308,8 +308,11 @@ class RunParts:
             part.end(out, None if whole else CUT_OFF)
 
     def _overruled(self, out: Out, event: BlockFinish, change: Change) -> None:
-        """A call that another end overrules is not shown: the client may be running it."""
-        if event.content is not None and not isinstance(change.fold.block, ToolCall):
+        """The client may be running the call that another end overrules. So it learns only that it must not run it."""
+        part: Part = change.fold.place
+        if isinstance(change.fold.block, ToolCall):
+            part.take_back(out)
+        elif event.content is not None:
             self._follow(out, change, event.content)
             change.fold.place.end(out, None)
 

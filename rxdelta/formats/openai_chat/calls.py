@@ -30,8 +30,8 @@ class Calls:
     Attributes:
         open: The calls that have not finished, by their blocks.
         ever: Whether there has been a call.
-        late: Whether a fragment without arguments came for a call that had finished. The choice takes it back when
-            it has read it.
+        late: Whether a fragment came for a call that had finished, beyond the first arguments that make it invalid. The
+            choice takes it back when it has read it.
     """
 
     __slots__ = ("_blocks", "_matcher", "ever", "late", "open")
@@ -88,9 +88,9 @@ class Calls:
         """
         return {call.block for call in self._matcher.end_those_with_arguments()}
 
-    def forget(self) -> None:
-        """Let nothing continue any call: the message has finished."""
-        self._matcher = _CallMatcher()
+    def end(self) -> None:
+        """Let no fragment continue a call: the message is over."""
+        self._matcher.newest_at.clear()
 
     def finish(self, block: int, cut: str | None) -> None:
         """Finish a call. One that was cut off, or has no name, must not look as if it could be run.
@@ -172,8 +172,11 @@ class Calls:
         text = arguments if isinstance(arguments, str) else json.dumps(thaw(arguments))
         if not text.strip():
             return
-        call.late_arguments += text
-        self._blocks.finish(call.block, arguments_after_end(call.late_arguments))
+        if call.late_is_known:
+            self.late = True
+            return
+        call.late_is_known = True
+        self._blocks.finish(call.block, arguments_after_end(text))
 
 
 class _Call:
@@ -185,7 +188,7 @@ class _Call:
         "fields",
         "has_arguments",
         "is_custom",
-        "late_arguments",
+        "late_is_known",
         "name",
         "newest_delta",
     )
@@ -199,7 +202,7 @@ class _Call:
         self.fields = fields
         self.is_custom = is_custom
         self.has_arguments = False
-        self.late_arguments = ""  # those that came when the call had ended
+        self.late_is_known = False  # arguments came when the call had ended
         self.newest_delta = -1  # the number of the newest delta that had a fragment of it
 
 

@@ -196,7 +196,7 @@ class Choice:
 
     def finish(self, model: str | None, metadata: Json) -> None:
         self.finish_blocks()
-        self.calls.forget()
+        self.calls.end()
         reason = meaning(REASONS, self.word) or "stop"
         if reason in ("stop", "tool_use"):  # the calls decide: some vendors confuse the two reasons
             reason = "tool_use" if self.calls.ever else "stop"

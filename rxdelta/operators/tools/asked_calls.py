@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AskedCall", "AskedCalls", "Decision"]
 
-Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'gone'], str]"
+Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'withdrawn', 'gone'], str]"
 
 
 class AskedCall:
@@ -60,7 +60,7 @@ class AskedCall:
 
 
 class AskedCalls:
-    """The calls of one choice of each run. Each call is decided once, at its first end.
+    """The calls of one choice of each run. Each call is decided once, at its first end; a later one may withdraw it.
 
     Args:
         is_ours: Whether a call by this name is for us; other calls are not reported.
@@ -85,7 +85,7 @@ class AskedCalls:
         """Apply one of `EVENTS`, and return what it decides.
 
         `identified`: the call has an id. `asked`: run it. `failed`, with the reason: don't run it, or stop it.
-        `gone`: stop it, without an outcome.
+        `withdrawn`, with the reason: it fails unless its tool has started. `gone`: stop it, without an outcome.
 
         Raises:
             LimitExceededError: There are too many runs or blocks, an index is too large, or a block is too large.
@@ -164,6 +164,8 @@ class CallsOfRun:
         match change.kind:
             case "opened" | "restarted" | "changed" | "closed":
                 self._block(change)
+            case "overruled":
+                self._withdraw(change.fold)
             case "ended":
                 whole = [(call, block) for call, block in self._waiting.items() if block is not None]
                 for call, block in sorted(whole, key=lambda one: message_order(one[1].key)):
@@ -246,6 +248,17 @@ class CallsOfRun:
             self._ask(call, block)
         else:
             self._waiting[call] = block
+
+    def _withdraw(self, fold: BlockFold) -> None:
+        """Fail a call that its source takes back behind its end, unless its tool has started."""
+        block, call = fold.block, self._find(fold, fold.block)
+        if call is None or not isinstance(block, ToolCall) or block.type != "invalid_tool_call":
+            return
+        why = f"invalid arguments: {block.error}"
+        if call in self._waiting:
+            self._fail(call, why)
+        elif call.asked is not None:
+            self._decisions.append((call, "withdrawn", why))
 
     def _ask_whole_calls(self) -> None:
         """Decide to run the calls whose arguments are whole, because the provider goes on to the next block.

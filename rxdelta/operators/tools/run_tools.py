@@ -75,7 +75,8 @@ def run_tools(
 
     A call is `identified` when its block begins and `executing` when its tool starts. It ends `completed` or `failed`,
     with a `ToolResult` for the model: the tool's value, or a text about the failure. Events are passed on before their
-    effects. Each call is run once: a repetition in its message, or a call after the message's end, starts no tool.
+    effects. Each call is run once: a repetition in its message, or a call after the message's end, starts no tool. A call
+    that the provider makes invalid after its end fails if its tool has not started.
 
     A tool is called with the call's arguments as keywords. It may be a coroutine function, or a plain function, which
     runs on a thread if there is a running loop, and otherwise where the event arrives, one after the other. It may also
@@ -282,6 +283,9 @@ class _ToolRunner:
                 self._updates.append(_update(call, "identified"))
             elif how == "failed":
                 self._fail(call, why)
+            elif how == "withdrawn":
+                if call in self._runs and self._runs[call].began is None:
+                    self._fail(call, why)
             elif how == "gone":
                 self._remove_run(call)
             elif call.asked is not None:

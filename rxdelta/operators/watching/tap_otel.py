@@ -230,8 +230,9 @@ class _Telemetry(Listener):
 
 
 def _kind(error: Exception) -> str:
-    """The provider's type of the error, or its class."""
-    return error.type if isinstance(error, ProviderError) and error.type else _class(error)
+    """The provider's type of the error, else its code, such as a finish reason that says that it failed, or the class."""
+    told = (error.type or error.code) if isinstance(error, ProviderError) else None
+    return told or _class(error)
 
 
 def _class(error: Exception) -> str:

@@ -249,3 +249,24 @@ def test_a_call_gets_its_result_in_the_next_message_even_if_nothing_was_known_of
     frames = frames_of([START, *CALL, STOP, ev.MessageStart("m2"), result, STOP])
     (output,) = of_type("tool-output-available", frames)
     assert (output["toolCallId"], output["output"]) == ("c1", 1)
+
+
+TAKEN_BACK = ev.BlockFinish(1, {"type": "invalid_tool_call", "error": "too late", "late_arguments": "}"})
+
+
+def test_a_call_that_is_taken_back_is_an_error_in_place_of_its_input() -> None:
+    frames = told(*CALL, TAKEN_BACK, TAKEN_BACK)
+    assert types(frames)[-2:] == ["tool-input-available", "tool-input-error"]
+    assert frames[-1]["errorText"] == "too late"
+    decoder, fold = rd.providers.decoder("ai-sdk"), rd.Fold()
+    for frame in frames_of([START, *CALL, TAKEN_BACK, STOP]):
+        for event in decoder.decode(frame):
+            fold.step(event)
+    (call,) = fold.snapshot.to_message().invalid_tool_calls
+    assert (call.call_id, call.error, call.metadata["late_arguments"]) == ("c1", "too late", "}")
+
+
+def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
+    result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
+    for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):
+        assert types(told(*CALL, *news))[-2:] == ["tool-input-available", "tool-output-available"]

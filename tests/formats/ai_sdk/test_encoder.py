@@ -493,6 +493,16 @@ def test_the_client_runs_a_call_that_begins_again_once() -> None:
     assert [part.get("output") for part in answer["message"]["parts"]] == [None, "sea"]
 
 
+def test_the_client_shows_a_call_that_is_taken_back_as_an_error() -> None:
+    late = ev.BlockFinish(1, {"type": "invalid_tool_call", "error": "too late"})
+    (answer,) = ask("ai_sdk.mjs", [{"body": body(frames_of([START, *CALL, late, STOP]))}])
+    (part,) = [part for part in answer["message"]["parts"] if "toolCallId" in part]
+    assert (part["state"], part["errorText"]) == ("output-error", "too late")
+    assert (answer["error"], answer["invalid"]) == (None, None)
+    (message,) = rd.from_ai_sdk([answer["message"]])
+    assert [call.error for call in message.invalid_tool_calls] == ["too late"]
+
+
 def test_the_client_drops_a_finished_step_that_is_taken_back() -> None:
     events = [START, *TEXT, *CALL, STOP, ev.AttemptReset(1, choice=0), ev.MessageStart("m2"), *TEXT, STOP]
     (answer,) = ask("ai_sdk.mjs", [{"body": body(frames_of(events))}])

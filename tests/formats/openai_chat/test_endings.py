@@ -135,11 +135,28 @@ def test_pause_is_a_reason_of_its_own() -> None:
 )
 def test_arguments_after_the_end_of_their_call_make_it_invalid(late: Any) -> None:
     ended = [call(fragment(0, "{}", "a", "f")), chunk({}, "tool_calls")]
-    found = decode(*ended, call(late), call(fragment(0, ":1}")), usage())
+    rest = call(fragment(0, ":1}"))
+    found = decode(*ended, call(late), rest, usage())
     assert violations(found) == []
     (bad,) = fold(found).invalid_tool_calls
-    assert (bad.call_id, bad.arguments, bad.metadata["late_arguments"]) == ("a", {}, '{"x":1}')
+    assert (bad.call_id, bad.arguments, bad.metadata["late_arguments"]) == ("a", {}, '{"x"')
+    assert [event.payload for event in found if isinstance(event, ProviderEvent)] == [rest]
     assert fold(found).tool_calls == ()
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [call(fragment(0, "", "a", "f")), chunk({}, "tool_calls")],
+        [text("a", "stop"), call(fragment(0, "{}", "a", "f"))],  # the call is late already
+    ],
+)
+def test_arguments_after_the_end_of_the_message_are_passed_on(ended: list[Any]) -> None:
+    late = [call(fragment(0, '{"x"')), call(fragment(0, ":1}"))]
+    found = decode(*ended, usage(), *late)
+    assert violations(found) == []
+    assert [event.payload for event in found if isinstance(event, ProviderEvent)] == late
+    assert [known.arguments for known in fold(found).tool_calls] == [{}]
 
 
 def test_a_call_that_has_run_stays_though_arguments_come_too_late() -> None:

@@ -285,6 +285,42 @@ def test_with_message_nothing_starts_before_the_message_has_finished() -> None:
     assert [at for at, _, status in updates_of(messages) if status == "executing"] == [400, 400]
 
 
+TAKEN_BACK = ev.BlockFinish(1, {"type": "invalid_tool_call", "error": "too late"})
+
+
+def test_with_message_a_call_that_is_taken_back_before_the_end_is_not_run() -> None:
+    ran: list[int] = []
+    events = reply(call(0, args='{"n": 0}'), call(1, args='{"n": 1}'), [TAKEN_BACK, TAKEN_BACK])
+    out = run(events, {"f": lambda n: ran.append(n)}, start="message")
+    assert ran == [0]
+    assert [one for one in told(out) if one[0] == "c1"] == [("c1", "identified"), ("c1", "failed")]
+    assert results(out)["c1"] == "invalid arguments: too late"
+    (valid,) = snapshot(out).to_message().tool_calls
+    assert valid.call_id == "c0"
+
+
+def test_a_call_that_is_taken_back_is_not_run_if_its_tool_has_not_started() -> None:
+    """The first call's tool runs on, although it is taken back: what it does can't be undone."""
+    answers: dict[int, Subject[int]] = {0: Subject(), 1: Subject()}
+    source, out, ran = Subject[rd.Event](), list[rd.Event](), list[int]()
+
+    def f(n: int) -> rx.Observable[int]:
+        ran.append(n)
+        return answers[n]
+
+    source.pipe(rd.run_tools({"f": f}, max_concurrency=1)).subscribe(out.append)
+    for event in [ev.MessageStart("m"), *call(0, args='{"n": 0}'), *call(1, args='{"n": 1}')]:
+        source.on_next(event)
+    source.on_next(attrs.evolve(TAKEN_BACK, index=0))
+    source.on_next(TAKEN_BACK)
+    answers[0].on_next(7)
+    answers[0].on_completed()
+    assert ran == [0]
+    assert results(out) == {"c0": 7, "c1": "invalid arguments: too late"}
+    first, second = snapshot(out).blocks
+    assert (first.type, second.type) == ("tool_call", "invalid_tool_call")
+
+
 def test_with_message_a_cut_stream_runs_nothing() -> None:
     out = run([ev.MessageStart("m"), *call(0)], {"f": pytest.fail}, start="message")
     assert told(out) == [("c0", "identified"), ("c0", "failed")]

@@ -228,6 +228,8 @@ def span_seconds(source: str) -> float:
     ("error", "kind"),
     [
         (rd.ProviderError("No", type="overloaded_error"), "overloaded_error"),
+        (rd.ProviderError("No", type="server_error", code="500"), "server_error"),
+        (rd.ProviderError("No", code="MALFORMED_FUNCTION_CALL"), "MALFORMED_FUNCTION_CALL"),
         (rd.ProviderError("No"), "rxdelta.core._errors.ProviderError"),
         (BOOM, "ValueError"),
     ],
