@@ -80,7 +80,7 @@ def usage_of(raw: Json, form: UsageForm) -> TokenUsage:
 def usage_of_langchain(found: Json) -> TokenUsage | None:
     """The usage of a LangChain message. Not all integrations keep its law that the totals include the details."""
     usage = usage_from_wire(found)
-    if usage is None or is_mapping(found.get("raw")):  # ours, which says what is billed
+    if usage is None or is_mapping(found.get("raw")):  # written by us, with the bill
         return usage
     billed = _by_figures(found, dict(usage.billed))
     return usage if billed == usage.billed else attrs.evolve(usage, billed=billed)
