@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from rxdelta.core._errors import InvalidValueError
@@ -30,7 +31,7 @@ V = TypeVar("V")
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
     """`isinstance(value, Mapping)`, after which type checkers know the types of the members."""
-    return isinstance(value, Mapping)
+    return isinstance(value, (dict, Mapping))  # asked alone, `Mapping` takes long
 
 
 def is_list(value: object) -> TypeGuard[Sequence[Any]]:
@@ -134,6 +135,8 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
 
 
 def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
+    if type(value) is int and -_MAX_INTEGER < value < _MAX_INTEGER:
+        return value
     if isinstance(value, str):
         return clean_text(str.__str__(value))  # an enum becomes its value
     if value is None or isinstance(value, bool):
@@ -156,8 +159,9 @@ def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
             _freeze(item, field if lenient else f"{field}[{n}]", lenient, depth + 1)
             for n, item in enumerate(value)
         ]
-        same = all(new is old for new, old in zip(items, value))
-        return value if same and isinstance(value, FrozenList) else FrozenList(items)
+        if isinstance(value, FrozenList) and all(map(is_, items, value)):
+            return value
+        return FrozenList(items)
     if lenient:
         return clean_text(repr(value))
     raise InvalidValueError.of([(field, value, f"is a {type(value).__name__}, not a JSON value")])
@@ -170,7 +174,11 @@ def _freeze_mapping(value: Mapping[Any, Any], field: str, lenient: bool, depth: 
             raise InvalidValueError.of([(field, key, "has a key that is not a string")])
         name = clean_text(str.__str__(key) if isinstance(key, str) else str(key))
         frozen[name] = _freeze(item, field if lenient else f"{field}.{name}", lenient, depth + 1)
-    if isinstance(value, FrozenDict) and all(value.get(name, value) is item for name, item in frozen.items()):
+    if (
+        isinstance(value, FrozenDict)
+        and value.keys() == frozen.keys()
+        and all(map(is_, value.values(), frozen.values()))
+    ):
         return value  # it is frozen at every depth already
     return FrozenDict(frozen)
 

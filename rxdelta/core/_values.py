@@ -332,11 +332,14 @@ class TokenUsage:
             InvalidValueError: A count is negative or not a number.
         """
         counts = {name: whole_number(data.get(name)) for name in USAGE_COUNTS}
+        billed = data.get("billed")
+        if is_mapping(billed):
+            billed = {name: whole_number(count) for name, count in billed.items()}
         return cls(
             **counts,
             raw=data.get("raw"),
             cumulative=data.get("cumulative") is True,
-            billed=data.get("billed"),
+            billed=billed,
             more=unknown_fields(data, _OF_USAGE),
         )
 

@@ -290,7 +290,7 @@ class _Thought:
             after: The character behind it. If that is missing and would decide, the result is `None`.
         """
         last = before[-1:] or (self.pieces[-1][-1] if self.pieces else "")
-        if last in _QUOTES and (not after or after == last):
+        if last in _QUOTES and (not after or after == _QUOTES[last]):
             return True if after else None
         *lines, line = "".join([self._line, *self.pieces[self._read :], before]).split("\n")
         self._in_block ^= sum(map(_is_fence, lines)) % 2 == 1
@@ -298,7 +298,7 @@ class _Thought:
         return self._in_block ^ _is_fence(line)
 
 
-_QUOTES = frozenset("`'\"")
+_QUOTES = dict(zip("`'\"“„‘«「『", "`'\"”“’»」』"))  # by what begins it, what ends a quotation
 _FENCE_WIDTH = 6  # so many characters show whether a line is a fence
 
 

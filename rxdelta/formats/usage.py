@@ -29,6 +29,7 @@ __all__ = [
     "UsageForm",
     "completed",
     "usage_of",
+    "usage_of_langchain",
 ]
 
 Json: TypeAlias = Mapping[str, Any]
@@ -76,6 +77,15 @@ def usage_of(raw: Json, form: UsageForm) -> TokenUsage:
     return _usage(known, form.counts(known), form)
 
 
+def usage_of_langchain(found: Json) -> TokenUsage | None:
+    """The usage of a LangChain message. Not all integrations keep its law that the totals include the details."""
+    usage = usage_from_wire(found)
+    if usage is None or is_mapping(found.get("raw")):  # written by us, with the bill
+        return usage
+    billed = _by_figures(found, dict(usage.billed))
+    return usage if billed == usage.billed else attrs.evolve(usage, billed=billed)
+
+
 def completed(usage: TokenUsage) -> TokenUsage:
     """The usage with the details that its `raw` has, for one that was made or stored without them."""
     raw, totals = usage.raw, {name: getattr(usage, name) for name in _TOTALS}
@@ -84,7 +94,7 @@ def completed(usage: TokenUsage) -> TokenUsage:
         return usage
     form = next((form for form in _FORMS if not form.signs.isdisjoint(raw)), None)
     if form is None:
-        found = usage_from_wire(raw)
+        found = usage_of_langchain(raw)
     else:
         details = {name: count for name, count in form.counts(raw).items() if name not in totals}
         found = _usage(raw, details | known, form)
@@ -368,7 +378,8 @@ AG_UI = UsageForm(
         "cache_read_tokens": "cachedInputTokens cached_input_tokens",
         "cache_write_tokens": "cacheWriteInputTokens cache_write_input_tokens",
         _REASONING: "reasoningTokens reasoning_tokens",
-    }
+    },
+    _by_figures,
 )
 
 _FORMS = (CHAT, GEMINI, INTERACTIONS, COHERE, BEDROCK, RESPONSES, ANTHROPIC, AI_SDK)

@@ -148,3 +148,12 @@ def test_details_that_are_invalid_in_a_stored_event_are_unknown() -> None:
     event = ev.from_dict(stored)
     assert isinstance(event, ev.UsageUpdate)
     assert (event.usage.cache_read_tokens, event.usage.billed) == (None, {"a": 1})
+
+
+def test_strings_of_digits_are_read_as_counts_also_of_the_bill() -> None:
+    stored = {"input_tokens": "9", "billed": {"input_tokens": "99", "cache_read_tokens": 90}}
+    assert rd.TokenUsage.from_dict(stored) == rd.TokenUsage(
+        9, billed={"input_tokens": 99, "cache_read_tokens": 90}
+    )
+    with pytest.raises(rd.InvalidValueError, match="billed"):
+        rd.TokenUsage.from_dict({"billed": [9]})

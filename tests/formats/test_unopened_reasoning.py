@@ -39,6 +39,8 @@ def decoded(chunks: list[Any], tags: Any = "think") -> list[rd.Event]:
         ("Is `</think>` a tag?</think>Yes", [("reasoning", "Is `</think>` a tag?"), ("text", "Yes")]),
         ("It ends with `</think>`.", [("text", "It ends with `</think>`.")]),
         ("The tag \"</think>\", '</think>'", [("text", "The tag \"</think>\", '</think>'")]),
+        ("It ends with “</think>”, «</think>» or 「</think>」.", [("text", "It ends with “</think>”, «</think>» or 「</think>」.")]),
+        ("He said “go”</think>“Go”", [("reasoning", "He said “go”"), ("text", "“Go”")]),
         ("Write `</think>", [("text", "Write `</think>")]),
         ("Like this:\n```xml\nHm.\n</think>\n```\nSee?", [("text", "Like this:\n```xml\nHm.\n</think>\n```\nSee?")]),
         ("So:\n```\n</think></think>\n```\nb</think>c",

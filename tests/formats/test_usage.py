@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from reactivex import operators as ops
 
 import rxdelta as rd
 
@@ -303,6 +304,19 @@ CASES: dict[str, tuple[str, list[Json], Json, Json | None]] = {
         counts(350, 2, cache_read_tokens=100, cache_write_tokens=200),
         {"cache_write_5m_tokens": 150, "cache_write_1h_tokens": 50},
     ),
+    "langchain, with reasoning beside": (
+        "langchain",
+        langchain({"input_tokens": 12, "output_tokens": 2, "total_tokens": 354, "output_token_details": {"reasoning": 340}}),
+        counts(12, 2, reasoning_tokens=340),
+        {"output_tokens": 342},
+    ),
+    "langchain, with the cache beside": (
+        "langchain",
+        langchain({"input_tokens": 3, "output_tokens": 2, "total_tokens": 5,
+                   "input_token_details": {"cache_read": 100, "cache_creation": 0, "ephemeral_5m_input_tokens": 20}}),
+        counts(3, 2, cache_read_tokens=100, cache_write_tokens=20),
+        {"input_tokens": 123, "cache_write_5m_tokens": 20},
+    ),
     "langchain's protocol": (
         "langchain",
         protocol({"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "input_token_details": {"cache_read": 4}}),
@@ -324,6 +338,12 @@ CASES: dict[str, tuple[str, list[Json], Json, Json | None]] = {
               {"model": "b", "inputTokens": 1, "outputTokens": 1, "cachedInputTokens": 1}),
         counts(10, 6, cache_read_tokens=5, cache_write_tokens=0, reasoning_tokens=3),
         None,
+    ),
+    "ag-ui, with reasoning beside": (
+        "ag-ui",
+        ag_ui({"inputTokens": 12, "outputTokens": 2, "totalTokens": 354, "reasoningTokens": 340}),
+        counts(12, 2, reasoning_tokens=340),
+        {"output_tokens": 342},
     ),
 }  # fmt: skip
 EACH = pytest.mark.parametrize(("wire_format", "chunks", "knows", "bill"), CASES.values(), ids=CASES)
@@ -372,6 +392,15 @@ def test_the_bill_of_two_attempts_is_the_sum_of_both_bills(
     assert total.cache_read_tokens == knows.get("cache_read_tokens", 0) + 1
     assert total.reasoning_tokens == knows.get("reasoning_tokens")
     assert other.add(usage).billed == total.billed
+
+
+def test_a_usage_from_langchain_goes_through_its_protocol_with_its_bill() -> None:
+    """Perplexity's counts of citations are on top of any total, and must not be added once more."""
+    raw = {"prompt_tokens": 33, "completion_tokens": 7, "total_tokens": 40, "citation_tokens": 20}
+    for usage in (told("openai-chat", chat(raw)), told(*CASES["langchain, with the cache beside"][:2])):
+        events = [rd.events.MessageStart("m"), rd.events.MessageFinish("stop", usage=usage)]
+        frames = rx.from_iterable(events).pipe(rd.to_langchain_events(), ops.to_list()).run()
+        assert told("langchain", frames).billed == usage.billed
 
 
 def test_a_stored_usage_without_details_is_counted_by_what_the_provider_told() -> None:

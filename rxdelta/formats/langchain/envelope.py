@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, is_mapping, usage_from_wire
+from rxdelta.core import Event, TokenUsage, events, is_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.fields import READ, Json
@@ -21,6 +21,7 @@ from rxdelta.formats.langchain.tables import (
 from rxdelta.formats.provider_errors import Broken
 from rxdelta.formats.signatures import via
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
+from rxdelta.formats.usage import usage_of_langchain
 
 __all__ = ["Envelope", "id_rank", "reason_word"]
 
@@ -95,7 +96,7 @@ class Envelope:
     def read_usage(self, usage: Json) -> events.UsageUpdate | None:
         """Add a usage to the sum. Returns the event of the new sum, if it is another."""
         self._usage = add_usage(self._usage, usage)
-        total = usage_from_wire(self._usage)
+        total = usage_of_langchain(self._usage)
         if not usage or total is None or total == self._emitted_usage:
             return None
         self._emitted_usage = total
