@@ -181,7 +181,8 @@ def _passed_on(event: object) -> Sequence[Event]:
 
 def _is_ping(chunk: object) -> bool:
     """Whether it only keeps the connection open. Gateways send Anthropic's ping in front of other vendors' chunks."""
-    return isinstance(chunk, Mapping) and cast("Mapping[Any, Any]", chunk).get("type") == "ping"
+    kind: object = chunk.get("type") if isinstance(chunk, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return kind == "ping"
 
 
 def _telling(chunk: object) -> object:
