@@ -181,8 +181,8 @@ def _passed_on(event: object) -> Sequence[Event]:
 
 def _is_ping(chunk: object) -> bool:
     """Whether it only keeps the connection open. Gateways send Anthropic's ping in front of other vendors' chunks."""
-    kind: object = chunk.get("type") if isinstance(chunk, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return kind == "ping"
+    kind: Any = chunk.get("type") if isinstance(chunk, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(kind, str) and kind == "ping"
 
 
 def _telling(chunk: object) -> object:
