@@ -200,7 +200,7 @@ _LINES_OF: Mapping[str, str] = {
 }
 """The types of lines by the SDK's classes. All others are kinds of `system`."""
 
-_GEMINI = frozenset(["candidates", "usageMetadata", "promptFeedback"])
+_GEMINI = frozenset(["candidates", "usageMetadata", "promptFeedback", "error"])
 _AGENT_EVENTS = frozenset(["run_item_stream_event", "agent_updated_stream_event"])
 
 _ENVELOPES = (

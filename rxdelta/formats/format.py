@@ -10,7 +10,7 @@ import attrs
 from rxdelta.formats.conversation import Native, Turn
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.runs import Address
-from rxdelta.formats.tool_definitions import Defined
+from rxdelta.formats.tool_definitions import ToolDefinition
 
 __all__ = ["Format", "WireFormat"]
 
@@ -56,5 +56,5 @@ class Format:
     carries_more: bool = False
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
     vendors: Set[str] = attrs.field(default=frozenset(), converter=_frozen)
-    tools: Callable[[Sequence[Defined]], dict[str, Any]] | None = None
+    tools: Callable[[Sequence[ToolDefinition | Mapping[str, Any]]], dict[str, Any]] | None = None
     why_no_request: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +15,14 @@ from rxdelta.core import (
     UnknownWireFormatError,
     quote,
 )
-from rxdelta.core.events import EVENT_TYPES, MessageFinish, MessageStart, ProviderEvent, UsageUpdate
+from rxdelta.core.events import (
+    EVENT_TYPES,
+    MessageFinish,
+    MessageStart,
+    ProviderEvent,
+    StreamError,
+    UsageUpdate,
+)
 from rxdelta.formats import registry
 from rxdelta.formats.decoding import Decoder, as_mapping
 from rxdelta.formats.envelopes import Envelope, envelope_of
@@ -73,8 +81,8 @@ def _seen(fields: Mapping[str, Any]) -> str:
 
 
 def _shown(name: str, value: object) -> str:
-    """A field by its name; where it names the chunk's kind, by that too."""
-    if name in ("type", "object", "event") and isinstance(value, str):
+    """A field by its name; where it names the chunk's kind, or says what went wrong, by that too."""
+    if name in ("type", "object", "event", "detail", "message") and isinstance(value, str):
         return f"{quote(name)}={quote(repr(value[:60]))}"
     return quote(name)
 
@@ -133,7 +141,7 @@ class AutoDecoder:
         return [event for chunk in chunks for event in self._decode(chunk)]
 
     def _detect(self, chunk: object) -> Sequence[Event]:
-        if chunk is DONE:
+        if chunk is DONE or _is_ping(chunk):
             return ()
         self._held.append(chunk)
         try:
@@ -169,6 +177,12 @@ def _passed_on(event: object) -> Sequence[Event]:
     if type(event) not in EVENT_TYPES:
         raise MalformedChunkError.at("auto", "", "an event, as before", event)
     return (event,)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+def _is_ping(chunk: object) -> bool:
+    """Whether it only keeps the connection open. Gateways send Anthropic's ping in front of other vendors' chunks."""
+    kind: Any = chunk.get("type") if isinstance(chunk, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(kind, str) and kind == "ping"
 
 
 def _telling(chunk: object) -> object:
@@ -223,18 +237,24 @@ class NamedDecoder:
         try:
             events = self._decoder.decode(chunk)
         except MalformedChunkError as error:
-            if not self._fits and fields:
-                self._compare(fields)
+            if self._fits or not fields:
+                raise
+            self._compare(fields)
+            events = self._failure(fields)
+            if not events:
                 self._refuse(error)
                 if not self._fits and error.path.isidentifier() and error.path not in fields:
                     raise self._error(f"{error}; {_unknown(fields)}", error) from error
-            raise
+                raise
+        if _is_ping(fields):
+            return events
         self._looked_at += 1
-        has_content = _have_content(events)
         if isinstance(chunk, (list, tuple)):  # which the decoders of other formats refuse
             self._fits = True
-        if not (has_content or self._fits) and self._looked_at <= _LOOK_AT:
+        if not (self._fits or _have_content(events)) and self._looked_at <= _LOOK_AT:
             self._compare(fields)
+            events = self._failure(fields) or events
+        has_content = _have_content(events)
         self._begun = self._begun or any(type(event) is not ProviderEvent for event in events)
         if has_content or (self._begun and (self._fits or self._looked_at >= _LOOK_AT)):
             self._step_aside()
@@ -272,6 +292,15 @@ class NamedDecoder:
         self._other = self._other or found
         if self._looked_at == _LOOK_AT:
             self._refuse()
+
+    def _failure(self, fields: Mapping[str, Any]) -> Sequence[Event]:
+        """The error that a chunk of the other format is, if it is one: a gateway answers in its own form."""
+        other = registry.find(self._other) if self._other and registry.is_own(self._other) else None
+        events: Sequence[Event] = ()
+        if other is not None:
+            with suppress(MalformedChunkError):
+                events = other.decoder().decode(fields)
+        return events if {type(event) for event in events} - {ProviderEvent} == {StreamError} else ()
 
     def _format_of(self, fields: Mapping[str, Any]) -> str | None:
         """Our own name if the chunk may be ours, or that of another format."""

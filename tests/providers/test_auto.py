@@ -170,6 +170,33 @@ def test_what_comes_before_the_first_chunk_of_the_named_format_is_no_misfit(name
     ]
 
 
+@pytest.mark.parametrize("name", ["openai-chat", "gemini", "cohere", "anthropic-messages"])
+def test_pings_show_no_format_however_many_come(name: str) -> None:
+    chunks = FIRST[name]
+    if chunks is None:
+        pytest.skip("there is no recording")
+    events = auto([{"type": "ping"}] * 30 + chunks)
+    assert events == auto(chunks)
+    assert named(name, [{"type": "ping"}] * 30 + chunks)[-len(events) :] == events
+
+
+@pytest.mark.parametrize(
+    ("chunk", "type_", "message"),
+    [
+        ({"error": {"message": "Slow down", "type": "rate_limit_error"}}, "rate_limit_error", "Slow down"),
+        ({"error": "model not found"}, None, "model not found"),
+        ({"throttlingException": {"message": "Slow down"}}, "throttlingException", "Slow down"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["anthropic-messages", "cohere", "bedrock-converse", "langchain", "ag-ui", "ai-sdk"]
+)
+def test_an_error_in_the_form_of_a_gateway_is_that_error(
+    name: str, chunk: Any, type_: str | None, message: str
+) -> None:
+    assert named(name, [chunk]) == [rd.events.StreamError(message, type_)]
+
+
 def test_chunks_that_no_format_knows_are_provider_events_and_the_end_says_that_nothing_was_read() -> None:
     decoder = rd.providers.decoder("anthropic-messages")
     odd = [event for _ in range(30) for event in decoder.decode(ODD)]
@@ -207,6 +234,7 @@ def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: s
     first, said = STRANGE[strange][0], str(caught.value)
     assert caught.value.wire_format == name
     assert "known: ag-ui, " in said
+    assert strange != "an API's gateway" or "detail='Not authenticated'" in said
     assert all(field in said.partition("seen: ")[2] for field in first)
     with pytest.raises(rd.UnknownWireFormatError, match="seen: "):
         auto(STRANGE[strange])

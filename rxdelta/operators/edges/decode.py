@@ -35,8 +35,8 @@ def decode(
     """Decode a provider's chunks into events.
 
     The source emits chunks as the provider sent them: dicts, or the SDK's objects. A chunk may be wrapped in an item of an
-    agent's SDK, for example. Each chunk's events are emitted at once. Events that the format can finish only at the end (`Decoder.close`) are emitted before the
-    source's completion or error.
+    agent's SDK, for example. Each chunk's events are emitted at once. Events that the format can finish only at the end
+    (`Decoder.close`) are emitted before the source's completion or error.
 
     Completes with the source. An error event in the stream becomes `on_error(ProviderError)` and isn't emitted.
 
@@ -59,7 +59,8 @@ def decode(
         InvalidValueError: At once, if `wire_format` is neither a name nor a function, or for an invalid option.
 
     Errors: The source's own. `ProviderError`; `MalformedChunkError`, which names the position in the chunk, or the
-    format that fits if the named one doesn't, or says at the end that nothing could be read; `UnknownWireFormatError` of `"auto"`; `LimitExceededError`.
+    format that fits if the named one doesn't, or says at the end that nothing could be read; `UnknownWireFormatError` of
+    `"auto"`; `LimitExceededError`.
 
     Example:
         >>> import reactivex as rx
