@@ -173,6 +173,19 @@ CASES: dict[str, tuple[str, list[Json], Json, Json | None]] = {
         counts(9, 4, cache_read_tokens=100, cache_write_tokens=20),
         {"input_tokens": 129},
     ),
+    "a gateway that counts what it wrote to the cache as read, too": (
+        "openai-chat",
+        chat({"prompt_tokens": 2168, "completion_tokens": 100, "total_tokens": 2268,
+              "prompt_tokens_details": {"cached_tokens": 2161, "cache_write_tokens": 2161}}),
+        counts(2168, 100, cache_read_tokens=2161, cache_write_tokens=2161),
+        None,
+    ),
+    "Mistral's audio, beside the prompt": (
+        "openai-chat",
+        chat({"prompt_tokens": 9, "completion_tokens": 248, "total_tokens": 632, "prompt_tokens_details": {"audio_tokens": 375}}),
+        counts(9, 248, input_audio_tokens=375),
+        {"input_tokens": 384},
+    ),
     "a proxy whose sum has the caches": (
         "openai-chat",
         chat({"prompt_tokens": 90, "completion_tokens": 4, "total_tokens": 134, "cache_read_input_tokens": 40}),
