@@ -197,7 +197,11 @@ def test_any_chunks_keep_the_protocol_and_end_every_block(chunks: list[Chunk]) -
         for event in decoder.decode(one):
             assert lifecycle.check(event) is None, event
             fold.step(event)
-    for event in decoder.close():
+    try:
+        last = decoder.close()
+    except rd.MalformedChunkError:  # nothing was read
+        last = ()
+    for event in last:
         assert lifecycle.check(event) is None, event
         fold.step(event)
     if fold.snapshot.status != "incomplete":
