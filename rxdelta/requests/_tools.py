@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from importlib import import_module
-from typing import Any, TypeAlias
+from types import FunctionType, MethodType
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -23,6 +26,9 @@ Tools: TypeAlias = (
     | Iterable[Callable[..., object] | ToolDefinition | Mapping[str, Any]]
 )
 """What `to_request` takes as tools: what `run_tools` takes, or a list of functions and definitions."""
+
+_NAME: Final = re.compile(r"[\w.:-]+")
+"""What one provider or another takes as a name. Which of these it takes is its own affair."""
 
 _KINDS = "a function, a class of arguments or a ToolDefinition"
 
@@ -62,15 +68,31 @@ def _definition(tool: Any, path: str, name: str | None) -> ToolDefinition:
         return tool if name is None else attrs.evolve(tool, name=name)
     if not callable(tool):
         raise InvalidValueError.of([(path, tool, f"must be {_KINDS}")])
-    function: Any = tool.func if isinstance(tool, functools.partial) else tool
-    name = getattr(function, "__name__", None) if name is None else name
-    if not isinstance(name, str) or not name.isidentifier():
+    named: Any = tool.func if isinstance(tool, functools.partial) else tool
+    name = getattr(named, "__name__", None) if name is None else name
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         advice = 'name it: tools={"get_forecast": …}'
         raise InvalidValueError.of([(path, tool, "must have a name that a model can use", advice)])
-    if function is tool and not (inspect.isroutine(tool) or inspect.isclass(tool)):
-        function = tool = getattr(tool, "__call__")  # noqa: B004, B009 - of an object that can be called
-    summary = inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0]
-    return ToolDefinition(name, " ".join(summary.split()), _schema(tool, path))
+    function = _function(tool)
+    return ToolDefinition(name, _summary(function), _schema(function, path))
+
+
+def _function(tool: Any) -> Any:
+    """The tool as pydantic takes it: of an object that can be called, the function that it wraps, or its `__call__`."""
+    if isinstance(tool, functools.partial):
+        return functools.partial(_function(tool.func), *tool.args, **tool.keywords)
+    if inspect.isclass(tool) or isinstance(tool, (FunctionType, MethodType)):
+        return tool
+    return getattr(tool, "__wrapped__", tool.__call__)
+
+
+def _summary(function: Any) -> str:
+    """The first paragraph of its docstring. The one that a dataclass gives itself says nothing new."""
+    function = function.func if isinstance(function, functools.partial) else function
+    docstring = function.__doc__ or ""
+    if is_dataclass(function) and docstring.startswith(f"{getattr(function, '__name__', '')}("):
+        return ""
+    return " ".join(inspect.cleandoc(docstring).partition("\n\n")[0].split())
 
 
 def _schema(tool: Any, path: str) -> Mapping[str, Any]:
@@ -84,8 +106,11 @@ def _schema(tool: Any, path: str) -> Mapping[str, Any]:
     try:
         schema: dict[str, Any] = adapter(tool).json_schema()
     except Exception as error:
-        wrong = f"has type hints of which pydantic makes no JSON Schema: {described(error)}"
-        raise InvalidValueError.of([(path, tool, wrong)]) from error
+        reason = described(error).partition("\n\n")[0]
+        wrong = f"has type hints of which pydantic makes no JSON Schema: {reason}"
+        raise InvalidValueError.of(
+            [(path, tool, wrong, "or pass a ToolDefinition with the schema")]
+        ) from error
     if schema.get("type") != "object":
         raise InvalidValueError.of([(path, tool, "must take its arguments by their names")])
     return {key: value for key, value in schema.items() if key not in ("title", "description")}

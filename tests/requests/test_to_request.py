@@ -392,6 +392,20 @@ def test_a_text_of_nothing_but_space_is_not_sent_to_claude(wire_format: str) -> 
     assert "system" not in rd.to_request([system(text(" ")), "Hi"], wire_format)
 
 
+@pytest.mark.parametrize(
+    "wire_format", ["anthropic-messages", "bedrock-converse", "gemini", "gemini-interactions"]
+)
+def test_a_system_prompt_in_a_field_of_its_own_is_text_or_nothing(wire_format: str) -> None:
+    plain = rd.to_request(["Hi"], wire_format)
+    assert rd.to_request([system(), system(text("")), "Hi"], wire_format) == plain
+    assert rd.to_request([system(text("")), "Hi", system(text("Be brief."))], wire_format) == rd.to_request(
+        [system(text("Be brief.")), "Hi"], wire_format
+    )
+    picture = rd.ContentPart("image", "QUJD", {"mime_type": "image/png"})
+    with pytest.raises(rd.InvalidValueError, match="image from the system"):
+        rd.to_request([system(picture), "Hi"], wire_format)
+
+
 @pytest.mark.parametrize("wire_format", ["anthropic-messages", "bedrock-converse"])
 def test_no_message_for_claude_ends_with_reasoning(wire_format: str) -> None:
     signed = thought("Hm.", signature="c2ln")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
 import attrs
@@ -186,6 +188,11 @@ def test_the_functions_that_run_tools_takes_are_definitions_too() -> None:
     assert [tool["function"]["name"] for tool in tools_of("openai-chat", [tides, now])] == ["tides", "now"]
 
 
+@dataclasses.dataclass
+class Place:
+    port: str
+
+
 class Port:
     """Knows a port."""
 
@@ -199,15 +206,66 @@ class Port:
 def test_whatever_can_be_called_by_names() -> None:
     pydantic = pytest.importorskip("pydantic")
     days = {"type": "integer", "title": "Days"}
-    for tool in (Port().tides, {"tides": Port()}, {"tides": lambda days: days}):
+    cached = functools.lru_cache(Port().tides)
+    for tool in (
+        Port().tides,
+        {"tides": Port()},
+        {"tides": lambda days: days},
+        cached,
+        {"high-tides": cached},
+    ):
         made = parameters_of([tool] if callable(tool) else tool)
         assert made["required"] == ["days"]
+    assert parameters_of({"tides": functools.partial(Port(), days=2)})["properties"] == {
+        "days": {**days, "default": 2}
+    }
     assert parameters_of([Port().tides])["properties"] == {"days": days}
     assert parameters_of([functools.partial(Port().tides)])["properties"] == {"days": days}
     model = pydantic.create_model("Forecast", __doc__="A forecast.", days=(int, ...))
     (written,) = tools_of("anthropic-messages", [model])
     assert (written["name"], written["description"]) == ("Forecast", "A forecast.")
     assert written["input_schema"] == {"type": "object", "properties": {"days": days}, "required": ["days"]}
+
+
+def test_a_dataclass_without_a_docstring_has_no_description() -> None:
+    pytest.importorskip("pydantic")
+
+    @dataclasses.dataclass
+    class Silent:
+        days: int
+
+    @dataclasses.dataclass
+    class Described:
+        """(Tides) of some days."""
+
+        days: int
+
+    assert tools_of("anthropic-messages", [Silent])[0].keys() == {"name", "input_schema"}
+    assert tools_of("anthropic-messages", [Described])[0]["description"] == "(Tides) of some days."
+
+
+def test_a_function_that_pydantic_calls_gets_what_its_hints_say() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    def tides(at: Place) -> str:
+        return at.port
+
+    checked = pydantic.validate_call(tides)
+    call = {"id": "c", "function": {"name": "tides", "arguments": '{"at": {"port": "Brest"}}'}}
+    body = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    for tool, content in ((checked, "Brest"), (tides, "The tool failed.")):
+        assert parameters_of([tool])["$defs"]["Place"]["required"] == ["port"]
+        message = asyncio.run(answered(body, {"tides": tool}))
+        assert [call.result.content for call in message.tool_calls if call.result] == [content]
+
+
+async def answered(body: Any, tools: Any) -> rd.Message:
+    async def chunks() -> AsyncIterator[Any]:
+        yield body
+
+    message = await rd.stream(chunks(), tools=tools)
+    assert message is not None
+    return message
 
 
 def test_a_providers_own_tools_stay_as_they_are() -> None:
@@ -252,8 +310,11 @@ def test_hints_without_a_schema_are_refused() -> None:
     def by_place(port: str, /) -> None: ...
 
     for tool in (odd, by_place):
-        with pytest.raises(rd.InvalidValueError, match=r"tools\[0\]"):
+        with pytest.raises(rd.InvalidValueError, match=r"tools\[0\]") as refused:
             rd.to_request("Hi", "openai-chat", tools=[tool])
+        assert "For further information" not in str(refused.value)
+    with pytest.raises(rd.InvalidValueError, match="pass a ToolDefinition with the schema"):
+        rd.to_request("Hi", "openai-chat", tools=[odd])
 
 
 def test_without_pydantic_only_functions_need_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, assert_never, assert_type
 
 from reactivex import Observable
@@ -22,6 +22,13 @@ def look_whole(call: rd.ToolCall[FrozenDict[Any]]) -> None: ...
 
 
 def run(port: str) -> None: ...
+
+
+def written(tools: Sequence[rd.ToolDefinition | Mapping[str, Any]]) -> dict[str, Any]:
+    return {"tools": [tool.name for tool in tools if isinstance(tool, rd.ToolDefinition)]}
+
+
+class HarbourDecoder(rd.providers.Decoder): ...
 
 
 def imported_from_the_module_of_events(event: rd.Event) -> None:
@@ -145,6 +152,15 @@ def providers_own_words(name: str) -> None:
     rd.to_request([], name, tools={"now": rd.ToolDefinition("now")})
     rd.to_request([], name, tools=[len, rd.ToolDefinition("now"), {"type": "web_search"}])
     rd.to_request([], name, tools=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.providers.Format(
+        name=name,
+        decoder=HarbourDecoder,
+        recognises=bool,
+        carries_more=True,
+        vendors={"google"},
+        tools=written,
+    )
+    rd.providers.Format(name=name, decoder=HarbourDecoder, recognises=bool, vendors=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.decode(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     own: rd.providers.WireFormat = "openai"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     rd.providers.decoder(own)

@@ -56,7 +56,7 @@ def _asked(part: ContentPart, role: str) -> Json:
     medium = medium_of(part)
     if medium is None and part.type == "unsupported":
         return options
-    if medium is None or medium.kind not in ("image", "file"):
+    if medium is None or medium.kind not in ("image", "file") or role == "system":
         raise refuse(FORMAT, part, role)
     if medium.url is not None:
         source: Json = {"type": "url", "url": medium.url}

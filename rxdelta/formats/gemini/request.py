@@ -47,7 +47,7 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             contents.add_native(thaw(turn))
             continue
         if turn.role == "system":
-            system += [_instruction(part) for part in turn.parts]
+            system += [part for part in map(_instruction, turn.parts) if part["text"]]
         elif turn.role == "user":
             contents.add("user", [_asked(part) for part in turn.parts])
         elif turn.role == "assistant":

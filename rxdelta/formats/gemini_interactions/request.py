@@ -40,7 +40,7 @@ def request(turns: Sequence[Turn | Native]) -> Json:
             steps.append(thaw(turn))
             continue
         if turn.role == "system":
-            system += [_instruction(part) for part in turn.parts]
+            system += filter(None, map(_instruction, turn.parts))
         elif turn.role == "user":
             steps.append({"type": "user_input", "content": [_input(part) for part in turn.parts]})
         elif turn.role == "assistant":
