@@ -308,10 +308,9 @@ class RunParts:
             part.end(out, None if whole else CUT_OFF)
 
     def _overruled(self, out: Out, event: BlockFinish, change: Change) -> None:
-        """The client may be running the call that another end overrules. So it learns only that it must not run it."""
-        part: Part = change.fold.place
+        """Of a call, which the client may be running, it learns only that the call is invalid now."""
         if isinstance(change.fold.block, ToolCall):
-            part.take_back(out)
+            change.fold.place.take_back(out)
         elif event.content is not None:
             self._follow(out, change, event.content)
             change.fold.place.end(out, None)
