@@ -52,12 +52,15 @@ def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | 
     """The block as a request of these vendors or formats may have it, without the note.
 
     Of a reasoning that they can't read, the text is left, as of a vendor that signs nothing; `None` if it has none.
+    `None` also for an encrypted block of a kind that only its own format knows.
     """
     fields = _fields(block)
     if SIGNED_BY not in fields:
         return block
     if not readers.isdisjoint(str(fields[SIGNED_BY]).split(_VIA)):
         return _without(block, (SIGNED_BY,))
+    if block.type == "unsupported":
+        return None
     if isinstance(block, ToolCall) or block.type != "reasoning":
         return _without(block, (SIGNED_BY, *_SIGNATURES))
     if not block.text or block.options.get(REDACTED):

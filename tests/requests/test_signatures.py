@@ -200,3 +200,15 @@ def test_the_note_survives_storing_merging_and_a_browser() -> None:
     assert signers(*returned) == everyone[:2]
     shown = ag_ui.read(ag_ui.told(*EVENTS)).messages
     assert signers(*rd.from_ag_ui({"messages": shown})) == everyone
+
+
+def test_an_encrypted_item_of_an_unknown_kind_goes_back_to_its_own_format_alone() -> None:
+    """Anthropic has a block of this name as well."""
+    item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2VjcmV0"}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+            "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}  # fmt: skip
+    body = {"id": "r1", "object": "response", "status": "completed", "model": "m", "output": [item, said]}
+    message = decoded("openai-responses", body)
+    assert item in rd.to_request([message], "openai-responses")["input"]
+    for other in {*rd.requests.REQUEST_FORMATS} - {"openai-responses"}:
+        assert "c2VjcmV0" not in json.dumps(rd.to_request([message], other), default=str)

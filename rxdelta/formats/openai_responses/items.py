@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from rxdelta.core import Event, events, real_id
 from rxdelta.formats.json_values import NOTHING, word
-from rxdelta.formats.openai_responses.reading import READ, Content, Json, Out, given_id_of
+from rxdelta.formats.notes import SIGNED_BY
+from rxdelta.formats.openai_responses.reading import FORMAT, READ, Content, Json, Out, given_id_of
 
 __all__ = ["Growing", "Item", "Response", "message_fields"]
 
@@ -90,7 +91,7 @@ class Item:
         return self.done and item_id is not None and item_id != self.id
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
-        self.block = self.response.start_block(out, {"type": "non_standard", "value": item})
+        self.block = self.response.start_block(out, _unknown(item))
 
     def read(self, out: Out, kind: str, chunk: Json) -> bool:
         """Read an event of the item. False if it has no use for it."""
@@ -127,8 +128,7 @@ class Item:
         self.response.growing.pop(self.place, None)
 
     def finish_blocks(self, out: Out, item: Json | None, _path: str, _wrong: str | None, /) -> None:
-        content = None if item is None else {"type": "non_standard", "value": item}
-        out.append(events.BlockFinish(self.block, content))
+        out.append(events.BlockFinish(self.block, None if item is None else _unknown(item)))
 
     def flush(self, _out: Out, /) -> None:
         """Emit what has been held back, as the stream breaks off."""
@@ -154,3 +154,9 @@ _READ_OR_ASKED = frozenset([
     "prompt_cache_retention", "prompt_cache_options", "safety_identifier", "top_logprobs",
     "frequency_penalty", "presence_penalty", "background",
 ])  # fmt: skip
+
+
+def _unknown(item: Json) -> dict[str, Any]:
+    """An item of another kind as it is. What is encrypted in it, such as a compaction, goes back nowhere else."""
+    note = {SIGNED_BY: FORMAT} if item.get("encrypted_content") else {}
+    return {"type": "non_standard", "value": {**item, **note}}

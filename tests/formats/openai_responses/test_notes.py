@@ -102,6 +102,7 @@ def plainly(item: Chunk) -> Chunk:
     if known["type"] in ("tool_search_call", "tool_search_output"):
         known.pop("call_id", None)  # which we make out, where the wire has none
     known.pop("mime_type", None)
+    known.pop("signed_by", None)
     return known
 
 
