@@ -74,8 +74,9 @@ def is_transient(error: BaseException) -> bool:
     """Whether another try may succeed; the default of `retry_stream`.
 
     Yes: overloaded, rate limited, a failure of the server (status 408, 409, 425, 429, 5xx), a connection that broke
-    or timed out, a stall; and each finish reason that says so (the table on the format's page). No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
-    `x-should-retry` overrides this.
+    or timed out, a stall. No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
+    `x-should-retry` overrides this. Of a finish reason that says that the provider failed, the table on the format's
+    page decides (`ProviderError.transient`).
 
     An exception of any client is judged by its attributes and its class; without an answer, its cause is judged.
 
