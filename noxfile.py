@@ -78,6 +78,13 @@ def _is_older(made: Path, source: Path) -> bool:
     return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
+@nox.session
+def soak(session: nox.Session) -> None:
+    """The tests that take minutes: thousands of streams that are cut off and read again at random."""
+    install(session, group("tests"))
+    session.run("pytest", "-m", "soak", *session.posargs)
+
+
 @nox.session(python=PYTHONS)
 def quick(session: nox.Session) -> None:
     """On each Python: the tests that need no recordings, SDKs, Node or browser and aren't slow."""

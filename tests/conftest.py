@@ -37,12 +37,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
-    if _runs_slow(config):
-        return
-    left_out = [item for item in items if item.get_closest_marker("slow") is not None]
+    if not _is_named(config):
+        _leave_out(config, items, "soak")
+        if not config.option.slow:
+            _leave_out(config, items, "slow")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
+    left_out = [item for item in items if item.get_closest_marker(mark) is not None]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+        items[:] = [item for item in items if item.get_closest_marker(mark) is None]
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -51,7 +56,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def _runs_slow(config: pytest.Config) -> bool:
+    return bool(config.option.slow or _is_named(config))
+
+
+def _is_named(config: pytest.Config) -> bool:
     """Whoever names a test or a mark means it."""
-    return bool(
-        config.option.slow or config.option.markexpr or any("::" in argument for argument in config.args)
-    )
+    return bool(config.option.markexpr or any("::" in argument for argument in config.args))
