@@ -63,13 +63,14 @@ def _is_left_out(event: Event) -> bool:
 def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[int, Event], Collection[int]]:
     """The newest of the application's data by the number of the first with their name and id, and the numbers of the others.
 
-    They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin.
+    They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin. Data that
+    name no run replace those of each run, and the other way round, so no data may pass over such others.
     """
     newest: dict[int, Event] = {}
     replaced: set[int] = set()
     if not any(type(event) is Custom and event.id is not None for event in events):
         return newest, replaced
-    first: dict[tuple[str | None, str, str], int] = {}
+    first: dict[tuple[str, str], dict[str | None, int]] = {}  # by run
     runs: set[str | None] = set()
     for number, event in enumerate(events, 1):
         if not isinstance(event, Custom):
@@ -78,7 +79,10 @@ def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[in
                 first.clear()
             runs.add(event.run_id)
         elif event.id is not None and not event.transient:
-            place = first.setdefault((event.run_id, event.name, event.id), number)
+            places = first.setdefault((event.name, event.id), {})
+            for run_id in [other for other in places if (other is None) != (event.run_id is None)]:
+                del places[run_id]
+            place = places.setdefault(event.run_id, number)
             newest[place] = event
             if place != number:
                 replaced.add(number)

@@ -442,3 +442,30 @@ def test_what_keeps_the_newest_refuses_events_and_entries(operator: Any) -> None
                 stream.pipe(operator)
 
     in_relay(check)
+
+
+def test_data_of_a_run_and_data_of_all_runs_dont_pass_over_one_another() -> None:
+    published = [
+        ev.MessageStart("m1", run_id="a"),
+        custom("one", "x", run_id="a"),
+        custom("for all", "x"),
+        custom("two", "x", run_id="a"),
+    ]
+
+    def check(relay: Relay) -> None:
+        got = events_of(Tape(relay, *published).read())
+        assert folded(got) == folded(published)
+        assert got == published
+
+    in_relay(check)
+
+
+def test_data_of_parallel_runs_are_each_the_newest() -> None:
+    runs = [ev.MessageStart("m1", run_id="a"), ev.MessageStart("m2", run_id="b")]
+    published = [*runs, *(custom(number, "x", run_id=run) for number in range(50) for run in "ab")]
+
+    def check(relay: Relay) -> None:
+        got = events_of(Tape(relay, *published).read())
+        assert got == [*runs, custom(49, "x", run_id="a"), custom(49, "x", run_id="b")]
+
+    in_relay(check)
