@@ -444,6 +444,20 @@ def test_a_failed_attempt_takes_no_data_with_it() -> None:
     assert message.to_dict()["custom"][0]["place"] == 0
 
 
+def test_data_keep_their_place_where_a_part_is_not_admitted() -> None:
+    bad = {"type": "file", "url": "s3://b/c.pdf", "mediaType": "application/pdf"}
+    parts = [PROSE, bad, data_part("a", 1), PROSE, data_part("b", 2)]
+    (message,) = rd.from_ai_sdk([ui_message(*parts)])
+    assert len(message.blocks) == 2
+    assert [note["place"] for note in message.to_dict()["custom"]] == [1, 2]
+
+
+def test_what_is_said_behind_the_last_text_is_behind_the_message() -> None:
+    (message,) = rd.from_ai_sdk([ui_message(STEP, PROSE, STEP, data_part("a", 1))])
+    assert (message.text, message.custom_events) == ("Hi", (ev.Custom("a", 1),))
+    assert rd.from_ai_sdk([ui_message(STEP, data_part("a", 1))]) == []
+
+
 @pytest.mark.slow
 def test_the_data_of_a_browser_are_bounded() -> None:
     parts = [data_part("a", n) for n in range(rd.Limits().blocks)]
