@@ -114,9 +114,11 @@ class _Resuming:
             self._ids = IdsOf(entry.id)
             if self._after is None:
                 self._begin()
-        self._feed(entry.id, self._events.on_next, entry.event)
+        frames = self._feed(self._events.on_next, entry.event)
+        self._write(frames, entry.id)
         if not self._behind and entry.id == self._after:
             self._begin()
+        self._finish()
 
     def on_error(self, error: Exception) -> None:
         if self._ids is None and isinstance(error, (InvalidValueError, EmptyStreamError)):
@@ -138,10 +140,11 @@ class _Resuming:
                 self._sink.on_error(InvalidValueError.of([("after", self._after, wanted)]))
                 return
             self._begin()
-        self._feed(None, end, *arguments)
+        self._write(self._feed(end, *arguments), None)
+        self._finish()
 
-    def _feed(self, id: str | None, call: Callable[..., None], *arguments: Any) -> None:
-        """Tell the encoder, and pass on what it says to it at once. What it says later comes to `_emitted` by itself."""
+    def _feed(self, call: Callable[..., None], *arguments: Any) -> list[Any]:
+        """Tell the encoder, and return what it says to it at once. What it says later comes to `_emitted` by itself."""
         ids = self._ids or IdsOf("")
         self._thread = get_ident()
         try:
@@ -150,16 +153,20 @@ class _Resuming:
         finally:
             self._thread = None
             frames, self._frames = self._frames, []
-        self._write(frames, id)
+        return frames
 
     def _write(self, frames: list[Any], id: str | None) -> None:
         if frames and self._behind:
             *first, last = frames
             self._sink.on_next(b"".join(map(sse_frame, first)) + sse_frame(last, id))
-        if isinstance(self._end, Exception):
-            self._sink.on_error(self._end)
-        elif self._end:
-            self._sink.on_completed()
+
+    def _finish(self) -> None:
+        """End as the encoder has ended, but not before `after` has been found."""
+        if self._end and self._behind:
+            if isinstance(self._end, Exception):
+                self._sink.on_error(self._end)
+            else:
+                self._sink.on_completed()
 
     def _emitted(self, frame: Any) -> None:
         if self._thread == get_ident():
@@ -170,4 +177,4 @@ class _Resuming:
     def _ended(self, error: Exception | None = None) -> None:
         self._end = error or True
         if self._thread != get_ident():
-            self._sink.run(self._write, [], None)
+            self._sink.run(self._finish)
