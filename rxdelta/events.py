@@ -1,4 +1,4 @@
-"""The events of a streamed reply: the chat stream event protocol, and three events of our own.
+"""The events of a streamed reply: the chat stream event protocol, and four events of our own.
 
 Every event is a small frozen value. Its fields have the wire's names in snake case; `to_dict` writes the wire form
 and `from_dict` reads it, in today's spelling or an older one. `choice` distinguishes alternative replies of one

@@ -25,6 +25,7 @@ BELOW: dict[str, set[str]] = {
     "runtime": {"core"},
     "operators": {"core", "framing", "providers", "wire", "runtime"},
     "aio": {"core", "runtime", "providers", "operators"},
+    "relay": {"core", "runtime", "aio"},
     "asgi": {"core", "wire", "operators", "aio", "relay"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},
@@ -47,6 +48,7 @@ THIRD_PARTIES = {
     "runtime": {"reactivex"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "aio": {"reactivex"},
+    "relay": {"reactivex"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
 }

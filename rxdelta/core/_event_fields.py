@@ -12,7 +12,7 @@ from rxdelta.core._block_wire import block_to_wire
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._errors import InvalidValueError
-from rxdelta.core._frozen import FrozenDict, freeze_mapping
+from rxdelta.core._frozen import FrozenDict, freeze, freeze_mapping
 from rxdelta.core._literals import ExecutionStatus, FinishReason
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall
@@ -54,6 +54,11 @@ def to_fields(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
 
 def to_payload(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
     return freeze_mapping(value, "payload", lenient=True)
+
+
+def to_data(value: object) -> Any:
+    """Any JSON value of the application, whose mistakes are refused."""
+    return freeze(value, "data")
 
 
 def to_content(value: Mapping[str, Any] | Block | None) -> FrozenDict[Any]:

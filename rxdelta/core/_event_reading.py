@@ -12,6 +12,7 @@ from rxdelta.core._events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     DataDelta,
     Event,
     MessageFinish,
@@ -161,6 +162,10 @@ def _read_provider(data: Mapping[str, Any]) -> Event:
     )
 
 
+def _read_custom(data: Mapping[str, Any]) -> Event:
+    return Custom(data.get("name"), data.get("data"), data.get("id"), data.get("transient", False))  # type: ignore[arg-type]
+
+
 def _read_tool_update(data: Mapping[str, Any]) -> Event:
     result = data.get("result")
     return ToolUpdate(
@@ -189,6 +194,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Event]] = {
     "message-finish": _read_message_finish,
     "error": _read_error,
     "provider": _read_provider,
+    "custom": _read_custom,
     "tool-update": _read_tool_update,
     "message-interrupted": lambda data: MessageInterrupted(data.get("reason"), choice=data.get("choice")),
     "attempt-reset": lambda data: AttemptReset(
@@ -213,6 +219,7 @@ _FIELDS: Mapping[type, frozenset[str]] = {
     MessageFinish: frozenset([*_COMMON, *_METADATA, "reason", "usage"]),
     StreamError: frozenset([*_COMMON, "message", "type", "code", "transient"]),
     ProviderEvent: frozenset([*_COMMON, "provider", "name", "payload"]),
+    Custom: frozenset(["event", "format", "run_id", "name", "data", "id", "transient"]),
     ToolUpdate: frozenset([*_COMMON, "call_id", "execution_status", "display_text", "result"]),
     MessageInterrupted: frozenset([*_COMMON, "reason"]),
     AttemptReset: frozenset([*_COMMON, "attempt", "error", "usage"]),

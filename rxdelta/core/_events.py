@@ -7,6 +7,7 @@ import attrs
 from rxdelta.core._event_fields import (
     Index,
     to_content,
+    to_data,
     to_fields,
     to_finish_content,
     to_index,
@@ -101,7 +102,7 @@ class MessageStart(_WireForm):
         choice: The alternative reply that the event belongs to, as in every event that has it.
         run_id: The run that the event belongs to, as in every event. A run is a lane: within it one message ends before
             the next begins. `None` is the lane without a name; on `ToolUpdate`, `MessageInterrupted`, `AttemptReset`,
-            `ProviderEvent` and `StreamError` it is every run.
+            `ProviderEvent`, `Custom` and `StreamError` it is every run.
         parent_run_id: The run on whose behalf this one works, such as that of the agent that called a sub-agent.
         more: Fields of a stored event that this version doesn't know; `to_dict` writes them back. So in every event.
         assumed: Whether `to_events` wrote this start for a message whose blocks came without one. A real start may
@@ -407,6 +408,47 @@ class ProviderEvent(_WireForm):
 
 
 @attrs.frozen(repr=False)
+class Custom(_WireForm):
+    """The application's own data among the reply: a status line, documents, a title. Legal at every place.
+
+    It changes no block, and no request to a provider has it. A fold keeps it in `custom_events`, and replays give it in
+    its place, unless it is transient.
+
+    Attributes:
+        name: What the data are, in the application's words.
+        data: Any JSON value.
+        id: Names the data among those of this name: a later event with both has newer data, which replace the older in
+            their place.
+        transient: Whether it is for those alone who read at this moment: no snapshot and no replay has it.
+    """
+
+    event: ClassVar[str] = "custom"
+    name: str = attrs.field(converter=to_text)
+    data: Any = attrs.field(converter=to_data)  # pyright: ignore[reportUnknownVariableType]
+    id: str | None = attrs.field(default=None, converter=clean)
+    transient: bool = False
+    run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+
+    def __attrs_post_init__(self) -> None:
+        check(
+            [
+                wrong_text("name", self.name)
+                or (None if self.name else ("name", self.name, "can't be blank")),
+                text_or_none("id", self.id),
+                None
+                if isinstance(self.transient, bool)
+                else ("transient", self.transient, "must be True or False"),
+            ]
+        )
+
+    def to_dict(self) -> Wire:
+        return self._wire(name=self.name, id=self.id, transient=self.transient or None) | {
+            "data": thaw(self.data)
+        }
+
+
+@attrs.frozen(repr=False)
 class ToolUpdate(_WireForm):
     """News of a call's execution. Legal from the start of the call's block to the end of the stream.
 
@@ -521,6 +563,7 @@ Event: TypeAlias = (
     | MessageFinish
     | StreamError
     | ProviderEvent
+    | Custom
     | ToolUpdate
     | MessageInterrupted
     | AttemptReset

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rxdelta.core._events import AttemptReset, Event, MessageInterrupted, MessageStart, ToolUpdate
+from rxdelta.core._events import AttemptReset, Custom, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
 from rxdelta.core._runs import PerRun
@@ -38,7 +38,9 @@ class EventsSoFar:
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
 
     def take(self, value: Event) -> None:
-        for run in self._runs.of(value):
+        runs = self._runs.of(value)
+        # One that names no run is replayed once, by the run that began last.
+        for run in runs[-1:] if isinstance(value, Custom) else runs:
             run.take(value)
 
     def begins_another(self, event: Event) -> bool:
@@ -81,6 +83,7 @@ class _Run:
         self._for_all: list[
             Event
         ] = []  # the message's resets and interruptions, for choices that begin later
+        self._early: list[Event] = []  # the application's events, until a choice begins
 
     def name(self, run_id: str | None) -> None:
         self.run_id = run_id
@@ -89,6 +92,8 @@ class _Run:
         event, number = value, getattr(value, "choice", None)
         if isinstance(event, ToolUpdate):
             self._tool_update(event)
+        elif isinstance(event, Custom):
+            self._custom(event)
         elif isinstance(event, AttemptReset) and number is None:
             self._reset(event)
         elif number is not None:
@@ -110,6 +115,13 @@ class _Run:
             known.cut = cut
         known.fold.step(event)
         known.began = not isinstance(event, AttemptReset)
+
+    def _custom(self, event: Custom) -> None:
+        """Keep it with the first choice."""
+        if self._now:
+            next(iter(self._now.values())).fold.step(event)
+        elif not event.transient:
+            self._early.append(event)
 
     def has_call(self, update: ToolUpdate) -> bool:
         messages = (self._now.values(), *self._before)
@@ -144,6 +156,9 @@ class _Run:
             if fold.begins_another(event):
                 fold = begin()
             fold.step(event)
+        for event in self._early:
+            fold.step(event)
+        self._early.clear()
         self._now[number] = choice = _Choice(fold)
         if not self._whole:
             self._before.clear()
@@ -169,7 +184,7 @@ class _Run:
         ]
         if self._now:
             return events
-        return [*events, *(attrs.evolve(event, run_id=self.run_id) for event in self._for_all)]
+        return [*events, *(attrs.evolve(event, run_id=self.run_id) for event in self._for_all), *self._early]
 
     def snapshot(self) -> Snapshot | None:
         messages = (self._now.values(), *reversed(self._before))

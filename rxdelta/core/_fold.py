@@ -13,10 +13,12 @@ import attrs
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
+from rxdelta.core._custom import place_custom
 from rxdelta.core._errors import LimitExceededError, ProtocolError, RxDeltaError
 from rxdelta.core._events import (
     EVENT_TYPES,
     AttemptReset,
+    Custom,
     DataDelta,
     Event,
     MessageInterrupted,
@@ -161,6 +163,8 @@ class Fold:
             if kind not in EVENT_TYPES:
                 raise wrong_value("Fold.step", event, "events or snapshots")
             changes = walk.step(event)
+            if kind is Custom:
+                self._keep(event)
         except RxDeltaError as error:
             error.snapshot = self.snapshot
             raise
@@ -201,6 +205,13 @@ class Fold:
             f"{what} begins {when}; split a conversation with group_by_message()",
             violation="duplicate_message_start",
         )
+
+    def _keep(self, event: Any) -> None:
+        if not event.transient:
+            place = len(self._blocks) + self._walk.over
+            custom = place_custom(self._head.custom, event, place, self._walk.limits)
+            self._head = attrs.evolve(self._head, custom=custom)
+            self.snapshot = make_snapshot(self._head, self.snapshot.blocks)
 
     def _take_lane(self) -> None:
         """Show the choice and the run that the walk has taken from an event."""
@@ -289,6 +300,7 @@ class Fold:
             parent_run_id=head.parent_run_id,
             started=False,
             origin=head.origin,
+            custom=tuple((0, event) for _, event in head.custom),  # the failed attempt didn't say them
         )
         self._begin(make_snapshot(fresh, ()))
 

@@ -8,6 +8,7 @@ import attrs
 
 from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
+from rxdelta.core._custom import Placed, to_placed
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._literals import (
@@ -38,6 +39,7 @@ from rxdelta.core._values import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rxdelta.core._events import Custom
     from rxdelta.core._snapshot import Snapshot
     from rxdelta.core._tool_call import CompleteToolCall, InvalidToolCall
 
@@ -64,6 +66,8 @@ class Reply:
     if TYPE_CHECKING:
 
         @property
+        def _custom(self) -> tuple[Placed, ...]: ...
+        @property
         def usage(self) -> TokenUsage | None: ...
         @property
         def failed_usage(self) -> TokenUsage | None: ...
@@ -88,6 +92,14 @@ class Reply:
     def total_usage(self) -> TokenUsage | None:
         """`usage` and `failed_usage` together."""
         return self.usage if self.failed_usage is None else add_attempt(self.failed_usage, self.usage)
+
+    @property
+    def custom_events(self) -> tuple[Custom, ...]:
+        """The application's own events that came with the reply and aren't transient, in the order of their places.
+
+        Of several with one name and id it is the newest, in the place of the first.
+        """
+        return tuple(event for _, event in self._custom)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -170,6 +182,8 @@ class Message(Reply):
         attempt: The number of attempts that failed before this one; `failed_usage` is their usage.
         run_id, parent_run_id: The run that the message belongs to, and the run on whose behalf that one works; see
             `events.MessageStart`.
+        custom: The application's own events, each with its place: how many blocks had begun when it came, or one more
+            than there are if the message was over.
         more: Fields of a stored message that this version doesn't know; `to_dict` writes them back.
 
     Raises:
@@ -196,6 +210,7 @@ class Message(Reply):
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
+    _custom: tuple[Placed, ...] = attrs.field(default=(), converter=to_placed, alias="custom")
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:

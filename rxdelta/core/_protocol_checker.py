@@ -9,6 +9,7 @@ from rxdelta.core._events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     Event,
     MessageFinish,
     MessageInterrupted,
@@ -82,7 +83,7 @@ class ProtocolChecker:
         if kind is ProviderEvent:
             unknown = given.name == "content-block-delta" and not given.provider
             return "unknown_delta_type" if unknown else None
-        if kind is ToolUpdate:
+        if kind is ToolUpdate or kind is Custom:
             return None
         broken = None
         for walk in self._walks.of(event):

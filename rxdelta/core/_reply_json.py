@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import PART_TYPES, ContentPart, part_type
+from rxdelta.core._custom import custom_from_json, custom_to_json
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._frozen import is_list, is_mapping, thaw
 from rxdelta.core._literals import CALL_TYPES
@@ -49,6 +50,7 @@ def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
             "failed_usage": failed.to_dict() if failed else None,
             "run_id": reply.run_id,
             "parent_run_id": reply.parent_run_id,
+            "custom": custom_to_json(reply._custom),
         }
     )
     more: dict[str, Any] = thaw(reply.more)
@@ -67,6 +69,7 @@ def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
         fields[name] = TokenUsage.from_dict(usage) if is_mapping(usage) else usage
     for name in ("choice", "attempt"):
         fields[name] = whole_number(data.get(name, 0))
+    fields["custom"] = custom_from_json(data.get("custom"))
     fields["blocks"] = tuple(_block(block) for block in listed(data.get("blocks")))
     return fields
 
@@ -76,7 +79,7 @@ _PLAIN = (
 )  # fmt: skip
 _OF_SNAPSHOTS = ("content", "merged_content", "tool_calls", "index", "started")
 _FIELDS = frozenset(
-    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks"]
+    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks", "custom"]
 )
 
 

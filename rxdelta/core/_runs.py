@@ -15,6 +15,7 @@ import attrs
 from rxdelta.core._errors import ProtocolError
 from rxdelta.core._events import (
     AttemptReset,
+    Custom,
     Event,
     MessageInterrupted,
     MessageStart,
@@ -31,7 +32,7 @@ __all__ = ["FOR_ANY_RUN", "PerRun", "another_run", "concerns_any_run", "in_run"]
 
 T = TypeVar("T")
 
-FOR_ANY_RUN = frozenset([ToolUpdate, MessageInterrupted, AttemptReset, ProviderEvent, StreamError])
+FOR_ANY_RUN = frozenset([ToolUpdate, MessageInterrupted, AttemptReset, ProviderEvent, Custom, StreamError])
 """The events that concern every run if they name none."""
 
 

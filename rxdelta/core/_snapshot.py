@@ -10,6 +10,7 @@ import attrs
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart, change_part
+from rxdelta.core._custom import Placed, place_custom, to_placed
 from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor
@@ -58,7 +59,7 @@ from rxdelta.core._values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core._events import Event
+    from rxdelta.core._events import Custom, Event
 
 __all__ = [
     "Head",
@@ -94,6 +95,7 @@ class Head:
     failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
+    custom: tuple[Placed, ...] = ()
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
@@ -120,6 +122,7 @@ class Snapshot(Reply):
             work, and goes on when the message is sent back.
         run_id, parent_run_id: The run that the reply belongs to, and the run on whose behalf that one works; see
             `events.MessageStart`.
+        custom: The application's own events, each with its place; see `custom_events`.
 
     Raises:
         InvalidValueError: Names each invalid field.
@@ -155,6 +158,7 @@ class Snapshot(Reply):
         provider_finish_reason: str | None = None,
         run_id: str | None = None,
         parent_run_id: str | None = None,
+        custom: Iterable[tuple[int, Custom]] | None = None,
     ) -> None:
         parts = items_of(
             "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
@@ -196,6 +200,7 @@ class Snapshot(Reply):
             provider_finish_reason=provider_finish_reason,
             run_id=run_id,
             parent_run_id=parent_run_id,
+            custom=to_placed(custom),
         )
         blocks = [
             change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None
@@ -276,6 +281,10 @@ class Snapshot(Reply):
         return self._head.parent_run_id
 
     @property
+    def _custom(self) -> tuple[Placed, ...]:
+        return self._head.custom
+
+    @property
     def more(self) -> FrozenDict[Any]:
         """Fields of a stored snapshot that this version doesn't know; `to_dict` writes them back."""
         return self._head.more
@@ -332,6 +341,7 @@ class Snapshot(Reply):
             failed_usage=head.failed_usage,
             run_id=head.run_id,
             parent_run_id=head.parent_run_id,
+            custom=head.custom,
             more=head.more,
         )
 
@@ -530,7 +540,10 @@ def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
     blocks = list(base.blocks)
     merge_content(blocks, delta.content, delta.index or 0)
     merge_blocks(blocks, delta.blocks)
-    return make_snapshot(_merge_head(base._head, delta._head), tuple(blocks))
+    head = _merge_head(base._head, delta._head)
+    for place, event in delta._head.custom:
+        head = attrs.evolve(head, custom=place_custom(head.custom, event, len(base.blocks) + place))
+    return make_snapshot(head, tuple(blocks))
 
 
 def _merge_head(mine: Head, theirs: Head) -> Head:

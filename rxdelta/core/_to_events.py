@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -57,8 +58,14 @@ def to_events(snapshot: Snapshot) -> list[Event]:
     parent = snapshot.parent_run_id
     start = MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice)
     found.append(attrs.evolve(start, parent_run_id=parent, assumed=assumed))
-    for index, block in _indexed(snapshot.blocks):
+    own: list[tuple[int, Event]] = []  # of the application, each with its place among the others
+    custom = deque(snapshot._custom)
+    for number, (index, block) in enumerate(_indexed(snapshot.blocks)):
+        while custom and custom[0][0] <= number:
+            own.append((len(found), custom.popleft()[1]))
         found += _block_events(index, block, choice, ended)
+    while custom and custom[0][0] <= len(snapshot.blocks):
+        own.append((len(found), custom.popleft()[1]))
     if interrupted:
         found.append(MessageInterrupted(why if isinstance(why, str) else None))
     elif ended:
@@ -67,7 +74,9 @@ def to_events(snapshot: Snapshot) -> list[Event]:
     if snapshot.run_id is not None:
         for event in found:
             set_field(event, "run_id", snapshot.run_id)
-    return found
+    for place, event in reversed(own):
+        found.insert(place, event)
+    return [*found, *(event for _, event in custom)]
 
 
 def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:

@@ -13,6 +13,7 @@ The tables say what an event changes in each state. `-` means that it changes no
     AttemptReset            reset                     reset                          another, reset; or reset: below
     ToolUpdate              noted, for every call with its id, also after the call's end and the message's
     ProviderEvent           -                         -                              -
+    Custom                  -                         -                              -
     StreamError             ProviderError is raised, in every state, for every choice and run
 
     event of a block        unknown                   open                           ended
@@ -50,6 +51,8 @@ once more under its id is `repeated`; readers that act pass over it, readers tha
 under its id keeps its tool's status and result. If it ends with other arguments than those that a tool has got, its
 metadata have `arguments_changed_after_run`.
 
+*The application's own data* (`Custom`) change no message. A fold keeps them beside the blocks.
+
 *Limits* are checked where something is added: a block's index and the number of blocks when it opens, its length
 whenever it grows.
 """
@@ -69,6 +72,7 @@ from rxdelta.core._events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     DataDelta,
     Event,
     MessageFinish,
@@ -397,7 +401,7 @@ class Walk:
     def _stream_error(self, event: StreamError) -> Sequence[Change]:
         raise ProviderError.by(event)
 
-    def _provider_event(self, _: ProviderEvent) -> Sequence[Change]:
+    def _passes_by(self, _: ProviderEvent | Custom) -> Sequence[Change]:
         return _NOTHING
 
     def has_call(self, call_id: str) -> bool:
@@ -499,7 +503,8 @@ class Walk:
         UsageUpdate: _usage_update,
         MessageFinish: _message_finish,
         StreamError: _stream_error,
-        ProviderEvent: _provider_event,
+        ProviderEvent: _passes_by,
+        Custom: _passes_by,
         ToolUpdate: _tool_update,
         MessageInterrupted: _message_interrupted,
         AttemptReset: _attempt_reset,

@@ -8,6 +8,7 @@ from rxdelta.core._events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     DataDelta,
     Event,
     MessageFinish,
@@ -51,6 +52,7 @@ __all__ = [
     # outside the message
     "ProviderEvent",
     # ours
+    "Custom",
     "ToolUpdate",
     "MessageInterrupted",
     "AttemptReset",

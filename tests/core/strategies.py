@@ -116,6 +116,7 @@ def events(indexes: st.SearchStrategy[Any] = indexes) -> st.SearchStrategy[rd.Ev
             metadata,
         ),
         st.builds(ev.ProviderEvent, word, word, json_objects),
+        st.builds(ev.Custom, word.filter(bool), json_objects, maybe, st.booleans()),
         st.builds(ev.MessageInterrupted, maybe, choice=own),
         st.builds(ev.AttemptReset, st.integers(0, 3), maybe, st.none() | usages, choice=own),
     )

@@ -128,9 +128,9 @@ def test_single_characters_give_the_same(
 def test_sse_cut_at_every_byte_gives_the_same(
     wire_format: str, chunks: list[Any], expected: dict[str, Any]
 ) -> None:
-    body = as_sse(chunks)
+    body = as_sse(chunks)  # which ends with [DONE]
     source = rx.from_iterable([body[n : n + 1] for n in range(len(body))])
-    assert fold(source.pipe(rd.parse_sse()), wire_format)[-1] == last(chunks, wire_format)
+    assert fold(source.pipe(rd.parse_sse()), wire_format)[-1] == last([*chunks, rd.wire.DONE], wire_format)
 
 
 @pytest.mark.parametrize(("wire_format", "chunks", "expected"), CASES)

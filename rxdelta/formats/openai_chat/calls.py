@@ -59,7 +59,9 @@ class Calls:
         ):
             return None
         call, arguments = self._matcher.newest_at.get(index), function.get("arguments")
-        if call is None or call.is_custom or type(arguments) is not str or not arguments:
+        if call is None or call.is_custom or call.whole is not None:
+            return None
+        if type(arguments) is not str or not arguments:
             return None
         if len(function) > 1 and (function.get("name") or len(function) > 2):
             return None
@@ -160,8 +162,11 @@ class Calls:
     def _add_arguments(self, call: _Call, arguments: str | Json) -> None:
         call.has_arguments = True
         if not isinstance(arguments, str):
-            call.is_custom = False
+            call.is_custom, call.whole = False, arguments
             self._blocks.change(call.block, {"args": arguments})
+        elif call.whole is not None:  # text behind an object: neither is lost, and the call is invalid
+            self._blocks.change(call.block, {"args": json.dumps(thaw(call.whole)) + arguments})
+            call.whole = None
         elif call.is_custom:
             # A free-form text becomes a JSON string piece by piece.
             self._blocks.add_arguments(call.block, json.dumps(arguments, ensure_ascii=False)[1:-1])
@@ -191,6 +196,7 @@ class _Call:
         "late_is_known",
         "name",
         "newest_delta",
+        "whole",
     )
 
     def __init__(
@@ -202,6 +208,7 @@ class _Call:
         self.fields = fields
         self.is_custom = is_custom
         self.has_arguments = False
+        self.whole: Json | None = None  # the arguments, if they came as an object
         self.late_is_known = False  # arguments came when the call had ended
         self.newest_delta = -1  # the number of the newest delta that had a fragment of it
 

@@ -176,6 +176,15 @@ def test_arguments_may_come_as_an_object() -> None:
     assert calls(message) == [("a", "f", {"x": 1})]
 
 
+def test_text_behind_an_object_of_arguments_is_kept_and_makes_the_call_invalid() -> None:
+    message = reply(
+        call(fragment(0, {"x": 1}, "a", "f")), call(fragment(0, '{"y')), call(fragment(0, '": 2}')),
+        chunk({}, "tool_calls"),
+    )  # fmt: skip
+    assert message.tool_calls == ()
+    assert [each.arguments for each in message.invalid_tool_calls] == ['{"x": 1}{"y": 2}']
+
+
 @pytest.mark.parametrize("arguments", [None, "", {}])
 def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
     assert calls(reply(call(fragment(0, arguments, "a", "f")), chunk({}, "tool_calls"))) == [("a", "f", {})]

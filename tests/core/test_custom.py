@@ -1,0 +1,151 @@
+"""The application's own events: legal everywhere, no part of the content, kept in their places."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from core.strategies import every_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rxdelta as rd
+
+ev = rd.events
+
+REPLY = [
+    ev.MessageStart("m1", "model-1"),
+    ev.BlockStart(0, {"type": "text", "text": ""}),
+    ev.TextDelta(0, "Hel"),
+    ev.TextDelta(0, "lo"),
+    ev.BlockFinish(0),
+    ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c", "name": "f", "args": ""}),
+    ev.ToolCallDelta(1, "{}"),
+    ev.BlockFinish(1),
+    ev.MessageFinish("tool_use"),
+]
+NOTE = ev.Custom("documents", [{"title": "Ä", "n": 1.5}], "d1")
+
+
+def fold(events: list[rd.Event]) -> rd.Snapshot:
+    folded = rd.Fold()
+    for event in events:
+        folded.step(event)
+    return folded.snapshot
+
+
+def without(snapshot: rd.Snapshot) -> dict[str, Any]:
+    return {name: value for name, value in snapshot.to_dict().items() if name != "custom"}
+
+
+@pytest.mark.parametrize("place", range(len(REPLY) + 1))
+def test_at_every_place_it_is_legal_kept_and_no_part_of_the_content(place: int) -> None:
+    events = [*REPLY[:place], NOTE, *REPLY[place:]]
+    checker = rd.core.ProtocolChecker()
+    assert [checker.check(event) for event in events] == [None] * len(events)
+    assert checker.close() is None
+    snapshot = fold(events)
+    assert without(snapshot) == fold(REPLY).to_dict()
+    assert snapshot.custom_events == snapshot.to_message().custom_events == (NOTE,)
+    stored = rd.Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict())))
+    assert stored == snapshot == fold(rd.to_events(snapshot))
+    message = rd.Message.from_dict(json.loads(json.dumps(snapshot.to_message().to_dict())))
+    assert message == snapshot.to_message()
+
+
+def test_events_of_a_snapshot_have_it_among_the_blocks_that_it_stood_among() -> None:
+    notes = [ev.Custom("note", number) for number in range(4)]
+    events = [notes[0], *REPLY[:5], notes[1], *REPLY[5:7], notes[2], *REPLY[7:], notes[3]]
+    kinds = [
+        event.data if isinstance(event, ev.Custom) else event.event for event in rd.to_events(fold(events))
+    ]
+    block = ["content-block-start", "content-block-finish"]
+    assert kinds == ["message-start", 0, *block, 1, *block, 2, "message-finish", 3]
+
+
+def test_newer_data_of_a_name_and_id_replace_the_older_in_their_place() -> None:
+    first, other, newer = ev.Custom("s", 1, "a"), ev.Custom("t", 1, "a"), ev.Custom("s", 2, "a")
+    snapshot = fold([first, *REPLY[:5], other, newer, *REPLY[5:]])
+    assert snapshot.custom_events == (newer, other)
+    assert rd.to_events(snapshot)[1] == newer
+
+
+def test_those_without_an_id_are_all_kept_and_transient_ones_are_not() -> None:
+    notes = [ev.Custom("s", 1), ev.Custom("s", 1), ev.Custom("s", 1, transient=True)]
+    assert fold([*notes, *REPLY]).custom_events == tuple(notes[:2])
+
+
+def test_a_reset_keeps_what_the_failed_attempt_did_not_say() -> None:
+    snapshot = fold([*REPLY[:4], NOTE, ev.AttemptReset(1), *REPLY])
+    assert snapshot.custom_events == (NOTE,)
+    assert [type(event) for event in rd.to_events(snapshot)][:3] == [
+        ev.AttemptReset,
+        ev.MessageStart,
+        ev.Custom,
+    ]
+
+
+def test_a_message_takes_no_more_of_them_than_blocks() -> None:
+    folded = rd.Fold(limits=rd.Limits(blocks=2))
+    folded.step(ev.Custom("a", 1))
+    folded.step(ev.Custom("a", 2))
+    with pytest.raises(rd.LimitExceededError) as caught:
+        folded.step(ev.Custom("a", 3))
+    assert caught.value.snapshot == folded.snapshot
+    assert len(folded.snapshot.custom_events) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [("", 1), (None, 1), (7, 1), ("a", object()), ("a", float("nan")), ("a", 1, 7), ("a", 1, None, "yes")],
+)
+def test_what_is_no_json_is_refused(wrong: tuple[Any, ...]) -> None:
+    with pytest.raises(rd.InvalidValueError):
+        ev.Custom(*wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, [1], ["a"], [{"name": "a"}], [{"place": -1, "name": "a"}], [{"place": 0, "name": ""}], "a", 7],
+)
+def test_what_is_no_stored_custom_is_refused(wrong: Any) -> None:
+    with pytest.raises(rd.InvalidValueError):
+        rd.Snapshot.from_dict({"role": "assistant", "status": "incomplete", "custom": wrong})
+
+
+def test_the_wire_form() -> None:
+    assert NOTE.to_dict() == {
+        "event": "custom",
+        "name": "documents",
+        "data": [{"title": "Ä", "n": 1.5}],
+        "id": "d1",
+    }
+    passing = ev.Custom("status", None, transient=True, run_id="a")
+    assert passing.to_dict() == {
+        "event": "custom", "name": "status", "data": None, "transient": True, "run_id": "a",
+    }  # fmt: skip
+    assert [ev.from_dict(event.to_dict()) for event in (NOTE, passing)] == [NOTE, passing]
+    whole = {"event": "custom", "name": "a", "data": {}, "id": None, "transient": False}
+    assert ev.from_dict(whole) == ev.Custom("a", {})
+
+
+def test_the_data_cannot_be_changed_from_outside() -> None:
+    data = {"list": [1]}
+    event = ev.Custom("a", data)
+    data["list"].append(2)
+    assert event.data == {"list": [1]}
+    assert hash(event) == hash(ev.Custom("a", {"list": [1]}))
+
+
+@given(st.lists(every_event, max_size=12))
+def test_any_fold_is_the_same_after_storing_and_as_events(events: list[rd.Event]) -> None:
+    folded = rd.Fold()
+    for event in events:
+        try:
+            folded.step(event)
+        except rd.RxDeltaError:
+            break
+    snapshot = folded.snapshot
+    assert rd.Snapshot.from_dict(snapshot.to_dict()).custom_events == snapshot.custom_events
+    assert fold(rd.to_events(snapshot)).custom_events == snapshot.custom_events
