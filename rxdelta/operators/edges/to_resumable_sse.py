@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reactivex.subject import Subject
 
 from rxdelta.core import EmptyStreamError, InvalidValueError
+from rxdelta.core.events import Custom
 from rxdelta.operators.edges.made_ids import IdsOf
 from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
 from rxdelta.wire import sse_frame
@@ -44,7 +45,8 @@ def to_resumable_sse(
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
-    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none.
+    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none, and neither has a
+    transient `Custom`, which no log keeps.
 
     With `after` the encoder is fed the whole log, and what it says up to this entry is left out. So what follows is
     what the first connection would have got, with the same ids of messages and blocks, also where the encoder made
@@ -114,8 +116,10 @@ class _Resuming:
             self._ids = IdsOf(entry.id)
             if self._after is None:
                 self._begin()
-        frames = self._feed(self._events.on_next, entry.event)
-        self._write(frames, entry.id)
+        event = entry.event
+        frames = self._feed(self._events.on_next, event)
+        is_transient = isinstance(event, Custom) and event.transient  # the log doesn't keep it
+        self._write(frames, None if is_transient else entry.id)
         if not self._behind and entry.id == self._after:
             self._begin()
         self._finish()
