@@ -18,7 +18,7 @@ from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
 from rxdelta.wire import SSE_HEADERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from reactivex import Observable
     from starlette.background import BackgroundTask
@@ -140,14 +140,15 @@ class RelayResponse(OpenResponse):
                 if isinstance(begun, int):
                     await _refuse(send, begun, "")
                 else:
-                    self.body_iterator = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
-                    stack.push_async_callback(self.body_iterator.aclose)
+                    body = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
+                    stack.push_async_callback(body.aclose)
+                    self.body_iterator = body
                     await self.stream_response(send)
 
     async def _begin(
         self, scope: Scope, stack: AsyncExitStack
     ) -> tuple[list[bytes], AsyncIterator[bytes]] | int:
-        """Read until it is certain that there is something to send. Return what was read and the rest, or a status."""
+        """Read until the status is certain. Return what was read and the rest, or a status without a body."""
         headers = Headers(scope=scope)
         after = headers.get("last-event-id") or None if self._after is None else self._after
         entries = self._relay.entries(self._stream_id, split_at=after)
@@ -161,15 +162,16 @@ class RelayResponse(OpenResponse):
         read: list[bytes] = []
         if after is None and is_live:
             return read, pieces
+        deciding = self._deciding = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as self._deciding:
+            async with deciding:
                 read.append(await anext(pieces))  # the stream exists, and so does the entry `after`
                 if not is_live:
                     read.append(await anext(pieces))
         except StopAsyncIteration:
             return 204
         except TimeoutError:
-            if not self._deciding.expired():
+            if not deciding.expired():
                 raise
             return (read, _nothing()) if returns else 503  # an `EventSource` comes back only after a 200
         finally:
@@ -185,7 +187,7 @@ class RelayResponse(OpenResponse):
 
         return (to_resumable_sse(encode, after, retry=self._retry),)
 
-    async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         for piece in read:
             yield piece
         while True:
@@ -196,9 +198,9 @@ class RelayResponse(OpenResponse):
             yield piece
 
 
-async def _nothing() -> AsyncIterator[bytes]:
-    for piece in ():
-        yield piece
+async def _nothing() -> AsyncGenerator[bytes]:
+    for piece in b"":
+        yield bytes(piece)
 
 
 async def _refuse(send: Send, status: int, why: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reactivex.subject import Subject
 
 from rxdelta.core import EmptyStreamError, InvalidValueError
-from rxdelta.core.events import Custom
+from rxdelta.core.events import EVENT_TYPES, Custom
 from rxdelta.operators.edges.made_ids import IdsOf
 from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
 from rxdelta.wire import sse_frame
@@ -68,8 +68,8 @@ def to_resumable_sse(
         InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
 
     Errors: `InvalidValueError` if the log ends without the entry `after`. The source's `InvalidValueError` or
-    `EmptyStreamError` before its first entry: there is no such stream, or no such id. The encoder's own: an error of
-    the log becomes frames, if the encoder makes some of it.
+    `EmptyStreamError` before its first entry: there is no such stream, or no such id. `InvalidValueError` for a value
+    that is no entry. The encoder's own: an error of the log becomes frames, if the encoder makes some of it.
 
     Example:
         >>> import reactivex as rx
@@ -112,11 +112,14 @@ class _Resuming:
         sink.own(encoded.subscribe(self._emitted, self._ended, self._ended, scheduler=sink.scheduler))
 
     def on_next(self, entry: LogEntry) -> None:
+        event = getattr(entry, "event", None)
+        if type(event) not in EVENT_TYPES:
+            made = "relay.entries(…) emits such entries"
+            raise InvalidValueError.of([("entry", entry, "must have an id and an event", made)])
         if self._ids is None:
             self._ids = IdsOf(entry.id)
             if self._after is None:
                 self._begin()
-        event = entry.event
         frames = self._feed(self._events.on_next, event)
         is_transient = isinstance(event, Custom) and event.transient  # the log doesn't keep it
         self._write(frames, None if is_transient else entry.id)

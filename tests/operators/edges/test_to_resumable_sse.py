@@ -198,6 +198,19 @@ def test_wrong_arguments_are_refused_at_once() -> None:
         rd.to_resumable_sse(wrong)
 
 
+@pytest.mark.parametrize("value", [ev.MessageStart("m"), {"id": "1", "event": "message-start"}, None])
+def test_what_is_no_entry_is_an_error_that_says_what_is(value: Any) -> None:
+    pieces, (error,) = written([value], rd.to_ai_sdk())
+    assert (pieces, type(error)) == ([], rd.InvalidValueError)
+    assert "relay.entries(…) emits such entries" in str(error)
+
+
+def test_behind_a_transient_event_nobody_can_go_on() -> None:
+    said = [ev.Custom("step", 1, transient=True), ev.Custom("step", 2)]
+    pieces, _ = written(log([REPLY[0], *said, *REPLY[1:]]), ENCODERS["wire"]())
+    assert [ids(piece) for piece in pieces[1:5]] == [["e1"], [], ["e3"], ["e4"]]
+
+
 @pytest.mark.parametrize("id", ["a\nb", "a\rb", "a\0b"])
 def test_an_id_that_would_break_the_frame_is_refused(id: str) -> None:
     with pytest.raises(rd.InvalidValueError, match="id: must be on one line"):
