@@ -33,7 +33,7 @@ class Publication:
     neither written nor emitted.
 
     Args:
-        began: Called with whether the log is ours. If it isn't, because there is one, the subscription completes.
+        began: Called with whether the name was free. If it was taken, the subscription completes without an error.
     """
 
     def __init__(

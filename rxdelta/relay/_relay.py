@@ -111,7 +111,7 @@ class Relay:
         or because the relay is closed. The source is then disposed at once.
 
         Args:
-            stream_id: 1 to 256 printable characters, as `str.isprintable` has it. They are compared as they are.
+            stream_id: 1 to 256 printable characters, as `str.isprintable` has it. Ids are not normalised.
 
         Raises:
             InvalidValueError: At once, for any other `stream_id`.
@@ -138,7 +138,7 @@ class Relay:
     async def start(self, stream_id: str, source: Observable[Event]) -> bool:
         """Publish a stream that goes on without a reader, and return when it has begun.
 
-        So it is safe to call this once more for the same reply: a stream that is live, or kept, is left as it is.
+        Calling this once more for the same reply is safe: a stream that is live or kept is left as it is.
 
         The run reads its source at once and to the end, like `for_each`, on the running loop. It ends with the source,
         by `cancel` or `delete`, or with the relay. An error of the source is a part of the log; because nobody else may
@@ -173,7 +173,7 @@ class Relay:
         From the start, the events that were there before the subscription come in a short form that folds to the same
         reply: neighbouring deltas of a block are one event; of usages with only deltas between them, the newest; of the
         application's data with one name and id, the newest in the place of the first. Pings and transient data are left
-        out. All that comes later is emitted as it was published.
+        out. Later events are emitted as they were published.
 
         Each reader has its own pace, and reads the log when it has room. It neither makes the publisher or other
         readers wait nor needs memory of its own. Events are emitted on the reader's own clock: its scheduler, else the
@@ -255,7 +255,7 @@ class Relay:
     async def delete(self, stream_id: str) -> bool:
         """Forget a stream, so that the id is free. A live stream is stopped first, with the reason `deleted`.
 
-        Readers that follow it still get all of it.
+        Its readers get it to the end.
 
         Returns:
             Whether there was such a stream.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import JOINABLE, Joined
+from rxdelta.core import JOINABLE, Joined, TokenUsage
 from rxdelta.core.events import AttemptReset, Custom, MessageStart, ProviderEvent, UsageUpdate
 from rxdelta.runtime import is_ping
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rxdelta.core import Event
 
 __all__ = ["from_the_start", "without_transient"]
+
+_NO_USAGE = TokenUsage()  # replaces none
 
 
 def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iterator[tuple[int, Event]]:
@@ -35,8 +37,7 @@ def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iter
     newest, replaced = _newest_data(events, split_at)
     group = _Group()
     for number, event in enumerate(events, 1):
-        kind: Any = type(event)
-        if kind in JOINABLE or kind is UsageUpdate:
+        if type(event) in JOINABLE or (isinstance(event, UsageUpdate) and event.usage != _NO_USAGE):
             if not group.takes(number, event):
                 yield from group.taken_out()
                 group.takes(number, event)
@@ -64,13 +65,14 @@ def _is_left_out(event: Event) -> bool:
 def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[int, Event], Collection[int]]:
     """The newest of the application's data by the number of the first with their name and id, and the numbers of the others.
 
-    They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin.
+    They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin. Data that
+    name no run replace those of each run, and the other way round, so no data may pass over such others.
     """
     newest: dict[int, Event] = {}
     replaced: set[int] = set()
     if not any(type(event) is Custom and event.id is not None for event in events):
         return newest, replaced
-    first: dict[tuple[str | None, str, str], int] = {}
+    first: dict[tuple[str, str], dict[str | None, int]] = {}  # by run
     runs: set[str | None] = set()
     for number, event in enumerate(events, 1):
         if not isinstance(event, Custom):
@@ -79,7 +81,10 @@ def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[in
                 first.clear()
             runs.add(event.run_id)
         elif event.id is not None and not event.transient:
-            place = first.setdefault((event.run_id, event.name, event.id), number)
+            places = first.setdefault((event.name, event.id), {})
+            for run_id in [other for other in places if (other is None) != (event.run_id is None)]:
+                del places[run_id]
+            place = places.setdefault(event.run_id, number)
             newest[place] = event
             if place != number:
                 replaced.add(number)

@@ -46,7 +46,7 @@ class News:
 
 
 class Log(Protocol):
-    """A log, as a reader sees it. It can be read to its end also when the store has forgotten it."""
+    """The reader's side of a log. It can be read to its end also when the store has forgotten it."""
 
     @property
     def epoch(self) -> str:
@@ -75,7 +75,7 @@ class Seeker(Protocol):
 
 
 class Publisher(Protocol):
-    """The publisher of a log, as the store sees it."""
+    """What a store calls at a log's publisher."""
 
     def claimed(self, writer: Writer) -> None:
         """The log is this publisher's, and has begun."""
@@ -95,7 +95,7 @@ class Publisher(Protocol):
 
 
 class Writer(Protocol):
-    """A log, as its publisher sees it."""
+    """The publisher's side of a log."""
 
     def append(self, events: Sequence[Event]) -> None:
         """Write these events, then call the publisher's `written`. Behind the log's end this does nothing."""
@@ -110,11 +110,11 @@ class Store(Protocol):
     """The logs, by the names of their streams."""
 
     def claim(self, stream_id: str, publisher: Publisher) -> None:
-        """Begin a log, unless there is one with this name. Of two claims at the same moment one wins."""
+        """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins."""
         ...
 
     def find(self, stream_id: str, seeker: Seeker) -> abc.DisposableBase:
-        """Tell the seeker of the log with this name, as soon as there is one.
+        """Tell the seeker when a log with this name begins, or now if it has begun.
 
         Returns:
             Disposing it forgets the seeker.
