@@ -172,4 +172,7 @@ AiSdkFrame: TypeAlias = (
     | Finish
     | Abort
 )
-"""A chunk of the AI SDK's UI message stream: a JSON object, told apart by its `type`."""
+"""A chunk of the AI SDK's UI message stream: a JSON object, told apart by its `type`.
+
+The application's own data have types that it chooses itself (`data-…`), so no type of Python's can tell them apart.
+"""
