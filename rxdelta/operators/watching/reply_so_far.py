@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, is_settled
-from rxdelta.core.events import EVENT_TYPES, MessageStart
+from rxdelta.core.events import EVENT_TYPES, Custom, MessageStart
 from rxdelta.runtime import report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rxdelta.core import Event
     from rxdelta.runtime import Sink
@@ -28,6 +28,7 @@ class ReplySoFar:
         self._choice = choice
         self._gave_up = False
         self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
+        self._newest: _Run | None = None  # whose reply is shown
         self.snapshot: Snapshot | None = None
 
     @cached_property
@@ -53,16 +54,22 @@ class ReplySoFar:
             self.snapshot = value
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
-                for run in self._runs.of(value):
+                for run in self._concerned(value):
                     self._open[run] = None
                     before = run.snapshot
                     if run.step(value) is not before or self.snapshot is None:
-                        self.snapshot = run.snapshot
+                        self.snapshot, self._newest = run.snapshot, run
             except ProviderError:
                 pass
             except Exception as error:
                 self._gave_up = True
                 report(error, f"{self._sink.name} could not fold the events; it keeps the last snapshot")
+
+    def _concerned(self, event: Event) -> Sequence[_Run]:
+        """The runs that an event concerns. The application's own events join the reply that is shown."""
+        if isinstance(event, Custom) and self._open:
+            return (self._newest if self._newest in self._open else [*self._open][-1],)
+        return self._runs.of(event)
 
 
 class _Run:
