@@ -226,7 +226,7 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
 
     def from_thread(value: Any) -> None:
         if left.is_set():
-            raise asyncio.CancelledError  # so that the generator is closed on its own thread
+            raise asyncio.CancelledError  # the generator is closed on its own thread
         call_on(loop, partial(progress, value))
 
     try:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, is_settled
+from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, apply_event, is_settled
 from rxdelta.core.events import EVENT_TYPES, Custom, MessageStart
 from rxdelta.runtime import report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from rxdelta.core import Event
     from rxdelta.runtime import Sink
@@ -54,7 +54,10 @@ class ReplySoFar:
             self.snapshot = value
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
-                for run in self._concerned(value):
+                if isinstance(value, Custom) and self.snapshot is not None:
+                    self.snapshot = self._with(self.snapshot, value)
+                    return
+                for run in self._runs.of(value):
                     self._open[run] = None
                     before = run.snapshot
                     if run.step(value) is not before or self.snapshot is None:
@@ -65,11 +68,11 @@ class ReplySoFar:
                 self._gave_up = True
                 report(error, f"{self._sink.name} could not fold the events; it keeps the last snapshot")
 
-    def _concerned(self, event: Event) -> Sequence[_Run]:
-        """The runs that an event concerns. The application's own events join the reply that is shown."""
-        if isinstance(event, Custom) and self._open:
-            return (self._newest if self._newest in self._open else [*self._open][-1],)
-        return self._runs.of(event)
+    def _with(self, shown: Snapshot, event: Custom) -> Snapshot:
+        """The reply that is shown, of whatever run, with an event of the application's own."""
+        if self._newest in self._open:
+            return self._newest.step(event)
+        return apply_event(shown, event)
 
 
 class _Run:
