@@ -24,6 +24,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
 LOCK = Path("requirements-dev.lock")
 WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
+BRIEF = "--hypothesis-profile=brief"  # `tests` and `coverage` draw all examples
 
 
 def group(*names: str) -> list[str]:
@@ -81,14 +82,14 @@ def _is_older(made: Path, source: Path) -> bool:
 def quick(session: nox.Session) -> None:
     """On each Python: the tests that need no recordings, SDKs, Node or browser and aren't slow."""
     install(session, group("tests"))
-    run_quick(session)
+    run_quick(session, BRIEF)
 
 
 @nox.session(python=PYTHONS[0], name="lowest")
 def lowest_dependencies(session: nox.Session) -> None:
     """The quick tests on the lowest Python, with the lowest version of each dependency that pyproject.toml allows."""
     install(session, group("tests"), *constraints(session, lowest()))
-    run_quick(session)
+    run_quick(session, BRIEF)
 
 
 @nox.session

@@ -11,6 +11,8 @@ from support.needs import LEFT_OUT, MATERIAL
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
 settings.register_profile("rxdelta", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("rxdelta")
+# For a second run of the same tests, on another Python: the same examples, but fewer.
+settings.register_profile("brief", settings.get_profile("rxdelta"), max_examples=10)
 
 LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails.
 
