@@ -109,6 +109,7 @@ from rxdelta.operators import (
     until_stopped,
     usage_updates,
     validate,
+    with_custom,
     with_run,
 )
 from rxdelta.requests import ToolDefinition, from_ag_ui, from_ai_sdk, to_request
@@ -190,6 +191,7 @@ __all__ = [
     "MessageStream",
     "group_by_run",
     "RunStream",
+    "with_custom",
     "with_run",
     # … events → snapshots → a message
     "scan_deltas",

@@ -60,6 +60,7 @@ OF_EVENTS: dict[str, Callable[[], Any]] = {
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "usage_updates": rd.usage_updates,
     "validate": rd.validate,
+    "with_custom": lambda: rd.with_custom(rx.never()),
     "with_run": lambda: rd.with_run("a"),
 }
 OF_SNAPSHOTS: dict[str, Callable[[], Any]] = {

@@ -14,6 +14,7 @@ from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     ProviderEvent,
     ToolUpdate,
     UsageUpdate,
@@ -28,7 +29,8 @@ class Backlog(Generic[T]):
     """A queue of events with a few entries for each open block. It folds to the same reply as the appended events.
 
     An event is joined with a waiting one of the same subject, and so it may pass events of other subjects: another
-    block, a tool, usage. No event passes the end of a message or another event of its own block.
+    block, a tool, usage. No event passes the end of a message or another event of its own block. None passes a `Custom`
+    either, but for a `Custom` that has newer data of the same name and id.
     """
 
     def __init__(self) -> None:
@@ -84,6 +86,11 @@ class Backlog(Generic[T]):
             return ToolUpdate, event.run_id, event.choice, event.call_id
         if kind is UsageUpdate:
             return event.run_id, event.choice
+        if kind is Custom:
+            self._newest = {
+                subject: entry for subject, entry in self._newest.items() if type(entry.held) is Custom
+            }
+            return None if event.id is None else (Custom, event.run_id, event.name, event.id, event.transient)
         if kind is not ProviderEvent:
             self._newest.clear()
         return None
@@ -107,7 +114,7 @@ class _Entry:
             if not held.takes(event):
                 return False
             held.pieces.append(getattr(event, JOINABLE[type(event)][0]))
-        elif type(held) is UsageUpdate:
+        elif type(held) is UsageUpdate or type(held) is Custom:
             self.held = event
         elif type(held) is ToolUpdate:
             if held.execution_status != event.execution_status or held.execution_status in TERMINAL:

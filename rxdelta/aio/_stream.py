@@ -24,6 +24,7 @@ from rxdelta.core import (
     Snapshot,
     StreamInterrupted,
 )
+from rxdelta.core.events import Custom
 from rxdelta.operators import (
     decode,
     run_tools,
@@ -34,6 +35,7 @@ from rxdelta.operators import (
     text_deltas,
     throttle_latest,
     until_stopped,
+    with_custom,
 )
 from rxdelta.runtime import check_seconds, needed_loop, running_loop
 
@@ -207,7 +209,8 @@ class _Live:
                 on_completed=lambda: self._listen_to(later)
             )
             events = events.pipe(switch, run_tools(tools), until_stopped(later))
-        self.events = events.pipe(share_events())
+        self._custom: Subject[Custom] = Subject()
+        self.events = events.pipe(with_custom(self._custom), share_events())
         watch = ops.do_action(self._note, self._fail, self._complete)
         whole = self.events.pipe(scan_deltas(), watch, share_latest())
         self.end: Observable[Snapshot] = whole.pipe(ops.ignore_elements())
@@ -242,6 +245,11 @@ class _Live:
                 running_loop() is None
             ):  # the loop's thread may be emitting, and then ends the reply in its next turn
                 self._ended.wait(CLOSE_SECONDS)
+
+    def emit(self, event: Custom) -> None:
+        if type(event) is not Custom:
+            raise InvalidValueError.of([("event", event, "must be an events.Custom")])
+        self._custom.on_next(event)
 
     def leave(self) -> None:
         """Break off what has not ended, so that the source is closed whoever still reads."""
@@ -310,6 +318,17 @@ class _Face:
             reason: The reason that the interrupted message gives.
         """
         self._live.stop(reason)
+
+    def emit(self, event: Custom) -> None:
+        """Add an event of the application's own here: to `events`, and to the snapshots if it isn't transient.
+
+        From any task or thread. A reply that has ended isn't changed. What is known earlier, or when the provider has
+        ended, can be yielded by the source, among its chunks.
+
+        Raises:
+            InvalidValueError: It is no `events.Custom`.
+        """
+        self._live.emit(event)
 
 
 class Reply(_Face):

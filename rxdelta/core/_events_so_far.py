@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rxdelta.core._custom import place_custom
 from rxdelta.core._events import AttemptReset, Custom, Event, MessageInterrupted, MessageStart, ToolUpdate
 from rxdelta.core._fold import Fold
 from rxdelta.core._limits import ByChoice, Limits
@@ -17,6 +18,8 @@ from rxdelta.core._to_events import to_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from rxdelta.core._custom import Placed
 
 __all__ = ["EventsSoFar"]
 
@@ -40,8 +43,11 @@ class EventsSoFar:
 
     def take(self, value: Event) -> None:
         runs = self._runs.of(value)
-        # One that names no run is replayed once, by the run that began last.
-        for run in runs[-1:] if isinstance(value, Custom) else runs:
+        if isinstance(
+            value, Custom
+        ):  # it is replayed once: where it has its place, else by the run that began last
+            runs = [run for run in runs if run.has_custom(value)][:1] or runs[-1:]
+        for run in runs:
             run.take(value)
 
     def begins_another(self, event: Event) -> bool:
@@ -84,7 +90,7 @@ class _Run:
         self._for_all: list[
             Event
         ] = []  # the message's resets and interruptions, for choices that begin later
-        self._early: list[Event] = []  # the application's events, until a choice begins
+        self._early: tuple[Placed, ...] = ()  # the application's events, until a choice begins
 
     def name(self, run_id: str | None) -> None:
         self.run_id = run_id
@@ -122,7 +128,14 @@ class _Run:
         if self._now:
             next(iter(self._now.values())).fold.step(event)
         elif not event.transient:
-            self._early.append(event)
+            self._early = place_custom(self._early, event, 0, self._limits)
+
+    def has_custom(self, event: Custom) -> bool:
+        """Whether a choice has older data of its name and id."""
+        placed = (self._early, *(choice.fold.snapshot._custom for choice in self._now.values()))
+        return event.id is not None and any(
+            (known.name, known.id) == (event.name, event.id) for custom in placed for _, known in custom
+        )
 
     def has_call(self, update: ToolUpdate) -> bool:
         messages = (self._now.values(), *self._before)
@@ -157,9 +170,9 @@ class _Run:
             if fold.begins_another(event):
                 fold = begin()
             fold.step(event)
-        for event in self._early:
+        for _, event in self._early:
             fold.step(event)
-        self._early.clear()
+        self._early = ()
         self._now[number] = choice = _Choice(fold)
         if not self._whole:
             self._before.clear()
@@ -185,7 +198,8 @@ class _Run:
         ]
         if self._now:
             return events
-        return [*events, *(attrs.evolve(event, run_id=self.run_id) for event in self._for_all), *self._early]
+        for_all = (attrs.evolve(event, run_id=self.run_id) for event in self._for_all)
+        return [*events, *for_all, *(event for _, event in self._early)]
 
     def snapshot(self) -> Snapshot | None:
         messages = (self._now.values(), *reversed(self._before))

@@ -85,7 +85,7 @@ class PerRun(Generic[T]):
     """Something for each run of a stream, such as a fold: finds what an event concerns.
 
     An event that concerns any run goes to those that have begun. If none has, it goes to the first, before the first is
-    known by name.
+    known by name. So does an application's own event of a run that hasn't begun: it begins none.
 
     Args:
         begin: Makes the thing for a run.
@@ -111,8 +111,8 @@ class PerRun(Generic[T]):
         Raises:
             LimitExceededError: There are too many runs.
         """
-        run_id = event.run_id
-        if run_id is None and type(event) in FOR_ANY_RUN:
+        run_id, kind = event.run_id, type(event)
+        if (run_id is None and kind in FOR_ANY_RUN) or (kind is Custom and run_id not in self._runs):
             if not self._runs and not self._early:
                 self._early.append(self._begin(None))
             return self.known()

@@ -51,7 +51,8 @@ once more under its id is `repeated`; readers that act pass over it, readers tha
 under its id keeps its tool's status and result. If it ends with other arguments than those that a tool has got, its
 metadata have `arguments_changed_after_run`.
 
-*The application's own data* (`Custom`) change no message. A fold keeps them beside the blocks.
+*The application's own data* (`Custom`) change no message. A fold keeps them beside the blocks, whatever run they name:
+they are no part of a reply that could be mixed with another, so they neither begin a run nor are refused.
 
 *Limits* are checked where something is added: a block's index and the number of blocks when it opens, its length
 whenever it grows.
@@ -257,7 +258,7 @@ class Walk:
         step = self._STEPS.get(type(event))
         if step is None:
             raise wrong_value("Walk.step", event)
-        if event.run_id != self.run_id:
+        if event.run_id != self.run_id and type(event) is not Custom:
             self._take_run(event)
         choice = getattr(event, "choice", None)
         if choice is not None and choice != self.choice:

@@ -16,6 +16,7 @@ from rxdelta.operators.grouping.group_by_choice import ChoiceStream, group_by_ch
 from rxdelta.operators.grouping.group_by_message import MessageStream, group_by_message
 from rxdelta.operators.grouping.group_by_run import RunStream, group_by_run
 from rxdelta.operators.grouping.per_block import per_block
+from rxdelta.operators.grouping.with_custom import with_custom
 from rxdelta.operators.grouping.with_run import with_run
 from rxdelta.operators.pacing.compact_deltas import compact_deltas
 from rxdelta.operators.pacing.conflate import conflate
@@ -85,6 +86,7 @@ __all__ = [
     "MessageStream",
     "group_by_run",
     "RunStream",
+    "with_custom",
     "with_run",
     # events → snapshots → a message
     "scan_deltas",

@@ -8,7 +8,7 @@ from rxdelta.runtime.makers import checks_options, operator_maker
 from rxdelta.runtime.marks import Emits, Mark, keeps_newest, refuse_pieces
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
-from rxdelta.runtime.pings import is_ping
+from rxdelta.runtime.pings import Pings, is_ping
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import (
@@ -50,6 +50,7 @@ __all__ = [
     "operator_maker",
     "other_library",
     "OwnObservable",
+    "Pings",
     "Pump",
     "refuse_pieces",
     "replaceable",

@@ -1,16 +1,36 @@
-"""Keep-alive values: they prove that the connection lives, and carry nothing else."""
+"""Values that say nothing of the provider: keep-alives, and the application's own events."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from rxdelta.core import PIECE_FIELDS
-from rxdelta.core.events import EVENT_TYPES, ProviderEvent
+import attrs
 
-__all__ = ["is_ping"]
+from rxdelta.core import PIECE_FIELDS, Snapshot
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
+
+__all__ = ["Pings", "is_ping"]
 
 _PINGS = ("ping", "keepalive")
+
+
+class Pings:
+    """Tells these values among all of a stream. Of snapshots, it knows those that add data of the application alone."""
+
+    def __init__(self) -> None:
+        self._last: Snapshot | None = None
+
+    def __call__(self, value: Any) -> bool:
+        if type(value) is not Snapshot:
+            return is_ping(value)
+        last, self._last = self._last or Snapshot(role="assistant", choice=value.choice), value
+        head, before = value._head, last._head
+        return (
+            head.custom is not before.custom
+            and value.blocks == last.blocks
+            and attrs.evolve(head, custom=before.custom) == before
+        )
 
 
 def is_ping(value: Any) -> bool:
@@ -18,6 +38,8 @@ def is_ping(value: Any) -> bool:
     if kind in EVENT_TYPES:
         if isinstance(value, ProviderEvent):
             return value.name in _PINGS
+        if kind is Custom:
+            return True
         field = PIECE_FIELDS.get(kind)
         return field is not None and not getattr(value, field)
     if isinstance(value, (bytes, bytearray)):

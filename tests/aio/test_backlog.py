@@ -72,6 +72,24 @@ def test_nothing_passes_the_end_of_a_message() -> None:
         assert waiting(*given) == given
 
 
+def test_nothing_passes_an_event_of_the_application_which_may_have_newer_data() -> None:
+    a, b = ev.TextDelta(0, "a"), ev.TextDelta(0, "b")
+    for own in (
+        ev.Custom("status", 1),
+        ev.Custom("status", 1, "s", transient=True),
+        ev.Custom("status", 1, "s"),
+    ):
+        assert waiting(a, own, b) == [a, own, b]
+    plain = [ev.Custom("status", number) for number in range(3)]
+    assert waiting(*plain) == plain
+    bars = [ev.Custom("bar", number, name) for number in range(3) for name in "ab"]
+    assert waiting(a, *bars, b) == [a, *bars[-2:], b]
+    passing = ev.Custom("bar", 3, "b", transient=True)
+    assert waiting(*bars, passing) == [*bars[-2:], passing]
+    others = [ev.Custom("bar", 1, "a", run_id=run_id) for run_id in (None, "north")]
+    assert waiting(*others) == others
+
+
 def test_fields_of_a_block_are_merged() -> None:
     given = [ev.BlockDelta(0, {"a": 1, "b": 1}), ev.BlockDelta(0, {"b": 2, "a": None})]
     assert waiting(*given) == [ev.BlockDelta(0, {"a": 1, "b": 2})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 from core.strategies import every_event
 from hypothesis import given
@@ -149,3 +150,64 @@ def test_any_fold_is_the_same_after_storing_and_as_events(events: list[rd.Event]
     snapshot = folded.snapshot
     assert rd.Snapshot.from_dict(snapshot.to_dict()).custom_events == snapshot.custom_events
     assert fold(rd.to_events(snapshot)).custom_events == snapshot.custom_events
+
+
+# Several runs, and several choices.
+
+
+@pytest.mark.parametrize("said_in", [None, "a", "b"])
+@pytest.mark.parametrize("run_id", [None, "a"])
+@pytest.mark.parametrize("place", range(len(REPLY) + 1))
+def test_a_fold_of_any_run_keeps_it(place: int, run_id: str | None, said_in: str | None) -> None:
+    event = ev.Custom("note", 1, run_id=said_in)
+    reply = [attrs.evolve(one, run_id=run_id) for one in REPLY]
+    snapshot = fold([*reply[:place], event, *reply[place:]])
+    assert (snapshot.custom_events, snapshot.run_id) == ((event,), run_id)
+    assert fold(rd.to_events(snapshot)) == snapshot
+
+
+def replay(events: list[rd.Event], *, whole: bool = True) -> list[rd.Event]:
+    so_far = rd.core.EventsSoFar(rd.Limits(), whole=whole)
+    for event in events:
+        so_far.take(event)
+    return list(so_far.so_far())
+
+
+@pytest.mark.parametrize("choices", [1, 2])
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("said_in", [None, "0", "elsewhere"])
+def test_a_replay_has_it_once_in_its_place(choices: int, runs: int, said_in: str | None) -> None:
+    lanes = [
+        [attrs.evolve(event, choice=choice, **({} if runs == 1 else {"run_id": str(run)})) for event in REPLY]
+        for run in range(runs)
+        for choice in range(choices)
+    ]
+    events = [event for lane in zip(*lanes, strict=True) for event in lane]
+    for place in range(len(events) + 1):
+        note = ev.Custom("note", place, "n", run_id=said_in)
+        passing = ev.Custom("passing", place, transient=True)
+        told = replay([*events[:place], note, passing, *events[place:]])
+        assert [event for event in told if isinstance(event, ev.Custom)] == [note]
+        assert [event for event in told if event != note] == replay(events)
+    newer = ev.Custom("note", "newer", "n", run_id=said_in)
+    told = replay([events[0], note, *events[1:], newer])
+    assert [event for event in told if isinstance(event, ev.Custom)] == [newer]
+
+
+def test_a_replay_has_what_came_behind_an_interruption_behind_it() -> None:
+    events = [*REPLY[:3], ev.MessageInterrupted("stop"), NOTE]
+    assert replay(events)[-2:] == events[-2:]
+
+
+def test_one_that_comes_before_the_runs_is_replayed_without_a_message() -> None:
+    assert replay([NOTE]) == [NOTE]
+    assert replay([ev.Custom("note", 1, run_id="a")]) == [ev.Custom("note", 1, run_id="a")]
+    newer = ev.Custom(NOTE.name, "newer", NOTE.id)
+    assert replay([NOTE, newer]) == [newer]
+
+
+def test_the_next_message_has_none_of_the_last_one() -> None:
+    events = [*REPLY, NOTE, ev.MessageStart("m2")]
+    told = replay(events)
+    assert told.index(NOTE) == len(told) - 2
+    assert NOTE not in replay(events, whole=False)

@@ -35,6 +35,7 @@ EMITS_PIECES: dict[str, Operator] = {
     "compact_deltas": rd.compact_deltas(1),
     "smooth": rd.smooth(),
     "until_stopped": rd.until_stopped(Subject()),
+    "with_custom": rd.with_custom(Subject()),
     "with_run": rd.with_run("a"),
     "share_events": rd.share_events(),
     "retry_stream": lambda source: rd.retry_stream(lambda: source),

@@ -6,6 +6,7 @@ from typing import assert_type
 
 from reactivex import Observable
 from reactivex import operators as ops
+from reactivex.subject import Subject
 
 import rxdelta as rd
 
@@ -22,6 +23,8 @@ def streams(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.group_by_run()), Observable[rd.RunStream])
     assert_type(events.pipe(rd.group_by_run(limits=rd.Limits(runs=8))), Observable[rd.RunStream])
     assert_type(events.pipe(rd.with_run("a")), Observable[rd.Event])
+    own: Subject[rd.events.Custom] = Subject()
+    assert_type(events.pipe(rd.with_custom(own)), Observable[rd.Event])
     assert_type(events.pipe(rd.with_run("a", parent="b"), rd.scan_deltas()), Observable[rd.Snapshot])
 
 

@@ -27,6 +27,7 @@ async def ask(
         assert_type(reply.events, Observable[rd.Event])
         assert_type(reply.snapshot, rd.Snapshot)
         assert_type(await reply.result(), rd.Message)
+        reply.emit(rd.events.Custom("status", "Reading"))
         reply.stop("enough")
     assert_type(reply.message, rd.Message)
     assert_type(await rd.stream(events, every=0.05, timeout=30, tools={"add": max}), rd.Message)

@@ -7,7 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import Event, ProviderError
-from rxdelta.core.events import StreamError
+from rxdelta.core.events import Custom, StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
 from rxdelta.runtime import lift_machine, operator_maker
 from rxdelta.wire import DONE
@@ -36,7 +36,8 @@ def decode(
 
     The source emits chunks as the provider sent them: dicts, or the SDK's objects. A chunk may be wrapped in an item of an
     agent's SDK, for example. Each chunk's events are emitted at once. Events that the format can finish only at the end
-    (`Decoder.close`) are emitted before the source's completion or error.
+    (`Decoder.close`) are emitted before the source's completion or error. An `events.Custom` among the chunks is the
+    application's own and passes unchanged, so one function may yield both.
 
     Completes with the source. An error event in the stream becomes `on_error(ProviderError)` and isn't emitted.
 
@@ -91,6 +92,8 @@ class _Decoding:
         self._decoder = decoder
 
     def step(self, chunk: Any) -> Iterable[Event]:
+        if type(chunk) is Custom:
+            return (chunk,)
         events = self._decoder.decode(chunk)
         for event in events:
             if type(event) is StreamError:

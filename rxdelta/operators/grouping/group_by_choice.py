@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rxdelta.core import ByChoice
-from rxdelta.core.events import AttemptReset, MessageInterrupted
+from rxdelta.core.events import AttemptReset, Custom, MessageInterrupted, MessageStart
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 from rxdelta.runtime import operator_maker
 
@@ -53,8 +53,9 @@ def group_by_choice(
     A stream is emitted at the first event of its choice, before that event. Events that name no choice
     (`ProviderEvent`, and mostly `ToolUpdate`, `MessageInterrupted`, `AttemptReset`) go to every choice that has begun;
     before the first choice begins, they wait for it. An `AttemptReset` or `MessageInterrupted` that names none also
-    goes to the choices that begin later, until another message begins. Other events are emitted at once. Events are
-    never changed. Subscriptions and threads are as in `group_by_block`.
+    goes to the choices that begin later, until another message begins. So does a `Custom` that isn't transient, because
+    it belongs to the message. Other events are emitted at once. Events are never changed. Subscriptions and threads are
+    as in `group_by_block`.
 
     Completes with the source, and so do the choices.
 
@@ -100,14 +101,16 @@ class _ByChoice(EventSplit[ChoiceStream]):
             self._choices[choice] = stream = ChoiceStream(self, choice)
             self._announce(stream)
             waiting = self._waiting
-            self._waiting = [one for one in waiting if isinstance(one, (AttemptReset, MessageInterrupted))]
+            self._waiting = [one for one in waiting if _is_for_later(one)]
             for one in waiting:
                 stream._deliver(one)
+        elif isinstance(event, MessageStart) and stream._replay.begins_another(event):
+            self._waiting = [one for one in self._waiting if not isinstance(one, Custom)]
         stream._deliver(event)
 
     def _route_to_all(self, event: Event) -> None:
         streams = list(self._choices.values())
-        if not streams or isinstance(event, (AttemptReset, MessageInterrupted)):
+        if not streams or _is_for_later(event):
             self._waiting.append(event)
         for stream in streams:
             stream._deliver(event)
@@ -116,3 +119,10 @@ class _ByChoice(EventSplit[ChoiceStream]):
         streams = list(self._choices.values())
         self._choices.clear()
         return streams
+
+
+def _is_for_later(event: Event) -> bool:
+    """Whether an event without a choice also goes to the choices that begin after it."""
+    if isinstance(event, Custom):
+        return not event.transient
+    return isinstance(event, (AttemptReset, MessageInterrupted))

@@ -6,7 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rxdelta.core import ByRun, concerns_any_run
-from rxdelta.core.events import AttemptReset, MessageFinish, MessageInterrupted, MessageStart, ToolUpdate
+from rxdelta.core.events import (
+    AttemptReset,
+    Custom,
+    MessageFinish,
+    MessageInterrupted,
+    MessageStart,
+    ToolUpdate,
+)
 from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
 from rxdelta.runtime import operator_maker
 
@@ -67,8 +74,9 @@ def group_by_message(
     several runs may be open at once. In a run, the next message begins with a `MessageStart` of a choice that has
     finished. After a block of an unfinished choice, a `MessageStart` begins the next message too, unless it repeats the
     id. So does an `AttemptReset` that names no choice after a choice has finished, because it belongs to the next
-    request. Other events between two messages (mostly `ToolUpdate`s, usage) belong to the earlier one. Events that name
-    no run go to the open messages that they concern. Every event is emitted at once and unchanged. Subscriptions and
+    request. Other events between two messages (mostly `ToolUpdate`s, usage, `Custom`) belong to the earlier one. Events
+    that name no run go to the open messages that they concern; a `Custom` before the first message begins it, and one
+    whose message has completed goes to the message that began last. Every event is emitted at once and unchanged. Subscriptions and
     threads are as in `group_by_block`.
 
     Completes with the source. A message's stream completes when the next message of its run begins. It also completes
@@ -125,7 +133,10 @@ class _ByMessage(EventSplit[MessageStream]):
             stream = None
         if stream is None:
             if event.run_id in self._begun and not begins and self._early is None:
-                return  # its message has completed, and the event would change nothing
+                newest = [*self._streams.values()][-1:] if isinstance(event, Custom) else ()
+                for other in newest:
+                    self._deliver(other, event)
+                return  # its message has completed, and any other event would change nothing
             stream = self._begin(event)
         if stream is not None:
             self._deliver(stream, event)

@@ -57,8 +57,8 @@ def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]
 
     A stream is emitted at the first event of its run, before that event. Within a run one message ends before the next
     begins; `group_by_message()` behind this operator, or in its place, splits them. Events that name no run and concern
-    every run (`ToolUpdate`, `MessageInterrupted`, `AttemptReset`, `ProviderEvent`) go to the runs that have begun; before
-    the first run begins, they wait for it. Other events without a run belong to the run without a name. Every other event
+    every run (`ToolUpdate`, `MessageInterrupted`, `AttemptReset`, `ProviderEvent`, `Custom`) go to the runs that have begun;
+    before the first run begins, they wait for it. Other events without a run belong to the run without a name. Every other event
     is emitted at once. Events are never changed. Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source, and so do the runs.
@@ -119,10 +119,18 @@ class _ByRun(EventSplit[RunStream]):
             stream._deliver(event)
         return stream
 
+    def on_error(self, error: Exception) -> None:
+        self._begin_at_end()
+        super().on_error(error)
+
     def on_completed(self) -> None:
-        if self._waiting:  # of a stream without any run
-            self._begin(None, None)
+        self._begin_at_end()
         super().on_completed()
+
+    def _begin_at_end(self) -> None:
+        """Begin the run without a name, in a stream of events that waited for a run in vain."""
+        if self._waiting:
+            self._begin(None, None)
 
     def _forget(self) -> Iterable[RunStream]:
         streams = [*self._runs.values()]

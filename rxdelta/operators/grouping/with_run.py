@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rxdelta.core import ByRun, InvalidValueError, clean_text, concerns_any_run, in_run, wrong_value
-from rxdelta.core.events import EVENT_TYPES, ProviderEvent, StreamError
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, StreamError
 from rxdelta.runtime import lift_machine, operator_maker
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def with_run(run_id: str, parent: str | None = None) -> Callable[[Observable[Eve
 
     A `ToolUpdate`, `MessageInterrupted` or `AttemptReset` without a run concerns every run of this stream, but none of
     those that it is merged with. So it is emitted once for each run that has begun here; before the first one it waits
-    for it. Every other event is emitted at once.
+    for it. Every other event is emitted at once. A `ProviderEvent` or `Custom` without a run belongs to the run that began
+    last; a `Custom` before the first one gets `run_id`.
 
     Completes with the source.
 
@@ -80,6 +81,9 @@ class _WithRun:
     def step(self, event: Event) -> Iterable[Event]:
         if type(event) not in EVENT_TYPES:
             raise wrong_value("with_run", event)
+        if isinstance(event, Custom):  # begins no run, and waits for none
+            known = event.run_id is not None or not self._runs
+            return (self._named(event) if known else self._of(next(reversed(self._runs)), event),)
         if not concerns_any_run(event):
             if event.run_id in self._runs:
                 return (self._named(event),)

@@ -11,6 +11,7 @@ from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
     BlockStart,
+    Custom,
     MessageFinish,
     MessageInterrupted,
     MessageStart,
@@ -78,6 +79,7 @@ class Continuation:
         self._used_keys: set[Any] = {block.key for block in partial.blocks}
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
+        self._behind: list[Event] = []  # the application's events that came behind text that is held
 
     @property
     def repeated(self) -> int:
@@ -91,6 +93,8 @@ class Continuation:
     def rewrite(self, event: Event) -> Sequence[Event]:
         if isinstance(event, MessageInterrupted):
             return [*self.held(), event]
+        if isinstance(event, Custom):
+            return self._custom(event)
         if concerns_any_run(event):
             return [event]
         if self._their_run is _NO_RUN and not isinstance(event, ProviderEvent):
@@ -105,6 +109,17 @@ class Continuation:
     def held(self) -> Sequence[Event]:
         """Return the text that was held, because more of it could have shown that it is an overlap."""
         return self._text(self._overlap.close())
+
+    def behind(self) -> Sequence[Event]:
+        """Return the application's events that came behind text that was held."""
+        behind, self._behind = self._behind, []
+        return behind
+
+    def _custom(self, event: Custom) -> Sequence[Event]:
+        if event.run_id is not None and self._their_run in (_NO_RUN, event.run_id):
+            event = attrs.evolve(event, run_id=self._lane["run_id"])
+        self._behind.append(event)
+        return self._text("")
 
     def _rewrite(self, event: Event) -> Sequence[Event]:
         if isinstance(event, MessageStart):
@@ -127,7 +142,8 @@ class Continuation:
             content = None if event.content is None else self._whole(event.content)
             return [*self.held(), attrs.evolve(event, index=self._index(index), content=content)]
         if isinstance(event, BlockDelta):
-            return [attrs.evolve(event, index=self._index(index), fields=self._whole(event.fields))]
+            whole = attrs.evolve(event, index=self._index(index), fields=self._whole(event.fields))
+            return [whole, *self._text("")]
         return [attrs.evolve(given, index=self._index(index))]
 
     def _message_start(self, event: MessageStart) -> Sequence[Event]:
@@ -157,7 +173,8 @@ class Continuation:
         return [*closed, attrs.evolve(event, index=self._index(event.index))]
 
     def _text(self, text: str) -> Sequence[Event]:
-        return [TextDelta(self._indexes[self._joined], text, **self._lane)] if text else []
+        delta = [TextDelta(self._indexes[self._joined], text, **self._lane)] if text else []
+        return delta if self._overlap.holds else [*delta, *self.behind()]
 
     def _close(self) -> Sequence[Event]:
         """Finish the text that broke off, if it was not continued."""

@@ -39,6 +39,11 @@ class Overlap:
         # For each of them: the length of the longest end here that is a beginning of the new text, too.
         self._borders: list[int] = []
 
+    @property
+    def holds(self) -> bool:
+        """Whether new text is held."""
+        return bool(self._new) and not self._settled
+
     def feed(self, piece: str) -> str:
         """Take a piece of the new text; return what is certainly behind the overlap."""
         if self._settled:

@@ -103,7 +103,7 @@ def retry_stream(
     is made. Each event is emitted at once. A failed attempt's content stays until the next attempt begins:
 
     - Starting over emits an `AttemptReset`: `scan_deltas` begins afresh, and the failed attempt's usage stays in
-      `total_usage`.
+      `total_usage`. A `Custom` stays, too: the application said it. (If each attempt says it, give it an id.)
     - With `resume`, the new request continues the message. Its first text continues the text that broke off, its other
       blocks follow the existing ones, and its usage is added. There is no second `MessageStart`. It starts over if the
       message can't be continued: no content yet, a call or an image that broke off, several choices or runs.
@@ -339,6 +339,8 @@ class _Retrying:
                 self._sink.on_error(error)
             return
         self._attempt += 1
+        if self._continuation is not None:
+            self._emit(self._continuation.behind())
         if wait:
             self._timer.start(wait, self._begin, error)
         else:

@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import ABOUT_NOW, check_seconds, create, keeps_newest, operator_maker
-from rxdelta.runtime import is_ping as looks_like_ping
+from rxdelta.runtime import ABOUT_NOW, Pings, check_seconds, create, keeps_newest, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +43,9 @@ def stall_timeout(
 
     Every value is emitted at once, pings too. But a ping is no sign of life: a provider that sends only pings has
     stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that contain only comments and blank lines
-    of server-sent events (they never pass `parse_sse`); a `ProviderEvent` of such a name; or an empty delta. A value
-    that arrives exactly at the limit is in time.
+    of server-sent events (they never pass `parse_sse`); a `ProviderEvent` of such a name; or an empty delta. Neither is a
+    `Custom`, or a snapshot that has nothing else new: the application said it. A value that arrives exactly at the limit
+    is in time.
 
     Put it behind `from_async_iterable` or behind `decode`. At the first place it sees every chunk, and `decode` behind
     it can still finish a whole message if the provider merely leaves the connection open. A reader's own time is no
@@ -92,7 +92,7 @@ def stall_timeout(
         is_held = keeps_newest(source)
 
         def begin(sink: Sink[T]) -> None:
-            watch = _Watch(sink, limits, is_ping or looks_like_ping, sink.clock(scheduler), is_held=is_held)
+            watch = _Watch(sink, limits, is_ping or Pings(), sink.clock(scheduler), is_held=is_held)
             sink.subscribe(source, watch)
             sink.turn(watch.begin)
 
@@ -136,12 +136,12 @@ class _Watch(Generic[T]):
             self._start_timer(self._total, "total", self._remaining("total"))
 
     def on_next(self, value: T) -> None:
+        if isinstance(value, Snapshot):
+            self._snapshot = value
         if self._is_ping(value):
             self._sink.on_next(value)
             return
         first, self._has_sign = not self._has_sign, True
-        if isinstance(value, Snapshot):
-            self._snapshot = value
         self._sink.on_next(value)
         self._last_sign = self._time.now
         if first and self._timers_run and not self._sink.closed:

@@ -28,7 +28,14 @@ from rxdelta.core import (
     check_word,
     quote,
 )
-from rxdelta.core.events import EVENT_TYPES, MessageInterrupted, MessageStart, StreamError, ToolUpdate
+from rxdelta.core.events import (
+    EVENT_TYPES,
+    Custom,
+    MessageInterrupted,
+    MessageStart,
+    StreamError,
+    ToolUpdate,
+)
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.sub_agent import SubAgent, is_of_agent
 from rxdelta.operators.tools.tool_execution import (
@@ -80,9 +87,10 @@ def run_tools(
 
     A tool is called with the call's arguments as keywords. It may be a coroutine function, or a plain function, which
     runs on a thread if there is a running loop, and otherwise where the event arrives, one after the other. It may also
-    return an Observable or an async iterator: the values are partial results, the last one is the result, and each
-    `ToolProgress` updates the display text. A value is any JSON value, a record (attrs, dataclass, Pydantic), or a
-    `ToolResult`.
+    return an Observable, an async iterator or a generator: the values are partial results, the last one is the result
+    (or what a generator returns), and each `ToolProgress` updates the display text. A value is any JSON value, a record
+    (attrs, dataclass, Pydantic), or a `ToolResult`. An `events.Custom` among the values is no part of the result: it is
+    emitted at once, in the run of the call.
 
     A tool may be an agent: a value is then a `Message`, a `Snapshot` or an event. The result is the text of the last
     message, and its `metadata["messages"]` has all messages as JSON. While the agent streams, both are updated at most
@@ -221,7 +229,7 @@ class _ToolRunner:
         self._runs: dict[AskedCall, _ToolRun] = {}
         self._ready: deque[_ToolRun] = deque()
         self._running = 0
-        self._updates: deque[ToolUpdate] = deque()  # the results of this turn
+        self._updates: deque[ToolUpdate | Custom] = deque()  # the results of this turn
         self._source_ended = False
         self._failure: Exception | None = None
         sink.own(Disposable(self._cancel_tools))
@@ -396,6 +404,9 @@ class _ToolRunner:
         """A tool's value before its end, on the tool's thread."""
         if run.call not in self._runs or self._sink.closed:
             return
+        if isinstance(value, Custom):
+            self._take_turn(self._say, run, value)
+            return
         text = value.display_text if isinstance(value, ToolProgress) else None
         value = value.result if isinstance(value, ToolProgress) else value
         if is_of_agent(value):
@@ -407,6 +418,11 @@ class _ToolRunner:
             self._take_turn(self._fail, run.call, _NOT_JSON)
         elif text or result is not None:
             self._take_turn(self._add_update, run, text, result)
+
+    def _say(self, run: _ToolRun, event: Custom) -> None:
+        """Emit an event of the application's own, which a tool says, or an agent that a tool is."""
+        if run.call in self._runs:
+            self._updates.append(attrs.evolve(event, run_id=run.call.run.run_id))
 
     def _add_update(self, run: _ToolRun, text: str | None, result: ToolResult | None) -> None:
         if run.call in self._runs:
@@ -466,6 +482,9 @@ class _ToolRunner:
             self._take_turn(self._cancelled, run.call)
         elif outcome.error is not None:
             self._take_turn(self._fail, run.call, self._error_text(run, outcome.error))
+        elif isinstance(outcome.value, Custom):  # returned, not yielded
+            self._take_turn(self._say, run, outcome.value)
+            self._ended(run, ToolOutcome())
         elif is_of_agent(outcome.value):
             run.agent = run.agent or SubAgent(self._sink.limits)
             self._take_turn(self._end_agent, run, outcome.value)

@@ -7,6 +7,9 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
+from threading import Event as ThreadEvent
 from typing import Any, cast
 
 import attrs
@@ -14,6 +17,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
 from rxdelta.core import InvalidValueError, ToolResult, is_mapping
+from rxdelta.core.events import Custom
 from rxdelta.runtime import call_on, is_interrupt
 
 __all__ = ["ToolOutcome", "Tool", "ToolProgress", "bind_error", "execute", "result_of"]
@@ -112,9 +116,9 @@ def execute(
 ) -> abc.DisposableBase:
     """Run a tool. Call `progress` with each value of an iterator or Observable, and `ended` with any outcome.
 
-    On a loop, coroutines and async iterators run as a task and plain functions on a thread. Without a loop, plain
-    functions and Observables run in the caller. Disposing cancels; neither function is called after that. An
-    exception that interrupts the program is an outcome too, and is also raised.
+    On a loop, coroutines and async iterators run as a task; plain functions and generators run on a thread. Without a
+    loop, plain functions, generators and Observables run in the caller. Disposing cancels; neither function is called
+    after that. An exception that interrupts the program is an outcome too, and is also raised.
 
     Raises:
         InvalidValueError: The tool is asynchronous, and there is no loop.
@@ -136,6 +140,8 @@ def _run_here(
         value = tool(**arguments)
         if isinstance(value, Observable):
             return _follow(value, progress, ended)  # pyright: ignore[reportUnknownArgumentType]
+        if inspect.isgenerator(value):
+            value = _generated(value, progress)
         asynchronous = inspect.isawaitable(value) or hasattr(value, "__aiter__")
         if inspect.iscoroutine(value):
             value.close()
@@ -173,6 +179,8 @@ def _follow(
 
 def _latest_result(last: Any, value: Any) -> Any:
     """The result so far, after one more value."""
+    if isinstance(value, Custom):
+        return last
     if isinstance(value, ToolProgress):
         return last if value.result is None else value.result
     return value
@@ -214,11 +222,18 @@ def _run_on(
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> ToolOutcome:
     """Run the tool and return its outcome. Raises only the task's cancellation and interrupts of the program."""
+    loop, left = asyncio.get_running_loop(), ThreadEvent()
+
+    def from_thread(value: Any) -> None:
+        if left.is_set():
+            raise asyncio.CancelledError  # the generator is closed on its own thread
+        call_on(loop, partial(progress, value))
+
     try:
         if _is_async(tool):
-            called = _call(tool, arguments)
+            called = _call(tool, arguments, progress)
         else:
-            called = await asyncio.to_thread(_call, tool, arguments)
+            called = await asyncio.to_thread(_call, tool, arguments, from_thread)
         value = called.value
         followed = isinstance(value, Observable)  # it is awaitable too, but that gives its last value only
         if inspect.isawaitable(value) and not followed:
@@ -229,6 +244,7 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
             value = await _iterated(value, progress)
         return ToolOutcome(value, called.error)
     except asyncio.CancelledError:
+        left.set()
         raise
     except BaseException as error:
         if is_interrupt(error):
@@ -236,14 +252,28 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
         return ToolOutcome(error=error)
 
 
-def _call(tool: Tool, arguments: Mapping[str, Any]) -> ToolOutcome:
+def _call(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> ToolOutcome:
     """Call the tool and return an exception as a value: `StopIteration` can't be raised from a thread."""
     try:
-        return ToolOutcome(tool(**arguments))
+        value = tool(**arguments)
+        return ToolOutcome(_generated(value, progress) if inspect.isgenerator(value) else value)
     except BaseException as error:
         if is_interrupt(error):
             raise
         return ToolOutcome(error=error)
+
+
+def _generated(values: Any, progress: Callable[[Any], None]) -> Any:
+    """The result of a generator: what it returns, or else its last value."""
+    last: Any = None
+    with closing(values):
+        while True:
+            try:
+                value = next(values)
+            except StopIteration as end:
+                return last if end.value is None else end.value
+            last = _latest_result(last, value)
+            progress(value)
 
 
 async def _iterated(values: Any, progress: Callable[[Any], None]) -> Any:

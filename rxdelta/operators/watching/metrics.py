@@ -10,7 +10,7 @@ import attrs
 
 from rxdelta.core import PIECE_FIELDS, Snapshot
 from rxdelta.core.events import EVENT_TYPES, BlockStart
-from rxdelta.runtime import is_ping
+from rxdelta.runtime import Pings, is_ping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ class StreamMetrics:
     """The measurements of one subscription. All times are in seconds; `None` means not measured.
 
     A chunk is a value with more of the reply: an event with a piece of text, reasoning, arguments or data, or any
-    other value (no event) that isn't a ping.
+    other value (no event) that isn't a ping. A ping is what `stall_timeout` takes for one.
 
     Attributes:
         outcome: How the stream ended; `None` while it goes on.
@@ -79,6 +79,7 @@ class Meter:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
+        self._is_ping = Pings()
         self._lock = Lock()
         self._began = now()
         self._first_value: float | None = None
@@ -95,7 +96,7 @@ class Meter:
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
-        if is_ping(value):
+        if self._is_ping(value):
             return None, None
         event = type(value) in EVENT_TYPES
         letters = _letters(value) if event else 0
@@ -122,7 +123,7 @@ class Meter:
     def released(self, value: Any) -> None:
         """Record that the operator under test has emitted a value."""
         with self._lock:
-            if self._waiting is None:
+            if self._waiting is None or is_ping(value):
                 return
             now = self._now()
             lag = now - self._waiting.take(value, now)

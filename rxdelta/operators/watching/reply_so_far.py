@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, is_settled
-from rxdelta.core.events import EVENT_TYPES, MessageStart
+from rxdelta.core import Fold, PerRun, ProviderError, Snapshot, TokenUsage, apply_event, is_settled
+from rxdelta.core.events import EVENT_TYPES, Custom, MessageStart
 from rxdelta.runtime import report
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class ReplySoFar:
         self._choice = choice
         self._gave_up = False
         self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
+        self._newest: _Run | None = None  # whose reply is shown
         self.snapshot: Snapshot | None = None
 
     @cached_property
@@ -53,16 +54,25 @@ class ReplySoFar:
             self.snapshot = value
         elif not self._gave_up and type(value) in EVENT_TYPES:
             try:
+                if isinstance(value, Custom) and self.snapshot is not None:
+                    self.snapshot = self._with(self.snapshot, value)
+                    return
                 for run in self._runs.of(value):
                     self._open[run] = None
                     before = run.snapshot
                     if run.step(value) is not before or self.snapshot is None:
-                        self.snapshot = run.snapshot
+                        self.snapshot, self._newest = run.snapshot, run
             except ProviderError:
                 pass
             except Exception as error:
                 self._gave_up = True
                 report(error, f"{self._sink.name} could not fold the events; it keeps the last snapshot")
+
+    def _with(self, shown: Snapshot, event: Custom) -> Snapshot:
+        """The reply that is shown, of whatever run, with an event of the application's own."""
+        if self._newest in self._open:
+            return self._newest.step(event)
+        return apply_event(shown, event)
 
 
 class _Run:

@@ -270,3 +270,25 @@ def test_any_chunk_at_all_gives_events_or_one_of_our_errors(data: st.DataObject,
     )
     assert len(ends) == 1
     assert ends == ["|"] or isinstance(ends[0], rd.RxDeltaError)
+
+
+@pytest.mark.parametrize("wire_format", ["auto", "openai-chat", Obedient])
+def test_an_event_of_the_application_among_the_chunks_passes_unchanged(wire_format: Any) -> None:
+    own = [rd.events.Custom("status", number, transient=number == 1) for number in range(3)]
+    chunks: list[Any] = ["ab", "c"] if wire_format is Obedient else OPENAI
+    for place in range(len(chunks) + 1):
+        values: list[Any] = []
+        source: Subject[Any] = Subject()
+        source.pipe(rd.decode(wire_format)).subscribe(values.append)
+        for chunk in chunks[:place]:
+            source.on_next(chunk)
+        before = len(values)
+        for event in own:
+            source.on_next(event)
+        assert values[before:] == own
+        for chunk in chunks[place:]:
+            source.on_next(chunk)
+        source.on_completed()
+        plain: list[Any] = []
+        rx.from_iterable(chunks).pipe(rd.decode(wire_format)).subscribe(plain.append)
+        assert [*values[:before], *values[before + 3 :]] == plain
