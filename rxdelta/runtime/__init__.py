@@ -1,6 +1,6 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock, deadline
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
@@ -31,6 +31,7 @@ __all__ = [
     "clock",
     "create",
     "current_session",
+    "deadline",
     "Emits",
     "Idleness",
     "is_interrupt",

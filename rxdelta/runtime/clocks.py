@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition, Thread
@@ -11,22 +13,21 @@ from time import time as time_of_day
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex.abc import DisposableBase
-from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.disposable import CompositeDisposable, Disposable, SingleAssignmentDisposable
 from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
 from rxdelta.core import InvalidValueError
 from rxdelta.runtime.loop import call_on, running_loop
-from rxdelta.runtime.session import carrying, session_of
+from rxdelta.runtime.session import SessionScheduler, carrying, session_of
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "LoopScheduler", "check_seconds", "clock"]
+__all__ = ["ABOUT_NOW", "LoopScheduler", "check_seconds", "clock", "deadline"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""
@@ -60,6 +61,25 @@ def check_seconds(name: str, seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
         raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds")])
     return float(seconds)
+
+
+def deadline(
+    time: tuple[abc.SchedulerBase, abc.DisposableBase], seconds: float, call: Callable[[], None]
+) -> abc.DisposableBase:
+    """Call once, by a clock: after these seconds, or already when its loop ends, which would never call a timer.
+
+    Once disposed it isn't called. The clock is disposed, too.
+    """
+    scheduler, owned = time
+    if isinstance(scheduler, SessionScheduler):
+        scheduler = scheduler.time
+    if isinstance(scheduler, LoopScheduler):
+        return scheduler.deadline(seconds, call)
+
+    def end(*_: object) -> None:
+        call()
+
+    return CompositeDisposable(scheduler.schedule_relative(seconds, end), owned)
 
 
 class LoopScheduler(PeriodicScheduler):
@@ -111,6 +131,30 @@ class LoopScheduler(PeriodicScheduler):
 
         call_on(self._loop, start)
         return Disposable(dispose)
+
+    def deadline(self, seconds: float, call: Callable[[], None]) -> abc.DisposableBase:
+        """Call once, after these seconds or when the loop ends: it cancels the task that waits for them."""
+        due = self._loop.time() + seconds
+        waiting = SingleAssignmentDisposable()
+
+        def start() -> None:
+            if not waiting.is_disposed:
+                task = self._loop.create_task(asyncio.sleep(due - self._loop.time()))
+                task.add_done_callback(end)
+                waiting.disposable = Disposable(partial(call_on, self._loop, task.cancel))
+
+        def end(_: object) -> None:
+            if not waiting.is_disposed:
+                call()
+
+        if running_loop() is self._loop:
+            start()
+        else:
+            try:
+                self._loop.call_soon_threadsafe(start)
+            except RuntimeError:  # the loop is closed
+                call()
+        return waiting
 
 
 class _ThreadScheduler(Scheduler, DisposableBase):

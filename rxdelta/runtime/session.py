@@ -175,24 +175,24 @@ class SessionScheduler(PeriodicScheduler):
     def __init__(self, session: Session, time: abc.SchedulerBase) -> None:
         super().__init__()
         self.session = session
-        self._time: abc.SchedulerBase = time._time if isinstance(time, SessionScheduler) else time
+        self.time: abc.SchedulerBase = time.time if isinstance(time, SessionScheduler) else time
 
     @property
     def now(self) -> datetime:
-        return self._time.now
+        return self.time.now
 
     def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
-        return self._time.schedule(partial(self._run, action), state)
+        return self.time.schedule(partial(self._run, action), state)
 
     def schedule_relative(
         self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:
-        return self._time.schedule_relative(duetime, partial(self._run, action), state)
+        return self.time.schedule_relative(duetime, partial(self._run, action), state)
 
     def schedule_absolute(
         self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
     ) -> abc.DisposableBase:
-        return self._time.schedule_absolute(duetime, partial(self._run, action), state)
+        return self.time.schedule_absolute(duetime, partial(self._run, action), state)
 
     def _run(
         self, action: typing.ScheduledAction[S], _: abc.SchedulerBase, state: S | None = None

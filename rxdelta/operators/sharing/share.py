@@ -6,10 +6,21 @@ from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+import attrs
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import Snapshot, StreamInterrupted
-from rxdelta.runtime import SharedSession, create, current_session, is_interrupt, report, subscribing
+from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted
+from rxdelta.runtime import (
+    SharedSession,
+    check_seconds,
+    clock,
+    create,
+    current_session,
+    deadline,
+    is_interrupt,
+    report,
+    subscribing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +31,7 @@ if TYPE_CHECKING:
     from rxdelta.core import Limits
     from rxdelta.runtime import Emits, Sink
 
-__all__ = ["Replay", "share"]
+__all__ = ["Replay", "Rules", "share"]
 
 T = TypeVar("T")
 
@@ -37,11 +48,28 @@ class Replay(Protocol[T]):
     def snapshot(self) -> Snapshot | None: ...
 
 
+@attrs.frozen(kw_only=True)
+class Rules:
+    """When the source is closed without readers, and when it is subscribed again."""
+
+    keep: bool
+    restart: bool
+    grace: float | None
+    reset_on_error: bool
+    scheduler: abc.SchedulerBase | None
+
+    def __attrs_post_init__(self) -> None:
+        if self.grace is not None:
+            check_seconds("grace", self.grace)
+            if self.keep:
+                wanted = "must be left out with keep=True, which never closes the source for want of readers"
+                raise InvalidValueError.of([("grace", self.grace, wanted)])
+
+
 def share(
     name: str,
     replay: Callable[[Limits], Replay[T]],
-    keep: bool,
-    restart: bool,
+    rules: Rules,
     limits: Limits | None = None,
     *,
     emits: Emits,
@@ -49,7 +77,7 @@ def share(
     """The operator. Its state belongs to the Observable that it returns, not to a subscription."""
 
     def apply(source: Observable[T]) -> Observable[T]:
-        shared = _Shared(name, source, replay, keep, restart, limits)
+        shared = _Shared(name, source, replay, rules, limits)
         return create(name, shared.begin, emits=emits)
 
     return apply
@@ -63,23 +91,25 @@ class _Shared(Generic[T]):
         name: str,
         source: Observable[T],
         replay: Callable[[Limits], Replay[T]],
-        keep: bool,
-        restart: bool,
+        rules: Rules,
         limits: Limits | None,
     ) -> None:
-        self._new_connection = partial(_Connection[T], name, source, replay, keep, limits)
-        self._restart = restart
+        self._new_connection = partial(_Connection[T], name, source, replay, rules, limits)
+        self._rules = rules
         self._lock = RLock()
         self._connection: _Connection[T] | None = None
 
     def begin(self, reader: Sink[T]) -> None:
+        timed = self._rules.grace is not None  # by the loop that runs now: the reader may leave on any thread
+        time = clock(self._rules.scheduler, reader.scheduler) if timed else None
         with self._lock:
             connection = self._connection
-            first = connection is None or (connection.left and self._restart)
+            first = connection is None or connection.begins_anew()
             if connection is None or first:
                 connection = self._connection = self._new_connection(self._lock)
-            connection.enter(reader)
-        reader.own(Disposable(partial(connection.leave, reader)))
+            absence = connection.enter(reader)
+        absence.dispose()
+        reader.own(Disposable(partial(connection.leave, reader, time)))
         if first:
             connection.connect(reader.scheduler)
         reader.set_limits(connection.limits)
@@ -95,7 +125,7 @@ class _Connection(Generic[T]):
         name: str,
         source: Observable[T],
         replay: Callable[[Limits], Replay[T]],
-        keep: bool,
+        rules: Rules,
         limits: Limits | None,
         lock: AbstractContextManager[object],
     ) -> None:
@@ -103,14 +133,16 @@ class _Connection(Generic[T]):
         self._source: Observable[T] = create(name, partial(self._begin, source), limits=limits)
         self._new_replay = replay
         self._replay: Replay[T] | None = None  # from the first value on, when the limits are known
-        self._keep = keep
+        self._rules = rules
         self._lock = lock
         self._readers: tuple[Sink[T], ...] = ()
         self._ended = False
         self._error: Exception | None = None
         self._upstream = SingleAssignmentDisposable()
         self._session = SharedSession(self.on_error)
-        self.left = False
+        self._absence = SingleAssignmentDisposable()  # the timer that runs while nobody reads
+        self._left = False  # by all readers
+        self._told = False  # the end, to a reader that came behind it
         self.limits: Limits | None = None
 
     def connect(self, scheduler: abc.SchedulerBase | None) -> None:
@@ -124,32 +156,55 @@ class _Connection(Generic[T]):
         sink.subscribe(source, self, serial=False)
         self.limits = sink.limits
 
-    def enter(self, reader: Sink[T]) -> None:
+    def begins_anew(self) -> bool:
+        """Whether the next reader gets a new connection."""
+        if (
+            self._left
+        ):  # a reader is told so first, because nobody has asked for another request yet; a retry then has
+            return self._rules.restart or (self._rules.reset_on_error and self._told)
+        return self._rules.reset_on_error and self._error is not None
+
+    def enter(self, reader: Sink[T]) -> abc.DisposableBase:
+        """Add a reader. Return the timer that ran while there was none, which is to be disposed without the lock."""
         for value in () if self._replay is None else self._replay.so_far():
             reader.put(reader.on_next, value)
         if self._ended:
+            self._told = True
             reader.put(self._end, reader)
         else:
             self._readers = (*self._readers, reader)
             self._session.join(reader.session)
+        absence, self._absence = self._absence, SingleAssignmentDisposable()
+        return absence
 
-    def leave(self, reader: Sink[T]) -> None:
+    def leave(self, reader: Sink[T], time: tuple[abc.SchedulerBase, abc.DisposableBase] | None) -> None:
         with self._lock:
             if reader not in self._readers:
                 return
             self._readers = tuple(other for other in self._readers if other is not reader)
             self._session.leave(reader.session)
-            abandoned = not (self._readers or self._keep or self._ended)
-            if abandoned:
-                self.left = self._ended = True
-                self._error = StreamInterrupted(
-                    f"all readers had left, and the source was closed; {self._name}(keep=True) lets it go "
-                    "on, restart=True begins it anew for the next one",
-                    snapshot=None if self._replay is None else self._replay.snapshot(),
-                )
-        if abandoned:
-            self._upstream.dispose()
+            absence = self._absence
+            abandoned = not (self._readers or self._rules.keep or self._ended)
+        if abandoned and time is not None and self._rules.grace is not None:
+            # A reader that has come meanwhile has disposed this absence already, and so the timer is stopped at once.
+            absence.disposable = deadline(time, self._rules.grace, partial(self._abandon, absence))
+        elif abandoned:
+            self._abandon(absence)
         self.release()
+
+    def _abandon(self, absence: abc.DisposableBase) -> None:
+        """Close the source, unless somebody has come since the absence began."""
+        with self._lock:
+            if absence is not self._absence or self._ended:
+                return
+            self._left = self._ended = True
+            self._error = StreamInterrupted(
+                f"all readers had left, and the source was closed; {self._name}(keep=True) lets it go on, "
+                "grace=30.0 lets it go on for so many seconds, restart=True begins it anew for the next one",
+                snapshot=None if self._replay is None else self._replay.snapshot(),
+            )
+        absence.dispose()
+        self._upstream.dispose()
 
     def release(self) -> None:
         """Let operators upstream emit what they hold, if nobody is busy any more. Called without the lock."""
@@ -178,6 +233,7 @@ class _Connection(Generic[T]):
             for reader in readers:
                 reader.put(self._end, reader)
                 self._session.leave(reader.session)
+        self._absence.dispose()
         self._upstream.dispose()
         for reader in readers:
             self.notify(reader)

@@ -6,20 +6,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rxdelta.core import Event, EventsSoFar, Limits, refusal
-from rxdelta.operators.sharing.share import share
+from rxdelta.operators.sharing.share import Rules, share
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from reactivex import Observable
+    from reactivex import Observable, abc
 
 __all__ = ["share_events"]
 
 
 @operator_maker
 def share_events(
-    *, keep: bool = False, restart: bool = False, limits: Limits | None = None
+    *,
+    keep: bool = False,
+    restart: bool = False,
+    grace: float | None = None,
+    reset_on_error: bool = False,
+    limits: Limits | None = None,
+    scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """Share one subscription to the source: a late reader first gets the events so far, then live events.
 
@@ -27,8 +33,11 @@ def share_events(
     message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of
     tools. A fold gets the same snapshot as a fold of the whole stream. A `ProviderEvent` is not replayed.
 
-    The first reader subscribes the source, and the last one to leave disposes it. A later reader then gets the events
-    so far and a `StreamInterrupted`: a paid request is never repeated by accident.
+    The first reader subscribes the source, and the last one to leave disposes it, after the time of `grace`. A later
+    reader then gets the events so far and a `StreamInterrupted`: a paid request is never repeated by accident.
+
+    An asynchronous source runs on the loop of its first reader, and ends with that loop. In synchronous code, pass one
+    `loop` to all `to_iterable`.
 
     Put it behind `run_tools`, otherwise each reader runs the tools. Each reader has its own pace and its own policy for
     overflow, as with `share_latest`: the source waits only while no reader has room. (`latest` is for snapshots.) A
@@ -41,8 +50,19 @@ def share_events(
         keep: Go on when the last reader leaves, until the source ends. So a reply is finished, and can be
             stored, without readers.
         restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
-            itself stays ended.
+            itself stays ended. Without effect where `keep` is given.
+        grace: Seconds between the last reader's leaving and the closing of the source. A reader that comes back in time,
+            such as a page that was reloaded, goes on with the same request. When the loop that counts the seconds
+            ends, the source is closed at once. Not with `keep`.
+        reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
+            `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
+            readers have left is such an error, but one that is told to a reader first.
         limits: The most that is held for late readers; by default the pipeline's, see `decode`.
+        scheduler: The scheduler of `grace`. By default that of the reader which leaves, else the running asyncio loop,
+            else a thread that ends with the timer.
+
+    Raises:
+        InvalidValueError: At once, if `grace` is no positive number, or given with `keep`.
 
     Errors: The source's own, replayed after the events so far. `ProviderError` for a `StreamError`;
     `LimitExceededError`; `InvalidValueError` for a value that is no event. `StreamInterrupted`, see above.
@@ -51,15 +71,16 @@ def share_events(
         >>> import rxdelta as rd
         >>> from reactivex.subject import Subject
         >>> source = Subject()
-        >>> shared = source.pipe(rd.share_events())
-        >>> first = shared.subscribe()
+        >>> shared = source.pipe(rd.share_events(grace=30))  # a page that is reloaded has 30 seconds to come back
+        >>> shared.subscribe().dispose()
         >>> for event in [rd.events.BlockStart(0, {"type": "text"}), *(rd.events.TextDelta(0, x) for x in "abc")]:
         ...     source.on_next(event)
         >>> late = shared.subscribe(lambda event: print(event.event, event.to_dict().get("content", "")))
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    return share("share_events", partial(_ReplayEvents, whole=True), keep, restart, limits, emits="events")
+    rules = Rules(keep=keep, restart=restart, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
+    return share("share_events", partial(_ReplayEvents, whole=True), rules, limits, emits="events")
 
 
 class _ReplayEvents(EventsSoFar):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot
-from rxdelta.operators.sharing.share import Replay, share
+from rxdelta.operators.sharing.share import Replay, Rules, share
 from rxdelta.runtime import NewestForLate, operator_maker, refuse_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reactivex import Observable
+    from reactivex import Observable, abc
 
     from rxdelta.core import Limits
     from rxdelta.runtime import KeyOf
@@ -23,7 +23,13 @@ T = TypeVar("T")
 
 @operator_maker
 def share_latest(
-    *, keep: bool = False, restart: bool = False, key: KeyOf | None = None
+    *,
+    keep: bool = False,
+    restart: bool = False,
+    grace: float | None = None,
+    reset_on_error: bool = False,
+    key: KeyOf | None = None,
+    scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Share one subscription to the source: a late reader first gets the newest values, then live values.
 
@@ -31,13 +37,17 @@ def share_latest(
     still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply
     of a conversation. `throttle_latest` says what a thing is.
 
-    The first reader subscribes the source, and the last one to leave disposes it. A later reader then gets the newest
-    values and a `StreamInterrupted`: a paid request is never repeated by accident.
+    The first reader subscribes the source, and the last one to leave disposes it, after the time of `grace`. A later
+    reader then gets the newest values and a `StreamInterrupted`: a paid request is never repeated by accident.
+
+    An asynchronous source runs on the loop of its first reader, and ends with that loop. In synchronous code, pass one
+    `loop` to all `to_iterable`.
 
     Each reader has its own pace and its own policy: `to_async_iterable(shared)` and its kin queue values for a slow
     reader (`block`), or give it the `latest` value, or an `error`. The source waits only while no reader has room, so
     a stuck or late reader doesn't block the others; `to_async_iterable` says how long its queue may get. Observers of
-    your own are called by the source, which waits for them.
+    your own are called by the source, which waits for them; put `ops.observe_on(EventLoopScheduler())` in front of one
+    that may block.
 
     A reader that raises is removed; the others are not affected. Its exception is raised once, by its `for_each` or
     `async for`, or goes to the loop's exception handler or the log without such a reader. Readers may subscribe,
@@ -48,12 +58,20 @@ def share_latest(
     Args:
         keep: Go on when the last reader leaves, until the source ends.
         restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
-            itself stays ended.
+            itself stays ended. Without effect where `keep` is given.
+        grace: Seconds between the last reader's leaving and the closing of the source. A reader that comes back in time,
+            such as a page that was reloaded, goes on with the same request. When the loop that counts the seconds
+            ends, the source is closed at once. Not with `keep`.
+        reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
+            `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
+            readers have left is such an error, but one that is told to a reader first.
         key: The name of the thing that a value is a state of, see `throttle_latest`. The newest value of each is kept
             for late readers as long as the source goes on.
+        scheduler: The scheduler of `grace`. By default that of the reader which leaves, else the running asyncio loop,
+            else a thread that ends with the timer.
 
     Raises:
-        InvalidValueError: In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+        InvalidValueError: At once, if `grace` is no positive number, or given with `keep`. In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
             pieces of text, calls, frames. The error names the operator to use instead.
 
     Errors: The source's own, replayed after the newest values. `InvalidValueError` for an event: use `share_events()`.
@@ -73,6 +91,7 @@ def share_latest(
         first 2
         second 2
     """
+    rules = Rules(keep=keep, restart=restart, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
     if key is not None and not callable(key):
         raise InvalidValueError.of([("key", key, "must be a function of a value")])
 
@@ -82,7 +101,7 @@ def share_latest(
     def apply(source: Observable[T]) -> Observable[T]:
         if key is None:
             refuse_pieces(source, "share_latest")
-        return share("share_latest", replay, keep, restart, emits="newest")(source)
+        return share("share_latest", replay, rules, emits="newest")(source)
 
     return apply
 
