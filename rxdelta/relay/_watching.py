@@ -151,4 +151,4 @@ class Reader(Generic[T]):
             self._ask(lambda: log.read(0, failed))
 
     def _fail(self, error: RxDeltaError, news: News) -> None:
-        self._sink.on_error(with_snapshot(error, news.events))
+        self._sink.on_error(with_snapshot(error, news.events, self._sink.limits))
