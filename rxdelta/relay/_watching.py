@@ -84,7 +84,8 @@ class Reader(Generic[T]):
 
     def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
         self._waits = True
-        asked = SingleAssignmentDisposable()  # assigned before the question, which may be answered at once
+        # Assigned first: another thread may answer, and the reader's may ask the next question, before `question` returns.
+        asked = SingleAssignmentDisposable()
         self._question.disposable = asked
         asked.disposable = question()
 
