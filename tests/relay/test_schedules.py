@@ -85,6 +85,6 @@ def test_each_reader_has_what_was_published_more_often() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1200)
-def test_each_reader_has_what_was_published_ten_thousand_times() -> None:
-    play(range(400, 10_400))
+@pytest.mark.parametrize("first", range(400, 10_400, 500))
+def test_each_reader_has_what_was_published_ten_thousand_times(first: int) -> None:
+    play(range(first, first + 500))
