@@ -82,7 +82,7 @@ def _is_older(made: Path, source: Path) -> bool:
 def soak(session: nox.Session) -> None:
     """The tests that take minutes: thousands of streams that are cut off and read again at random."""
     install(session, group("tests"))
-    session.run("pytest", "-m", "soak", *session.posargs)
+    session.run("pytest", "-n", "auto", "-m", "soak", *session.posargs)
 
 
 @nox.session(python=PYTHONS)
@@ -232,6 +232,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/life.py")
     session.run("python", "benchmarks/wire.py")
     session.run("python", "benchmarks/framing.py")
+    session.run("python", "benchmarks/relay.py")
 
 
 @nox.session
