@@ -445,6 +445,12 @@ def test_a_graphs_custom_data_are_the_applications() -> None:
     ]
 
 
+def test_fields_of_a_later_version_stay_with_the_event() -> None:
+    later = rd.events.from_dict({"event": "custom", "name": "a", "data": 1, "colour": "red"})
+    for wire_format, encode in ENCODERS.values():
+        assert said_in(decoded(wire_format, encode([*turn(text(0, "Hi")), later]))) == [ev.Custom("a", 1)]
+
+
 def test_langchains_own_reader_takes_the_data_by_their_name() -> None:
     decoders = pytest.importorskip("langgraph_sdk.stream.decoders")
     reader, told = decoders.ExtensionsDecoder("docs"), [ev.Custom("docs", [1], "d"), ev.Custom("other", 2)]
