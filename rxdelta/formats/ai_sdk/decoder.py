@@ -464,9 +464,11 @@ class AiSdkDecoder:
 
     def _other(self, out: Out, found: Json) -> None:
         """Data of the application, which may stand anywhere, or a chunk that the protocol doesn't have here."""
-        if is_repeated(found):
-            return
-        event = read_data(found) if found["type"].startswith(DATA) else None
+        event = None
+        if found["type"].startswith(DATA):
+            if is_repeated(found):
+                return
+            event = read_data(found)
         out.append(event or events.ProviderEvent(_FORMAT, found["type"], kept(found)))
 
     def _tool_update(self, out: Out, found: Json) -> None:

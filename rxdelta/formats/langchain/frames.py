@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from rxdelta.core import Event, clean_text
+from rxdelta.core import Event, clean_text, thaw
 from rxdelta.core.events import AttemptReset, Custom
 from rxdelta.formats.langchain.marks import CUSTOM_NAME, IN_RUN, SEPARATOR
 
@@ -72,10 +72,13 @@ class FrameWriter:
         """The application's own data, in the words of the protocol."""
         if event.name == CUSTOM_NAME:
             return self.custom(event)
-        data = without_lane(event)
-        del data["event"]
-        mark = {} if event.run_id is None else {IN_RUN: True}
-        return self.frame("custom", {"name": data.pop("name"), "payload": data.pop("data"), **data, **mark})
+        known = {
+            "id": event.id,
+            "transient": event.transient or None,
+            IN_RUN: event.run_id is not None or None,
+        }
+        more = {name: value for name, value in known.items() if value is not None}
+        return self.frame("custom", {"name": event.name, "payload": thaw(event.data), **more})
 
     def custom(self, event: Event) -> LangChainFrame:
         """One of our events, whole. Other readers skip it."""
