@@ -43,9 +43,7 @@ class EventsSoFar:
 
     def take(self, value: Event) -> None:
         runs = self._runs.of(value)
-        if isinstance(
-            value, Custom
-        ):  # it is replayed once: where it has its place, else by the run that began last
+        if isinstance(value, Custom):  # replayed once: in its place, or else by the run that began last
             runs = [run for run in runs if run.has_custom(value)][:1] or runs[-1:]
         for run in runs:
             run.take(value)

@@ -212,7 +212,8 @@ def test_a_run_is_followed_as_if_it_were_alone(one: list[Any], other: list[Any],
         number = random.choice([number for number in (0, 1) if lists[number]])
         event = lists[number].pop(0)
         together += [log(walk, event) for walk in walks.of(event) if walk.run_id == "a"]
-    assert together == expected
+    # An application's event of a run that hasn't begun goes to the other one, and changes nothing there.
+    assert [*filter(None, together)] == [*filter(None, expected)]
 
 
 def test_an_event_of_any_run_goes_to_the_runs_that_have_begun() -> None:

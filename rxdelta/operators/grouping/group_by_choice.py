@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import ByChoice
 from rxdelta.core.events import AttemptReset, Custom, MessageInterrupted, MessageStart
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, hold, split_by
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class _ByChoice(EventSplit[ChoiceStream]):
     def _route_to_all(self, event: Event) -> None:
         streams = list(self._choices.values())
         if not streams or _is_for_later(event):
-            self._waiting.append(event)
+            hold(self._waiting, event)
         for stream in streams:
             stream._deliver(event)
 

@@ -76,8 +76,8 @@ def group_by_message(
     id. So does an `AttemptReset` that names no choice after a choice has finished, because it belongs to the next
     request. Other events between two messages (mostly `ToolUpdate`s, usage, `Custom`) belong to the earlier one. Events
     that name no run go to the open messages that they concern; a `Custom` before the first message begins it, and one
-    whose message has completed goes to the message that began last. Every event is emitted at once and unchanged. Subscriptions and
-    threads are as in `group_by_block`.
+    whose message has completed goes to the message that began last. Every event is emitted at once and unchanged.
+    Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source. A message's stream completes when the next message of its run begins. It also completes
     when a message of another run begins, if its choices have finished and all its calls have ended.

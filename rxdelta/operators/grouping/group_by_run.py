@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rxdelta.core import ByRun, concerns_any_run
 from rxdelta.core.events import MessageStart
-from rxdelta.operators.grouping.streams import EventBranch, EventSplit, split_by
+from rxdelta.operators.grouping.streams import EventBranch, EventSplit, hold, split_by
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]
     A stream is emitted at the first event of its run, before that event. Within a run one message ends before the next
     begins; `group_by_message()` behind this operator, or in its place, splits them. Events that name no run and concern
     every run (`ToolUpdate`, `MessageInterrupted`, `AttemptReset`, `ProviderEvent`, `Custom`) go to the runs that have begun;
-    before the first run begins, they wait for it. Other events without a run belong to the run without a name. Every other event
-    is emitted at once. Events are never changed. Subscriptions and threads are as in `group_by_block`.
+    before the first run begins, they wait for it. Other events without a run belong to the run without a name. Every
+    other event is emitted at once. Events are never changed. Subscriptions and threads are as in `group_by_block`.
 
     Completes with the source, and so do the runs.
 
@@ -105,7 +105,7 @@ class _ByRun(EventSplit[RunStream]):
             for stream in [*self._runs.values()]:
                 stream._deliver(event)
         else:
-            self._waiting.append(event)
+            hold(self._waiting, event)
 
     def _begin(self, run_id: str | None, first: Event | None) -> RunStream | None:
         if self._outer_left:

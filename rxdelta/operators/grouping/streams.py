@@ -16,6 +16,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
 from rxdelta.core import Event, EventsSoFar, Limits, StreamInterrupted, refusal
+from rxdelta.core.events import Custom
 from rxdelta.runtime import Mark, OwnObservable, create, current_session, report
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rxdelta.runtime import Sink
 
-__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "split_by"]
+__all__ = ["Branch", "EventBranch", "EventSplit", "Split", "hold", "split_by"]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Branch[Any]")
@@ -207,6 +208,20 @@ class EventBranch(Branch[Event]):
     def _deliver(self, event: Event) -> None:
         self._replay.take(event)
         self._emit(event)
+
+
+def hold(waiting: list[Event], event: Event) -> None:
+    """Add an event to those that wait. An event of the application's has newer data of one with its name and id."""
+    if isinstance(event, Custom) and event.id is not None:
+        for place, held in enumerate(waiting):
+            if isinstance(held, Custom) and _subject(held) == _subject(event):
+                waiting[place] = event
+                return
+    waiting.append(event)
+
+
+def _subject(event: Custom) -> tuple[object, ...]:
+    return event.name, event.id, event.run_id, event.transient
 
 
 class EventSplit(Split[B]):

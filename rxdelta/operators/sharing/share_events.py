@@ -31,7 +31,8 @@ def share_events(
 
     The events so far are replayed as the shortest list that folds to the same reply, `to_events(now)`: for each
     message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of
-    tools. A fold gets the same snapshot as a fold of the whole stream. A `ProviderEvent` is not replayed.
+    tools. A fold gets the same snapshot as a fold of the whole stream. A `ProviderEvent` is not replayed, nor a `Custom`
+    that is transient.
 
     The first reader subscribes the source, and the last one to leave disposes it, after the time of `grace`. A later
     reader then gets the events so far and a `StreamInterrupted`: a paid request is never repeated by accident.

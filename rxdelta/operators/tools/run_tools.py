@@ -113,8 +113,8 @@ def run_tools(
     Args:
         tools: The functions by the names that the model uses.
         max_concurrency: How many tools may run at once; `None` is no limit.
-        timeout: Seconds after which a tool is cancelled and its call fails. A plain function cannot be stopped; its
-            result is ignored.
+        timeout: Seconds after which a tool is cancelled and its call fails. A plain function cannot be stopped, and a
+            plain generator only between two values; their results are ignored.
         start: `ready`: when the provider has ended the call's block, or begun the next one after this call's whole
             arguments. `message`: when the message has finished. Never merely because the arguments so far are JSON.
         unknown: The policy for a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:

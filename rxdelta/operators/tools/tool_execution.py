@@ -8,7 +8,6 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import partial
 from threading import Event as ThreadEvent
 from typing import Any, cast
 
@@ -227,7 +226,7 @@ async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[
     def from_thread(value: Any) -> None:
         if left.is_set():
             raise asyncio.CancelledError  # the generator is closed on its own thread
-        call_on(loop, partial(progress, value))
+        call_on(loop, functools.partial(progress, value))
 
     try:
         if _is_async(tool):

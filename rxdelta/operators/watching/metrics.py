@@ -10,7 +10,7 @@ import attrs
 
 from rxdelta.core import PIECE_FIELDS, Snapshot
 from rxdelta.core.events import EVENT_TYPES, BlockStart
-from rxdelta.runtime import Pings, is_ping
+from rxdelta.runtime import Pings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,14 +96,15 @@ class Meter:
 
     def arrived(self, value: Any) -> tuple[float | None, float | None]:
         """Record a value. Return the time to the first chunk, if it is the first, and the time since the last one."""
-        if self._is_ping(value):
-            return None, None
+        is_ping = self._is_ping(value)
         event = type(value) in EVENT_TYPES
         letters = _letters(value) if event else 0
         with self._lock:
             now = self._now()
             if self._waiting is not None:
                 self._waiting.add(now, letters, value)
+            if is_ping:
+                return None, None
             first = gap = None
             if self._first_value is None:
                 self._first_value = first = now - self._began
@@ -123,7 +124,7 @@ class Meter:
     def released(self, value: Any) -> None:
         """Record that the operator under test has emitted a value."""
         with self._lock:
-            if self._waiting is None or is_ping(value):
+            if self._waiting is None:
                 return
             now = self._now()
             lag = now - self._waiting.take(value, now)
