@@ -46,7 +46,7 @@ THIRD_PARTIES = {
     "formats": {"ag_ui"},
     "runtime": {"reactivex"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
-    "aio": {"reactivex"},
+    "aio": {"reactivex", "opentelemetry"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
 }
