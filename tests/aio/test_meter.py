@@ -155,7 +155,7 @@ def test_the_counts_add_up(steps: list[str], policy: Any) -> None:
 
 
 def test_53_it_may_be_asked_while_threads_count() -> None:
-    meter, asked = rd.ReaderMeter(), 0
+    meter = rd.ReaderMeter()
 
     def read() -> None:
         for _ in range(5):
@@ -170,8 +170,7 @@ def test_53_it_may_be_asked_while_threads_count() -> None:
         now = meter.metrics
         assert total(now) == now.received >= before.received
         assert now.delivered >= before.delivered
-        before, asked = now, asked + 1
-    assert asked > 0
+        before = now
     assert (meter.metrics.received, meter.metrics.delivered, meter.metrics.readers) == (2_000, 2_000, 0)
 
 
