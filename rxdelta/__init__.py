@@ -3,6 +3,8 @@
 from rxdelta import core, events, operators, providers, requests, wire
 from rxdelta.aio import (
     BlockingReply,
+    ReaderMeter,
+    ReaderMetrics,
     Reply,
     first_value,
     for_each,
@@ -207,6 +209,8 @@ __all__ = [
     "tap_metrics",
     "StreamMetrics",
     "tap_otel",
+    "ReaderMeter",
+    "ReaderMetrics",
     # … out
     "to_ai_sdk",
     "to_ag_ui",

@@ -47,7 +47,7 @@ THIRD_PARTIES = {
     "formats": {"ag_ui"},
     "runtime": {"reactivex"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
-    "aio": {"reactivex"},
+    "aio": {"reactivex", "opentelemetry"},
     "relay": {"reactivex"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.aio._meter import ReaderMeter
     from rxdelta.core import Limits
 
 __all__ = ["first_value", "for_each", "iterate", "last_value"]
@@ -30,6 +31,7 @@ async def for_each(
     maxsize: int = 1024,
     key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
+    meter: ReaderMeter | None = None,
 ) -> None:
     """Call `fn` with each value in turn, and return when the source has completed.
 
@@ -45,6 +47,7 @@ async def for_each(
         maxsize: How many values may be queued, for `block`, `error` and `join`.
         key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
+        meter: Measures what waits for this reader, see `ReaderMeter`.
 
     Raises:
         Exception: The stream's error (with `.snapshot` behind `scan_deltas`), after the values before it; or the
@@ -60,7 +63,7 @@ async def for_each(
         b
     """
     check_function("fn", fn, "a function of a value")
-    async with Reading(source, overflow, maxsize, key, limits, "for_each") as values:
+    async with Reading(source, overflow, maxsize, key, limits, "for_each", meter) as values:
         async for value in values:
             done = fn(value)
             if inspect.isawaitable(done):
@@ -74,6 +77,7 @@ async def iterate(
     maxsize: int = 1024,
     key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
+    meter: ReaderMeter | None = None,
 ) -> AsyncIterator[T]:
     """The source's values as an async generator, for callers that need one, such as a streaming response.
 
@@ -86,6 +90,7 @@ async def iterate(
         maxsize: How many values may be queued, for `block`, `error` and `join`.
         key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
+        meter: Measures what waits for this reader, see `ReaderMeter`.
 
     Raises:
         Exception: The stream's error, after the values before it.
@@ -100,7 +105,7 @@ async def iterate(
         >>> asyncio.run(main())
         [1, 2]
     """
-    async with Reading(source, overflow, maxsize, key, limits, "iterate") as values:
+    async with Reading(source, overflow, maxsize, key, limits, "iterate", meter) as values:
         async for value in values:
             yield value
 

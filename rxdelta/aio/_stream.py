@@ -11,6 +11,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from rxdelta.aio._meter import check_meter
 from rxdelta.aio._reader_session import CLOSE_SECONDS
 from rxdelta.aio._readers import iterate
 from rxdelta.aio._sources import check_stream, forget, read
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
     from rxdelta.providers import WireFormat
 
@@ -61,6 +63,7 @@ def stream(
     tools: Mapping[str, Callable[..., Any]] | None = None,
     every: float | None = None,
     timeout: float | None = None,
+    meter: ReaderMeter | None = None,
 ) -> ReplyOpener:
     """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
 
@@ -78,6 +81,7 @@ def stream(
             whenever it asks.
         timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
             chunk. To limit the whole reply, use `asyncio.timeout`.
+        meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
 
     Raises:
         InvalidValueError: At once, for an argument that makes no sense, and for a source that is no stream, such as
@@ -97,6 +101,7 @@ def stream(
         'complete'
     """
     check_stream(source)
+    check_meter(meter, "rd.stream")
     decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
     silence = None if timeout is None else stall_timeout(idle=check_seconds("timeout", timeout))
     pace = None if every is None else throttle_latest(check_seconds("every", every))
@@ -107,7 +112,7 @@ def stream(
         chunks = rx.defer(lambda _: read(source))
         return (chunks if silence is None else chunks.pipe(silence)).pipe(decoded)
 
-    return ReplyOpener(source, lambda: _Live(events(), tools, pace))
+    return ReplyOpener(source, lambda: _Live(events(), tools, pace, meter))
 
 
 class ReplyOpener:
@@ -194,7 +199,9 @@ class _Live:
         decoded: Observable[Event],
         tools: Mapping[str, Callable[..., Any]] | None,
         pace: Callable[[Observable[Snapshot]], Observable[Snapshot]] | None,
+        meter: ReaderMeter | None,
     ) -> None:
+        self.meter = meter
         self.snapshot = Snapshot(role="assistant")
         self.was_asked = False  # for more than the snapshot
         self._error: Exception | None = None
@@ -372,7 +379,7 @@ class Reply(_Face):
 
     def __aiter__(self) -> AsyncIterator[Snapshot]:
         self._live.was_asked = True
-        return iterate(self._live.snapshots, overflow="latest")
+        return iterate(self._live.snapshots, overflow="latest", meter=self._live.meter)
 
     @property
     def text_deltas(self) -> AsyncIterator[str]:
@@ -382,7 +389,7 @@ class Reply(_Face):
 
     async def _pieces(self) -> AsyncIterator[str]:
         try:
-            async for piece in iterate(self._live.text_deltas, overflow="buffer"):
+            async for piece in iterate(self._live.text_deltas, overflow="buffer", meter=self._live.meter):
                 yield piece
         except Exception as error:
             raise self._live.failure(error)  # noqa: B904
@@ -434,7 +441,7 @@ class BlockingReply(_Face):
         return self._newest()
 
     def _newest(self) -> Iterator[Snapshot]:
-        with to_iterable(self._live.snapshots, "latest") as snapshots:
+        with to_iterable(self._live.snapshots, "latest", meter=self._live.meter) as snapshots:
             yield from snapshots
 
     @property
@@ -445,7 +452,7 @@ class BlockingReply(_Face):
 
     def _pieces(self) -> Iterator[str]:
         try:
-            with to_iterable(self._live.text_deltas, "buffer") as pieces:
+            with to_iterable(self._live.text_deltas, "buffer", meter=self._live.meter) as pieces:
                 yield from pieces
         except Exception as error:
             raise self._live.failure(error)  # noqa: B904

@@ -12,6 +12,7 @@ from reactivex import abc
 from reactivex.disposable import SingleAssignmentDisposable
 
 from rxdelta.aio._backlog import Backlog
+from rxdelta.aio._meter import ReaderMeter, check_meter
 from rxdelta.aio._reader_session import ReaderSession
 from rxdelta.core import (
     BufferOverflowError,
@@ -47,6 +48,7 @@ def to_async_iterable(
     maxsize: int = 1024,
     key: Callable[[T], Hashable] | None = None,
     limits: Limits | None = None,
+    meter: ReaderMeter | None = None,
 ) -> Reading[T]:
     """The source's values for `async for`, inside `async with`.
 
@@ -75,6 +77,7 @@ def to_async_iterable(
         key: For `latest`: the name of the thing that a value is a state of, see `throttle_latest`. With a key nothing
             is refused.
         limits: Bounds on what the pipeline may hold in memory, for each operator that has no `limits` of its own.
+        meter: Measures what waits for this reader, see `ReaderMeter`.
 
     Raises:
         InvalidValueError: At once, for an argument of the wrong type, an unknown `overflow`, a `maxsize` below 1, and
@@ -92,7 +95,7 @@ def to_async_iterable(
         >>> asyncio.run(main())
         [1, 2, 3]
     """
-    return Reading(source, overflow, maxsize, key, limits, "to_async_iterable")
+    return Reading(source, overflow, maxsize, key, limits, "to_async_iterable", meter)
 
 
 class Reading(Generic[T]):
@@ -106,14 +109,17 @@ class Reading(Generic[T]):
         key: Callable[[T], Hashable] | None,
         limits: Limits | None,
         door: str,
+        meter: ReaderMeter | None = None,
     ) -> None:
         _check(source, overflow, maxsize, key, limits, door)
+        check_meter(meter, door)
         self._source = source
         self._overflow: Overflow = overflow
         self._maxsize = maxsize
         self._key = key
         self._limits = limits
         self._door = door  # for messages
+        self._meter = meter
         self._inbox: Inbox[T] | None = None
 
     async def __aenter__(self) -> AsyncIterator[T]:
@@ -133,7 +139,7 @@ class Reading(Generic[T]):
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
         loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
-        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, self._limits, loop)
+        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, self._limits, loop, self._meter)
         self._inbox = inbox
         with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:
             inbox.subscription.disposable = self._source.subscribe(
@@ -187,16 +193,20 @@ class Inbox(Generic[T]):
         key: Callable[[T], Hashable] | None,
         limits: Limits | None,
         loop: asyncio.AbstractEventLoop,
+        meter: ReaderMeter | None,
     ) -> None:
         self._loop = loop
         self._overflow = overflow
         self._maxsize = maxsize
         self._full = maxsize if overflow in ("block", "join") else inf  # the source waits at this length
-        self._values: deque[T] | Backlog[T] | Newest[T] = deque()
+        values: deque[T] | Backlog[T] | Newest[T] = deque()
         if overflow == "join":
-            self._values = Backlog()
+            values = Backlog()
         elif overflow == "latest":
-            self._values = Newest(_LATEST, key)
+            values = Newest(_LATEST, key)
+        self._metered = None if meter is None else meter._open(values, overflow)
+        self._values = values if self._metered is None else self._metered
+        self._queue = values
         self._holds_back = overflow in ("block", "join", "latest")
         self._waits = False
         self._ended = False
@@ -260,7 +270,7 @@ class Inbox(Generic[T]):
         if self._ended:
             return
         if self._overflow == "error" and len(self._values) >= self._maxsize:
-            self._fail(_overflow(f"{self._maxsize:,} values behind", value))
+            self._overflowed(f"{self._maxsize:,} values behind", value)
             return
         try:
             self._values.append(value)
@@ -280,9 +290,16 @@ class Inbox(Generic[T]):
     def _check_lag(self) -> None:
         """Fail if a shared source, which went on for other readers, has queued too much: the queue is bounded."""
         if len(self._values) >= self._maxsize + _MAX_LAG[self._overflow]:
-            newest = self._values[-1] if isinstance(self._values, deque) else None
-            behind = f"{len(self._values):,} values behind the others who read this source"
-            self._fail(_overflow(behind, newest))
+            newest = self._queue[-1] if isinstance(self._queue, deque) else None
+            self._overflowed(f"{len(self._values):,} values behind the others who read this source", newest)
+
+    def _overflowed(self, behind: str, value: object) -> None:
+        error = BufferOverflowError(
+            f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
+            snapshot=value if isinstance(value, Snapshot) else None,
+        )
+        if self._fail(error) and self._metered is not None:
+            self._metered.overflows += 1
 
     def _fail(self, error: Exception) -> bool:
         """End the reading with an error, and dispose the source. Return whether the reading was still open."""
@@ -303,10 +320,3 @@ class Inbox(Generic[T]):
         self._ended = True
         call_on(self._loop, self._changed.set)
         return True
-
-
-def _overflow(behind: str, value: object) -> BufferOverflowError:
-    return BufferOverflowError(
-        f"the reader has fallen {behind}; read faster, raise maxsize, or choose another overflow policy",
-        snapshot=value if isinstance(value, Snapshot) else None,
-    )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.aio._meter import ReaderMeter
     from rxdelta.core import Limits
 
 __all__ = ["BlockingReading", "to_iterable"]
@@ -35,6 +36,7 @@ def to_iterable(
     key: Callable[[T], Hashable] | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
     limits: Limits | None = None,
+    meter: ReaderMeter | None = None,
 ) -> BlockingReading[T]:
     """The source's values for a plain `for`, inside `with`: for programs without asyncio.
 
@@ -56,6 +58,7 @@ def to_iterable(
         key: For `latest`: the name of the thing that a value is a state of; see `to_async_iterable`.
         loop: A loop that is running on another thread, to be used instead of a new one.
         limits: Bounds on what the pipeline may hold in memory; see `to_async_iterable`.
+        meter: Measures what waits for this reader, see `ReaderMeter`.
 
     Raises:
         InvalidValueError: At once and while reading, as `to_async_iterable`. On entering, if `loop` is not running,
@@ -73,7 +76,7 @@ def to_iterable(
         1
         2
     """
-    return BlockingReading(source, overflow, maxsize, key, limits, loop)
+    return BlockingReading(source, overflow, maxsize, key, limits, loop, meter)
 
 
 class BlockingReading(Generic[T]):
@@ -87,8 +90,9 @@ class BlockingReading(Generic[T]):
         key: Callable[[T], Hashable] | None,
         limits: Limits | None,
         loop: asyncio.AbstractEventLoop | None,
+        meter: ReaderMeter | None,
     ) -> None:
-        self._reading = Reading(source, overflow, maxsize, key, limits, "to_iterable")
+        self._reading = Reading(source, overflow, maxsize, key, limits, "to_iterable", meter)
         self._loop = loop
         self._thread: _LoopThread | None = None
         self._items: _Items[T] | None = None

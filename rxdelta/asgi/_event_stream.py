@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.background import BackgroundTask
     from starlette.types import Scope, Send
 
+    from rxdelta.aio import ReaderMeter, Reading
     from rxdelta.core import Event
 
 __all__ = ["EventStreamResponse"]
@@ -50,9 +51,10 @@ class EventStreamResponse(OpenResponse):
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
         status_code, background: As for Starlette's responses.
+        meter: Measures the events that wait for the reader, see `rd.ReaderMeter`.
 
     Raises:
-        InvalidValueError: At once, if `events` is no Observable, or `keep_alive` no positive number.
+        InvalidValueError: At once, if `events` is no Observable, `keep_alive` no positive number, or `meter` no meter.
 
     Example:
         >>> import asyncio
@@ -76,6 +78,7 @@ class EventStreamResponse(OpenResponse):
         keep_alive: float | None = 15.0,
         status_code: int = 200,
         background: BackgroundTask | None = None,
+        meter: ReaderMeter | None = None,
     ) -> None:
         to_sse(keep_alive)  # raises at once if it is invalid
         if not isinstance(events, abc.ObservableBase):
@@ -84,7 +87,8 @@ class EventStreamResponse(OpenResponse):
         self._stopped = AsyncSubject[str]()
         stoppable = events.pipe(until_stopped(self._stopped))
         # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
-        written = from_async_iterable(partial(_joined, stoppable)).pipe(encode, to_sse())
+        waiting = to_async_iterable(stoppable, "join", meter=meter)
+        written = from_async_iterable(partial(_joined, waiting)).pipe(encode, to_sse())
         super().__init__(_body(written, keep_alive), status_code, headers, None, background)
 
     def _stop(self) -> None:
@@ -100,9 +104,9 @@ class EventStreamResponse(OpenResponse):
                 await close()
 
 
-async def _joined(events: Observable[Event]) -> AsyncIterator[Event]:
-    async with to_async_iterable(events, "join") as waiting:
-        async for event in waiting:
+async def _joined(waiting: Reading[Event]) -> AsyncIterator[Event]:
+    async with waiting as events:
+        async for event in events:
             yield event
 
 

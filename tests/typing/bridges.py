@@ -34,7 +34,9 @@ def doors_out(snapshots: Observable[rd.Snapshot], texts: Observable[str]) -> Non
 
 
 async def reading(snapshots: Observable[rd.Snapshot]) -> None:
-    async with rd.to_async_iterable(snapshots, maxsize=3) as values:
+    meter = rd.ReaderMeter()
+    assert_type(meter.metrics.queued, int)
+    async with rd.to_async_iterable(snapshots, maxsize=3, meter=meter) as values:
         assert_type(values, AsyncIterator[rd.Snapshot])
     await rd.for_each(snapshots, show, overflow="latest", maxsize=3)
     await rd.for_each(snapshots, show, overflow="latest", key=lambda snapshot: snapshot.model)

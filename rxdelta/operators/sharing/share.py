@@ -100,8 +100,9 @@ class _Shared(Generic[T]):
         self._connection: _Connection[T] | None = None
 
     def begin(self, reader: Sink[T]) -> None:
-        timed = self._rules.grace is not None  # by the loop that runs now: the reader may leave on any thread
-        time = clock(self._rules.scheduler, reader.scheduler) if timed else None
+        time = None
+        if self._rules.grace is not None:  # known now, because the reader may leave on any thread
+            time = clock(self._rules.scheduler, reader.scheduler)
         with self._lock:
             connection = self._connection
             first = connection is None or connection.begins_anew()
@@ -157,10 +158,12 @@ class _Connection(Generic[T]):
         self.limits = sink.limits
 
     def begins_anew(self) -> bool:
-        """Whether the next reader gets a new connection."""
-        if (
-            self._left
-        ):  # a reader is told so first, because nobody has asked for another request yet; a retry then has
+        """Whether the next reader gets a new connection.
+
+        That all have left is told to a reader first: only one that comes again after that, such as a retry, asks for a
+        new request.
+        """
+        if self._left:
             return self._rules.restart or (self._rules.reset_on_error and self._told)
         return self._rules.reset_on_error and self._error is not None
 
