@@ -29,7 +29,7 @@ _chained: dict[
 
 
 def end_streams() -> None:
-    """End every open `EventStreamResponse`, on any loop, as if its reader had stopped it.
+    """End every open response, on any loop, as if its reader had stopped it; a `RelayResponse` to an `EventSource` just ends.
 
     The streams of a server that stops on a signal (uvicorn, hypercorn: Ctrl-C, `SIGTERM`) end by themselves. Call this
     for a server that is stopped in another way or doesn't run on the main thread, before it waits for its connections
