@@ -26,6 +26,7 @@ BELOW: dict[str, set[str]] = {
     "operators": {"core", "framing", "providers", "wire", "runtime"},
     "aio": {"core", "runtime", "providers", "operators"},
     "asgi": {"core", "wire", "operators", "aio"},
+    "relay": {"core", "runtime", "aio"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},
 }
@@ -47,6 +48,7 @@ THIRD_PARTIES = {
     "runtime": {"reactivex"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "aio": {"reactivex"},
+    "relay": {"reactivex"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
 }

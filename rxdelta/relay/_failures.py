@@ -1,0 +1,45 @@
+"""The error of a stream as its readers get it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.core import DEFAULT_LIMITS, EventsSoFar, RxDeltaError, StreamInterrupted
+from rxdelta.relay._replay import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rxdelta.core import Event, Snapshot
+
+__all__ = ["for_readers", "with_snapshot"]
+
+_MASKED = "the stream broke off because of an error where it is published"
+
+
+def for_readers(error: Exception) -> RxDeltaError:
+    """The error that readers get: of our type and with our text, but without what it holds; others are masked."""
+    ours = next((kind for kind in type(error).__mro__ if kind.__module__ == RxDeltaError.__module__), None)
+    if ours is None or (isinstance(error, StreamInterrupted) and error.__cause__ is not None):
+        return StreamInterrupted(_MASKED)  # the text of ours quotes its cause
+    shown: Any = ours.__new__(ours, str(error))
+    for name, value in vars(error).items():
+        shown.__dict__[name] = value if isinstance(value, (str, int, float)) else None
+    return shown  # type: ignore[no-any-return]
+
+
+def with_snapshot(error: RxDeltaError, events: Sequence[Event]) -> RxDeltaError:
+    """A copy of the error for one reader, with the fold of the whole log."""
+    own = copy(error)
+    own.snapshot = _fold(events)
+    return own
+
+
+def _fold(events: Sequence[Event]) -> Snapshot | None:
+    so_far = EventsSoFar(DEFAULT_LIMITS)
+    with suppress(RxDeltaError):  # what can't be folded, or was refused: the reply up to there
+        for _, event in joined(events):
+            so_far.take(event)
+    return so_far.snapshot()

@@ -1,0 +1,78 @@
+"""The names of streams, and the ids of their entries."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+
+from rxdelta.core import Event, InvalidValueError
+
+__all__ = ["Entry", "check_entry_id", "check_stream_id", "entry_id", "number_of"]
+
+_LONGEST_STREAM_ID = 256
+_ENTRY_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})", re.ASCII)
+
+
+@attrs.frozen
+class Entry:
+    """An event of a stream in a relay, and the place behind which a reader can go on.
+
+    Attributes:
+        id: At most 64 printable ASCII characters. Opaque: each event of each stream has another one, also where two
+            streams had one name one after the other.
+        event: The event.
+    """
+
+    id: str
+    event: Event
+
+
+def check_stream_id(stream_id: Any) -> str:
+    """Return the name of a stream as it is.
+
+    Raises:
+        InvalidValueError: It isn't a string of 1 to 256 printable characters.
+    """
+    if (
+        isinstance(stream_id, str)
+        and 0 < len(stream_id) <= _LONGEST_STREAM_ID
+        and stream_id.isprintable()  # a lone surrogate isn't
+    ):
+        return stream_id
+    raise InvalidValueError.of(
+        [("stream_id", stream_id, "must be a string of 1 to 256 printable characters")]
+    )
+
+
+def check_entry_id(name: str, given: Any) -> None:
+    """Refuse what can't be the id of an entry, whichever stream it is of.
+
+    Raises:
+        InvalidValueError: It can't.
+    """
+    if given is not None and not (isinstance(given, str) and _ENTRY_ID.fullmatch(given)):
+        raise InvalidValueError.of([(name, given, "must be the id of an entry")])
+
+
+def entry_id(epoch: str, number: int) -> str:
+    return f"{epoch}-{number}"
+
+
+def number_of(name: str, given: str, epoch: str, newest: int) -> int:
+    """The number of the entry with this id in a log.
+
+    Args:
+        name: The argument, for the message.
+        given: The id.
+        epoch: The log's.
+        newest: The number of the log's newest entry.
+
+    Raises:
+        InvalidValueError: The log has no such entry.
+    """
+    own, _, number = given.partition("-")
+    if own != epoch or int(number) > newest:
+        raise InvalidValueError.of([(name, given, "is no id of an entry of this stream")])
+    return int(number)

@@ -1,0 +1,124 @@
+"""What the relay asks of the place that keeps its logs.
+
+A log has one publisher, any number of readers, and one end. Its entries are events, numbered from 1 without gaps.
+
+The relay has the law: who is refused, what an end is, what readers get in which form, ids, waiting. A store keeps and
+tells. It may answer during the call or later, on any thread; so what it is asked for comes by a call. It makes these calls
+without holding a lock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from reactivex import abc
+
+    from rxdelta.core import Event, RxDeltaError
+
+__all__ = ["End", "Log", "News", "Publisher", "Store", "Writer"]
+
+
+@attrs.frozen
+class End:
+    """How a log ended: completed, or with an error as its readers may see it."""
+
+    error: RxDeltaError | None = None
+
+
+@attrs.frozen
+class News:
+    """What a log has behind a number.
+
+    Attributes:
+        events: The entries behind it, all that there are. They may be read later, and more than once.
+        newest: The number of the last of them.
+        end: The log's end, if nothing comes behind these.
+    """
+
+    events: Sequence[Event]
+    newest: int
+    end: End | None
+
+
+class Log(Protocol):
+    """A log, as a reader sees it. It can be read to its end also when the store has forgotten it."""
+
+    @property
+    def epoch(self) -> str:
+        """16 hexadecimal digits that no other log has."""
+        ...
+
+    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
+        """Call `take` once: as soon as there is an entry with a higher number, or the end. Disposing forgets the call."""
+        ...
+
+    def look(self, take: Callable[[News], None]) -> abc.DisposableBase:
+        """Call `take` once, with all that there is now."""
+        ...
+
+
+class Publisher(Protocol):
+    """The publisher of a log, as the store sees it."""
+
+    def claimed(self, writer: Writer) -> None:
+        """The log is this publisher's, and has begun."""
+        ...
+
+    def refused(self, why: str) -> None:
+        """It isn't: the name is taken, or the store is closed."""
+        ...
+
+    def written(self, events: Sequence[Event]) -> None:
+        """These events are in the log now. They come in the order in which they were appended."""
+        ...
+
+    def tell(self, reason: str | None) -> bool:
+        """Stop. Returns whether the publisher hadn't ended before."""
+        ...
+
+
+class Writer(Protocol):
+    """A log, as its publisher sees it."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Write these events, then call the publisher's `written`. Behind the log's end this does nothing."""
+        ...
+
+    def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
+        """Write these events and the end, in one step, then call `then`. Only the first end counts."""
+        ...
+
+
+class Store(Protocol):
+    """The logs, by the names of their streams."""
+
+    def claim(self, stream_id: str, publisher: Publisher) -> None:
+        """Begin a log, unless there is one with this name. Of two claims at the same moment one wins."""
+        ...
+
+    def find(self, stream_id: str, found: Callable[[Log | None], None]) -> abc.DisposableBase:
+        """Call `found` once: as soon as there is such a log, or with `None` when the store closes. Disposing forgets it."""
+        ...
+
+    async def tell(self, stream_id: str, reason: str | None) -> bool:
+        """Tell the publisher of a live log to stop. Return whether there was one to be told."""
+        ...
+
+    async def is_live(self, stream_id: str) -> bool: ...
+
+    async def names(self) -> list[str]:
+        """The names of all logs, live or kept, in the order in which they began."""
+        ...
+
+    async def delete(self, stream_id: str) -> bool:
+        """Forget a log. Return whether there was one."""
+        ...
+
+    async def close(self) -> None:
+        """Stop all publishers, and forget all logs."""
+        ...
