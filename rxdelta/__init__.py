@@ -103,6 +103,7 @@ from rxdelta.operators import (
     to_ai_sdk,
     to_langchain_events,
     to_message,
+    to_resumable_sse,
     to_sse,
     until_all_tools_terminal,
     until_stopped,
@@ -209,6 +210,7 @@ __all__ = [
     "to_ag_ui",
     "to_langchain_events",
     "to_sse",
+    "to_resumable_sse",
     # … of your own
     "lift",
     "lift_machine",

@@ -25,8 +25,8 @@ BELOW: dict[str, set[str]] = {
     "runtime": {"core"},
     "operators": {"core", "framing", "providers", "wire", "runtime"},
     "aio": {"core", "runtime", "providers", "operators"},
-    "asgi": {"core", "wire", "operators", "aio"},
     "relay": {"core", "runtime", "aio"},
+    "asgi": {"core", "wire", "operators", "aio", "relay"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},
 }

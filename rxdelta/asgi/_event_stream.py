@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactivex import abc
 from reactivex.subject import AsyncSubject
-from starlette.responses import StreamingResponse
 
 from rxdelta.aio import from_async_iterable, to_async_iterable
-from rxdelta.asgi._open_streams import opened
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece
 from rxdelta.core import InvalidValueError
 from rxdelta.operators import to_sse, until_stopped
-from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
+from rxdelta.wire import SSE_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from reactivex import Observable
     from starlette.background import BackgroundTask
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Scope, Send
 
     from rxdelta.core import Event
 
 __all__ = ["EventStreamResponse"]
 
-_STOPPING = "the server is stopping"
-_SECONDS_TO_END = 5.0
-"""How long a stream may take to send its end."""
 
-
-class EventStreamResponse(StreamingResponse):
+class EventStreamResponse(OpenResponse):
     """A pipeline's events in a front end's protocol, as a response of Starlette or FastAPI.
 
     The pipeline is subscribed when the response is sent, once. Each event is encoded and sent as it comes. While the
@@ -89,57 +82,22 @@ class EventStreamResponse(StreamingResponse):
             made = "from_async_iterable(…).pipe(decode(…)) makes one, and rd.stream has it as `reply.events`"
             raise InvalidValueError.of([("events", events, f"must be an Observable of events: {made}")])
         self._stopped = AsyncSubject[str]()
-        self._sending: asyncio.Task[None] | None = None
         stoppable = events.pipe(until_stopped(self._stopped))
         # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
         written = from_async_iterable(partial(_joined, stoppable)).pipe(encode, to_sse())
         super().__init__(_body(written, keep_alive), status_code, headers, None, background)
 
-    def end(self) -> None:
-        """End the stream as if the reader had stopped it. Call it on the stream's loop, at any time."""
-        self._stopped.on_next(_STOPPING)
+    def _stop(self) -> None:
+        self._stopped.on_next(STOPPING)
         self._stopped.on_completed()
-        sending = self._sending
-        if sending is not None and not sending.done():
-            late = asyncio.get_running_loop().call_later(_SECONDS_TO_END, sending.cancel)
-            sending.add_done_callback(lambda _: late.cancel())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response.
-
-        Starlette's own method listens for a disconnect only below ASGI 2.4, and doesn't close the body of a reader that
-        has left: the garbage collector does, at any time.
-        """
-        if scope["type"] == "websocket":  # the connection is denied with this response
-            await super().__call__(scope, receive, send)
-            return
-        sending = self._sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(self._wait_for_disconnect(receive))
+    async def _respond(self, scope: Scope, send: Send) -> None:  # noqa: ARG002
         try:
-            with opened(self):
-                await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            await self.stream_response(send)
         finally:
-            leaving.cancel()
-            sending.cancel()
-            await asyncio.wait((sending, leaving))
-        for task in (sending, leaving):
-            if not task.cancelled():
-                task.result()
-        if self.background is not None:
-            await self.background()
-
-    async def _send(self, send: Send) -> None:
-        try:
-            with suppress(OSError):  # some servers report a reader that has left by an OSError
-                await self.stream_response(send)
-        finally:
-            close = getattr(self.body_iterator, "aclose", None)  # absent if a middleware has wrapped the body
+            close: Any = getattr(self.body_iterator, "aclose", None)  # absent if a middleware has wrapped it
             if close is not None:
                 await close()
-
-    async def _wait_for_disconnect(self, receive: Receive) -> None:
-        with suppress(OSError):
-            await self.listen_for_disconnect(receive)
 
 
 async def _joined(events: Observable[Event]) -> AsyncIterator[Event]:
@@ -151,14 +109,8 @@ async def _joined(events: Observable[Event]) -> AsyncIterator[Event]:
 async def _body(written: Observable[bytes], keep_alive: float | None) -> AsyncIterator[bytes]:
     async with to_async_iterable(written, "block", maxsize=1) as pieces:
         while True:
-            silence = asyncio.timeout(keep_alive)
             try:
-                async with silence:
-                    piece = await anext(pieces)
+                piece = await next_piece(pieces, keep_alive)
             except StopAsyncIteration:
                 return
-            except TimeoutError:
-                if not silence.expired():
-                    raise
-                piece = KEEP_ALIVE
             yield piece

@@ -41,20 +41,32 @@ SSE_HEADERS: Final[Mapping[str, str]] = {
 }
 """Headers of a response that streams events, also through proxies."""
 
+_FORBIDDEN = frozenset("\r\n\0")
+"""Characters that would end the field of an id, or void it."""
 
-def sse_frame(frame: object) -> bytes:
+
+def sse_frame(frame: object, id: str | None = None) -> bytes:
     """Write a frame as one event. A frame is a JSON object, an `ag_ui.core` event, or `DONE`.
 
+    Args:
+        frame: What the event's data is.
+        id: The event's id, from which a reader can go on: an `EventSource` sends it back as `Last-Event-ID`.
+
     Raises:
-        InvalidValueError: The frame is none of these, or not JSON.
+        InvalidValueError: The frame is none of these, or not JSON; or the id has a line end or a NUL.
 
     Example:
         >>> sse_frame({"type": "text-delta", "id": "0", "delta": "é\\n"})
         b'data: {"type":"text-delta","id":"0","delta":"\\xc3\\xa9\\\\n"}\\n\\n'
         >>> sse_frame(DONE)
         b'data: [DONE]\\n\\n'
+        >>> sse_frame({"type": "text-end"}, id="7-0")
+        b'id: 7-0\\ndata: {"type":"text-end"}\\n\\n'
     """
-    return f"data: {clean_text(_data(frame))}\n\n".encode()
+    if id is not None and not _FORBIDDEN.isdisjoint(id):
+        raise InvalidValueError.of([("id", id, "must be on one line, without NUL")])
+    field = "" if id is None else f"id: {id}\n"
+    return f"{field}data: {clean_text(_data(frame))}\n\n".encode()
 
 
 def _data(frame: Any) -> str:

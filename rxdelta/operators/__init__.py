@@ -6,6 +6,7 @@ from rxdelta.operators.edges.parse_sse import parse_sse
 from rxdelta.operators.edges.to_ag_ui import to_ag_ui
 from rxdelta.operators.edges.to_ai_sdk import to_ai_sdk
 from rxdelta.operators.edges.to_langchain_events import to_langchain_events
+from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
 from rxdelta.operators.edges.to_sse import to_sse
 from rxdelta.operators.folding.scan_deltas import scan_deltas
 from rxdelta.operators.folding.to_message import to_message
@@ -104,6 +105,8 @@ __all__ = [
     "to_ag_ui",
     "to_langchain_events",
     "to_sse",
+    "to_resumable_sse",
+    "LogEntry",
     # of your own
     "lift",
     "lift_machine",

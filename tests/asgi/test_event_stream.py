@@ -21,7 +21,7 @@ import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.aio import _to_async_iterable
 from rxdelta.aio._to_async_iterable import Inbox
-from rxdelta.asgi import EventStreamResponse, _event_stream, _open_streams, end_streams
+from rxdelta.asgi import EventStreamResponse, _open_response, _open_streams, end_streams
 
 httpx = pytest.importorskip("httpx")
 uvicorn = pytest.importorskip("uvicorn")
@@ -569,7 +569,7 @@ def test_handlers_are_given_back_with_the_last_stream() -> None:
 
 
 def test_a_reader_who_takes_nothing_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_event_stream, "_SECONDS_TO_END", 0.0)
+    monkeypatch.setattr(_open_response, "_SECONDS_TO_END", 0.0)
 
     async def main() -> None:
         provider = Provider(*BEGUN, *(ev.TextDelta(0, "x" * 1000) for _ in range(500)))

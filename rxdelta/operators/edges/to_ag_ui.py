@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from rxdelta.operators.edges.encode import encode
+from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
 from rxdelta.wire import AgUiEncoder, Masked, masked
 
@@ -90,7 +90,7 @@ def to_ag_ui(
             run_input,
             thread_id=thread_id,
             run_id=run_id,
-            new_id=_random_id,
+            new_id=made_id,
             choice=choice,
             serialize_tool_calls=serialize_tool_calls,
             on_error=on_error,
@@ -100,7 +100,3 @@ def to_ag_ui(
         )
 
     return encode("to_ag_ui", make, limits)
-
-
-def _random_id() -> str:
-    return str(uuid4())

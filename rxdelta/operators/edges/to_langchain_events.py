@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from time import time
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from rxdelta.operators.edges.encode import encode
+from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
 from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked, masked
 
@@ -83,4 +83,4 @@ def to_langchain_events(
 
 
 def _random_id() -> str:
-    return f"run-{uuid4()}"
+    return f"run-{made_id()}"

@@ -1,0 +1,199 @@
+"""A response that streams what a relay has of a stream, and that its reader can resume."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from reactivex import operators as ops
+from reactivex.subject import AsyncSubject
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+
+from rxdelta.aio import to_async_iterable
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece
+from rxdelta.core import EmptyStreamError, InvalidValueError
+from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
+from rxdelta.wire import SSE_HEADERS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from reactivex import Observable
+    from starlette.background import BackgroundTask
+    from starlette.types import Scope, Send
+
+    from rxdelta.core import Event
+    from rxdelta.relay import Relay
+
+__all__ = ["RelayResponse"]
+
+_FROM_THE_REQUEST = ("after", "split_at", "stream_id")
+
+
+class RelayResponse(OpenResponse):
+    """A stream of a relay in a front end's protocol, from the start or behind the reader's `Last-Event-ID`.
+
+    The response only reads: `relay.start(…)` makes the reply, which goes on when the reader leaves, and
+    `relay.cancel(…)` stops it. Any number of readers get the same stream, each at its own pace. Make the response in a
+    handler that knows who asks: an id is no secret, and whoever gets the response reads the stream.
+
+    Frames have the ids of `to_resumable_sse`. A reader that sends the last one as `Last-Event-ID`, as an `EventSource`
+    does by itself, gets what comes behind it. The encoder must be made with the same arguments as for the first
+    connection.
+
+    Before the response begins it is decided what it is:
+
+    | status | |
+    | --- | --- |
+    | 200 | the stream |
+    | 204 | nothing comes: behind the id of a stream that has ended, or nothing is live and `live_only` is set. An `EventSource` stops asking, and `useChat` has nothing to resume. |
+    | 400 | The `Last-Event-ID` is no id of this stream, or the stream's name is none. |
+    | 404 | There is no such stream, and none began within the relay's `lease`. |
+
+    The request's method decides whether there is a body: a HEAD gets the status and the headers.
+
+    When the server stops, the response of an `EventSource` ends without a word, because it comes back by itself and goes
+    on. Any other reader is told that the message was interrupted, as by `EventStreamResponse`.
+
+    Args:
+        relay: The relay, which the application opens once.
+        stream_id: The stream's name, as given to `relay.start`.
+        encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)` or `rd.to_langchain_events()`, or any operator that
+            turns events into frames for `to_sse()`.
+        after: The id behind which to go on, instead of the request's `Last-Event-ID`.
+        live_only: Whether to answer 204 unless the stream is live, as `useChat`'s `resume` expects it.
+        headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
+        keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
+            for none.
+        retry: Seconds after which an `EventSource` whose line is broken comes back.
+        background: As for Starlette's responses.
+
+    Raises:
+        InvalidValueError: At once, if `keep_alive` or `retry` is no positive number.
+
+    Example:
+        >>> import asyncio
+        >>> import rxdelta as rd
+        >>> from rxdelta.asgi import RelayResponse
+        >>> from rxdelta.relay import Relay
+        >>> async def resume(request, relay):
+        ...     chat = request["path_params"]["chat"]  # and here: may this user read it?
+        ...     return RelayResponse(relay, chat, rd.to_ai_sdk(), live_only=True, headers=rd.wire.AI_SDK_HEADERS)
+        >>> async def main():
+        ...     async with Relay.open() as relay:
+        ...         sent = []
+        ...         async def send(message):
+        ...             sent.append(message)
+        ...         request = {"type": "http", "method": "GET", "headers": [], "path_params": {"chat": "c1"}}
+        ...         response = await resume(request, relay)
+        ...         await response(request, asyncio.Event().wait, send)
+        ...         return sent[0]["status"]
+        >>> asyncio.run(main())
+        204
+    """
+
+    def __init__(
+        self,
+        relay: Relay,
+        stream_id: str,
+        encode: Callable[[Observable[Event]], Observable[Any]],
+        *,
+        after: str | None = None,
+        live_only: bool = False,
+        headers: Mapping[str, str] = SSE_HEADERS,
+        keep_alive: float | None = 15.0,
+        retry: float = 1.0,
+        background: BackgroundTask | None = None,
+    ) -> None:
+        to_sse(keep_alive)  # these two raise at once if something is invalid
+        to_resumable_sse(encode, after, retry=retry)
+        super().__init__((), 200, headers, None, background)
+        self._relay = relay
+        self._stream_id = stream_id
+        self._encode = encode
+        self._after = after
+        self._live_only = live_only
+        self._keep_alive = keep_alive
+        self._retry = retry
+        self._stopped = AsyncSubject[str]()
+        self._stopping = False
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._stopped.on_next(STOPPING)
+        self._stopped.on_completed()
+
+    async def _respond(self, scope: Scope, send: Send) -> None:
+        async with AsyncExitStack() as stack:
+            try:
+                begun = await self._begin(scope, stack)
+            except InvalidValueError as error:
+                if error.field not in _FROM_THE_REQUEST:
+                    raise
+                await _refuse(send, 400, "this is no id of an event of this stream")
+            except EmptyStreamError:
+                await _refuse(send, 404, "there is no such stream")
+            else:
+                if begun is None:
+                    await _refuse(send, 503 if self._stopping else 204, "")
+                else:
+                    self.body_iterator = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
+                    stack.push_async_callback(self.body_iterator.aclose)
+                    await self.stream_response(send)
+
+    async def _begin(
+        self, scope: Scope, stack: AsyncExitStack
+    ) -> tuple[list[bytes], AsyncIterator[bytes]] | None:
+        """Read until it is certain that there is something to send. Return what was read, and the rest."""
+        headers = Headers(scope=scope)
+        after = headers.get("last-event-id") or None if self._after is None else self._after
+        entries = self._relay.entries(self._stream_id, split_at=after)
+        is_live = await self._relay.is_live(self._stream_id)
+        if self._live_only and not is_live:
+            return None
+        returns = scope.get("method") == "GET" and "text/event-stream" in headers.get("accept", "")
+        pieces = await stack.enter_async_context(
+            to_async_iterable(entries.pipe(*self._written(after, returns)), "block", maxsize=1)
+        )
+        read: list[bytes] = []
+        if after is None and is_live:
+            return read, pieces
+        try:
+            read.append(await anext(pieces))  # the stream exists, and so does the entry `after`
+            if not is_live:
+                read.append(await anext(pieces))
+        except StopAsyncIteration:
+            if not (self._stopping and returns):  # it comes back only after a 200
+                return None
+        return read, pieces
+
+    def _written(self, after: str | None, returns: bool) -> tuple[Callable[..., Observable[Any]], ...]:
+        if returns:
+            return to_resumable_sse(self._encode, after, retry=self._retry), ops.take_until(self._stopped)
+
+        def encode(events: Observable[Event]) -> Observable[Any]:
+            return events.pipe(until_stopped(self._stopped), self._encode)
+
+        return (to_resumable_sse(encode, after, retry=self._retry),)
+
+    async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        for piece in read:
+            yield piece
+        while True:
+            try:
+                piece = await next_piece(pieces, self._keep_alive)
+            except StopAsyncIteration:
+                return
+            yield piece
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    for piece in ():
+        yield piece
+
+
+async def _refuse(send: Send, status: int, why: str) -> None:
+    response = PlainTextResponse(why, status, {"cache-control": "no-store"})
+    await send({"type": "http.response.start", "status": status, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,173 @@
+"""The entries of a stream's log as the bytes of a streaming response, which a reader can resume."""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Protocol
+
+from reactivex.subject import Subject
+
+from rxdelta.core import EmptyStreamError, InvalidValueError
+from rxdelta.operators.edges.made_ids import IdsOf
+from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
+from rxdelta.wire import sse_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import Observable
+
+    from rxdelta.core import Event
+
+__all__ = ["LogEntry", "to_resumable_sse"]
+
+
+class LogEntry(Protocol):
+    """An event of a stream's log, and its id, from which a reader can go on. Those of a relay are such."""
+
+    @property
+    def id(self) -> str:
+        """The entry's place in the log: printable, and no other entry's."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What was said there."""
+        ...
+
+
+@operator_maker
+def to_resumable_sse(
+    encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: float = 1.0
+) -> Callable[[Observable[LogEntry]], Observable[bytes]]:
+    """Encode a stream's log as server-sent events with ids, from the start or behind an id.
+
+    In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
+    event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
+    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none.
+
+    With `after` the encoder is fed the whole log, and what it says up to this entry is left out. So what follows is
+    what the first connection would have got, with the same ids of messages and blocks, also where the encoder made
+    them up. The encoder must be made with the same arguments as for the first connection.
+
+    The first piece is `retry:`, the seconds after which an `EventSource` comes back; it comes with the first entry, or
+    when `after` has been found.
+
+    Completes with the encoder, at the latest with the source.
+
+    Args:
+        encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)`, `rd.to_langchain_events()`, or any operator that turns
+            events into frames for `to_sse()`. Frames that it emits later than the event they are of, as behind
+            `smooth`, have no id.
+        after: The id behind which to go on: what the reader sent as `Last-Event-ID`.
+        retry: Seconds after which an `EventSource` whose line is broken comes back.
+
+    Raises:
+        InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
+
+    Errors: `InvalidValueError` if the log ends without the entry `after`. The source's `InvalidValueError` or
+    `EmptyStreamError` before its first entry: there is no such stream, or no such id. The encoder's own: an error of
+    the log becomes frames, if the encoder makes some of it.
+
+    Example:
+        >>> import reactivex as rx
+        >>> import rxdelta as rd
+        >>> from types import SimpleNamespace
+        >>> reply = rd.to_events(rd.Snapshot(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> log = rx.from_iterable([SimpleNamespace(id=str(at), event=event) for at, event in enumerate(reply)])
+        >>> log.pipe(rd.to_resumable_sse(rd.to_ai_sdk(), after="1")).subscribe(print).dispose()
+        b'retry: 1000\\n\\n'
+        b'id: 2\\ndata: {"type":"text-end","id":"1"}\\n\\n'
+        b'id: 3\\ndata: {"type":"finish-step"}\\n\\n'
+        b'data: {"type":"finish","finishReason":"stop","messageMetadata":{"status":"complete","finishReason":"stop"}}\\n\\ndata: [DONE]\\n\\n'
+    """
+    if not callable(encode):
+        raise InvalidValueError.of([("encode", encode, "must be an operator, such as to_ai_sdk()")])
+    wait = check_seconds("retry", retry)
+    return lift("to_resumable_sse", lambda sink: _Resuming(sink, encode, after, wait), emits="frames")
+
+
+class _Resuming:
+    """One subscription's state."""
+
+    def __init__(
+        self,
+        sink: Sink[bytes],
+        encode: Callable[[Observable[Event]], Observable[Any]],
+        after: str | None,
+        retry: float,
+    ) -> None:
+        self._sink = sink
+        self._after = after
+        self._retry = b"retry: %d\n\n" % round(retry * 1000)
+        self._behind = False  # whether the reader gets what comes now
+        self._ids: IdsOf | None = None
+        self._events = Subject[Any]()
+        self._frames: list[Any] = []  # of the call that is running
+        self._end: Exception | bool = False  # how the encoder has ended: `True`, or an error
+        self._thread: int | None = None  # the thread that feeds the encoder
+        encoded = self._events.pipe(encode)
+        sink.own(encoded.subscribe(self._emitted, self._ended, self._ended, scheduler=sink.scheduler))
+
+    def on_next(self, entry: LogEntry) -> None:
+        if self._ids is None:
+            self._ids = IdsOf(entry.id)
+            if self._after is None:
+                self._begin()
+        self._feed(entry.id, self._events.on_next, entry.event)
+        if not self._behind and entry.id == self._after:
+            self._begin()
+
+    def on_error(self, error: Exception) -> None:
+        if self._ids is None and isinstance(error, (InvalidValueError, EmptyStreamError)):
+            self._sink.on_error(error)
+            return
+        self._close(self._events.on_error, error)
+
+    def on_completed(self) -> None:
+        self._close(self._events.on_completed)
+
+    def _begin(self) -> None:
+        self._behind = True
+        self._sink.on_next(self._retry)
+
+    def _close(self, end: Callable[..., None], *arguments: Any) -> None:
+        if not self._behind:
+            if self._after is not None:
+                wanted = "must be the id of an entry of this stream"
+                self._sink.on_error(InvalidValueError.of([("after", self._after, wanted)]))
+                return
+            self._begin()
+        self._feed(None, end, *arguments)
+
+    def _feed(self, id: str | None, call: Callable[..., None], *arguments: Any) -> None:
+        """Tell the encoder, and pass on what it says to it at once. What it says later comes to `_emitted` by itself."""
+        ids = self._ids or IdsOf("")
+        self._thread = get_ident()
+        try:
+            with ids.made():
+                call(*arguments)
+        finally:
+            self._thread = None
+            frames, self._frames = self._frames, []
+        self._write(frames, id)
+
+    def _write(self, frames: list[Any], id: str | None) -> None:
+        if frames and self._behind:
+            *first, last = frames
+            self._sink.on_next(b"".join(map(sse_frame, first)) + sse_frame(last, id))
+        if isinstance(self._end, Exception):
+            self._sink.on_error(self._end)
+        elif self._end:
+            self._sink.on_completed()
+
+    def _emitted(self, frame: Any) -> None:
+        if self._thread == get_ident():
+            self._frames.append(frame)
+        else:
+            self._sink.run(self._write, [frame], None)
+
+    def _ended(self, error: Exception | None = None) -> None:
+        self._end = error or True
+        if self._thread != get_ident():
+            self._sink.run(self._write, [], None)
