@@ -5,7 +5,7 @@ const [messages, form] = [document.querySelector("#messages"), document.querySel
 const [question, send, stop] = ["#question", "#send", "#stop"].map((name) => document.querySelector(name));
 let source;
 
-const make = (tag, className, text = "") =>
+const make = (tag, className = "", text = "") =>
   Object.assign(document.createElement(tag), { className, textContent: text });
 
 /** A section for a message, with its parts by id. */
@@ -18,6 +18,10 @@ function section(role) {
     if (/^https?:/i.test(url)) Object.assign(parts[id], { href: url, target: "_blank", rel: "noopener noreferrer" });
   };
   const tool = (frame, state, said = "") => {
+    if (!parts[frame.toolCallId]) {
+      add(frame.toolCallId, "div", "tool");
+      parts[frame.toolCallId].append(make("b", "", frame.toolName), " ", make("span", "state"), make("pre"));
+    }
     const card = parts[frame.toolCallId];
     card.dataset.state = card.querySelector(".state").textContent = state;
     card.querySelector("pre").textContent += said;
@@ -30,20 +34,13 @@ function section(role) {
     "text-delta": (frame) => parts[frame.id].append(frame.delta),
     "reasoning-start": (frame) => add(frame.id, "p", "reasoning"),
     "reasoning-delta": (frame) => parts[frame.id].append(frame.delta),
-    "tool-input-start": (frame) => {
-      add(frame.toolCallId, "div", "tool");
-      parts[frame.toolCallId].append(make("b", "", frame.toolName), " ", make("span", "state"), make("pre", ""));
-      tool(frame, "input-streaming");
-    },
+    "tool-input-start": (frame) => tool(frame, "input-streaming"),
     "tool-input-delta": (frame) => tool(frame, "input-streaming", frame.inputTextDelta),
     "tool-input-available": (frame) => {
-      if (!parts[frame.toolCallId]) on["tool-input-start"](frame);
       tool(frame, "input-available");
+      parts[frame.toolCallId].querySelector("pre").textContent = JSON.stringify(frame.input);
     },
-    "tool-input-error": (frame) => {
-      if (!parts[frame.toolCallId]) on["tool-input-start"](frame);
-      tool(frame, "output-error", `\n${frame.errorText}`);
-    },
+    "tool-input-error": (frame) => tool(frame, "output-error", `\n${frame.errorText}`),
     "tool-output-available": (frame) =>
       frame.preliminary || tool(frame, "output-available", `\n${JSON.stringify(frame.output)}`),
     "tool-output-error": (frame) => tool(frame, "output-error", `\n${frame.errorText}`),
@@ -60,11 +57,11 @@ function section(role) {
   };
   const end = (how) => {
     parts.end ??= element.appendChild(make("p", "end"));
-    parts.end.textContent = how === "done" ? "" : how;
+    parts.end.textContent = how === "done" ? "" : how; // never as finished unless the server says so
     element.append(parts.end);
   };
   const show = (frame) => on[frame.type]?.(frame);
-  return { element, show, end };
+  return { show, end };
 }
 
 /** Show what the server keeps, and read the reply that is coming. Until the server answers, ask again. */
@@ -85,7 +82,7 @@ async function look() {
   if (kept.live) read(last);
 }
 
-function read({ element, show, end }) {
+function read({ show, end }) {
   source?.close();
   source = new EventSource(`${api}/stream`);
   end("…");

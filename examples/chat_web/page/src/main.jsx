@@ -15,11 +15,12 @@ function App() {
 
   async function submit(event) {
     event.preventDefault();
+    const sent = send({ text: question, files: files.current.files });
     setQuestion("");
-    const refused = await send({ text: question, files: files.current.files });
+    event.target.reset();
+    const refused = await sent;
     setProblem(refused);
     if (refused) setQuestion(question);
-    else event.target.reset();
   }
   const busy = status === "submitted" || status === "streaming";
   return (
@@ -30,7 +31,7 @@ function App() {
       {problem && <p className="error">not sent: {problem}</p>}
       {away && <p className="away">the server can’t be reached, reconnecting …</p>}
       <form onSubmit={submit}>
-        <input id="question" value={question} onChange={(event) => setQuestion(event.target.value)} />
+        <input id="question" required value={question} onChange={(event) => setQuestion(event.target.value)} />
         <input id="files" type="file" accept="image/*" ref={files} />
         {busy ? (
           <button key="stop" type="button" id="stop" onClick={stop}>

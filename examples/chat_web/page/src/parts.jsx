@@ -72,8 +72,8 @@ function Search({ query, documents }) {
   );
 }
 
-function Part({ part }) {
-  if (part.type === "text") return <Text {...part} />;
+function Part({ part, role }) {
+  if (part.type === "text") return role === "user" ? <p className="text">{part.text}</p> : <Text {...part} />;
   if (part.type === "reasoning") return part.text && <p className="reasoning">{part.text}</p>;
   if (part.type === "file") return <File {...part} />;
   if (part.type === "data-search") return <Search {...part.data} />;
@@ -81,11 +81,11 @@ function Part({ part }) {
   return null;
 }
 
-/** A reply is never shown as finished unless the server says so. */
-function end({ metadata, role }, away) {
-  if (role === "user" || (metadata?.ended === "done" && metadata.status === "complete")) return null;
-  if (!metadata?.ended) return <p className="end">{away ? "the line is broken, reconnecting …" : "…"}</p>;
-  return <p className="end">{metadata.ended === "done" ? `cut off: ${metadata.finishReason}` : metadata.ended}</p>;
+/** How a reply ended. It is never shown as finished unless the server says that it is. */
+function End({ ended, status, finishReason, away }) {
+  if (!ended) return <p className="end">{away ? "the line is broken, reconnecting …" : "…"}</p>;
+  if (ended !== "done") return <p className="end broken">{ended}</p>;
+  return status === "complete" ? null : <p className="end broken">cut off: {finishReason ?? status}</p>;
 }
 
 export function Message({ message, away }) {
@@ -93,7 +93,7 @@ export function Message({ message, away }) {
   return (
     <section className={message.role}>
       {message.parts.map((part, place) => (
-        <Part key={place} part={part} />
+        <Part key={place} part={part} role={message.role} />
       ))}
       {sources.length > 0 && (
         <ol className="sources">
@@ -102,7 +102,7 @@ export function Message({ message, away }) {
           ))}
         </ol>
       )}
-      {end(message, away)}
+      {message.role === "assistant" && <End {...message.metadata} away={away} />}
     </section>
   );
 }

@@ -1,0 +1,45 @@
+"""One browser and one server for each module; a test has a chat of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+import pytest
+from support.browser import chromium, tab
+from support.served_chat import ServedChat
+
+_chats = count(1)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedChat]:
+    with ServedChat.running(tmp_path_factory.mktemp("chats")) as one:
+        yield one
+
+
+@pytest.fixture
+def chat() -> str:
+    return f"chat{next(_chats)}"
+
+
+@pytest.fixture
+def open_tab(browser: Any) -> Iterator[Any]:
+    """`open_tab(url)` opens a page."""
+    with ExitStack() as stack:
+
+        def go(url: str) -> Any:
+            opened = stack.enter_context(tab(browser))
+            opened.goto(url)
+            opened.wait_for_selector("#send:visible, #stop:visible")
+            return opened
+
+        yield go

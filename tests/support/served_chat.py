@@ -1,0 +1,135 @@
+"""`examples/chat_web`, served with a model that says what a test wants."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reactivex as rx
+
+import rxdelta as rd
+from support.browser import needed
+
+__all__ = ["ServedChat", "said"]
+
+PROGRAM = Path(__file__).parents[1] / "examples" / "chat_web" / "scripted.py"
+
+
+class ServedChat:
+    """A server of the example on a port of its own, with a store of its own. It can be stopped, killed, and begun again."""
+
+    def __init__(self, folder: Path) -> None:
+        for package in ("starlette", "uvicorn"):
+            pytest.importorskip(package)
+        needed("npm", "node", "chromium")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.store = folder / "chats.sqlite"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path) -> Iterator[ServedChat]:
+        served = cls(folder)
+        served.begin()
+        try:
+            yield served
+        finally:
+            served.end(signal.SIGKILL)
+
+    def begin(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
+        environment["CHATS"] = str(self.store)
+        self._process = subprocess.Popen([sys.executable, str(PROGRAM), str(self.port)], env=environment)
+        while True:
+            if self._process.poll() is not None:
+                raise RuntimeError("the example has ended")
+            try:
+                self.get("/test")
+                return
+            except OSError:
+                time.sleep(0.05)
+
+    def end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(30)
+            self._process = None
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.address + path) as response:
+            return json.load(response)
+
+    def post(self, path: str, body: Any) -> Any:
+        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)
+
+    def script(self, *messages: list[Any]) -> None:
+        """What the model says from now on; nothing of it yet."""
+        self.post("/test/script", {"messages": messages})
+
+    def tell(self, chunks: int | None) -> None:
+        """Let the model say so many chunks more; `None`: all."""
+        self.post("/test/tell", {"chunks": chunks})
+
+    def no_request_is_open(self) -> bool:
+        """Whether the model's requests end; how soon is the machine's business."""
+        return _becomes(lambda: self.get("/test")["requests_open"] == 0)
+
+    def kept(self, chat: str) -> list[tuple[str, str | None, list[rd.Snapshot]]]:
+        """What the server keeps, read behind its back: of each exchange the question, how it ended, the messages."""
+        with closing(sqlite3.connect(self.store)) as store:
+            found = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ?", [chat])
+            return [
+                (json.loads(question)["parts"][-1]["text"], ended, self._messages(store, id))
+                for id, question, ended in found.fetchall()
+            ]
+
+    def _messages(self, store: sqlite3.Connection, id: str) -> list[rd.Snapshot]:
+        rows = store.execute("SELECT event FROM events WHERE exchange = ? ORDER BY rowid", [id])
+        folds: list[rd.Fold] = []
+        for event in (rd.events.from_dict(json.loads(row)) for (row,) in rows):
+            if not folds or (folds[-1].snapshot is not None and event.event == "message-start"):
+                folds.append(rd.Fold())
+            folds[-1].step(event)
+        return [fold.snapshot for fold in folds if fold.snapshot is not None]
+
+
+def said(*texts: str, before: int = 0) -> list[Any]:
+    """An Anthropic message that says these texts, a chunk each."""
+    start = {"id": "m", "role": "assistant", "model": "scripted", "content": [], "usage": {}}
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in texts
+    ]
+    return [
+        {"type": "message_start", "message": start},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *deltas,
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+
+
+def _becomes(condition: Any) -> bool:
+    for _ in range(600):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
