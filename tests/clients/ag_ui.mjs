@@ -45,7 +45,7 @@ async function read({ body, messages = [], threadId = 't1', runId = 'r1', split,
       onRunFailed: ({ error }) => { told.error ??= `${error.name}: ${error.message}`; },
     });
   } catch (error) { told.error = `${error.name}: ${error.message}`.slice(0, 800); }
-  told.messages = agent.messages;
+  told.messages = agent.messages; told.state = agent.state;
   told.warnings = [...warnings];
   return told;
 }

@@ -37,8 +37,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import attrs
-
 from rxdelta.core import (
     Event,
     InvalidJson,
@@ -53,6 +51,8 @@ from rxdelta.core import (
     text_delta,
     tool_call_delta,
 )
+from rxdelta.formats.ag_ui.data import EVENTS as DATA_EVENTS
+from rxdelta.formats.ag_ui.data import read_data
 from rxdelta.formats.ag_ui.marks import (
     AGAIN,
     BLOCK,
@@ -70,6 +70,7 @@ from rxdelta.formats.ag_ui.marks import (
     RUN,
     RUN_ID,
     SIGNATURE,
+    SYNTHETIC,
     TOOL_UPDATE,
     TYPE,
     UNRUN,
@@ -80,6 +81,7 @@ from rxdelta.formats.ag_ui.marks import (
     reply_id,
 )
 from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS
+from rxdelta.formats.ag_ui.usage import total_usage
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import NOTHING, kept, word
@@ -139,9 +141,9 @@ class AgUiDecoder:
         read = _EVENTS.get(kind)
         if (kind == "RUN_STARTED" and run.finished) or (run.ended and run.begins_another(fields, kind)):
             run = self._run = _Run()
-        elif (run.finished and kind != "RUN_ERROR") or (
-            run.ended and kind not in AFTER_A_MESSAGE and not run.is_taken_back(fields)
-        ):
+        elif run.finished and kind != "RUN_ERROR":
+            read = _Run.said if kind in DATA_EVENTS else None
+        elif run.ended and kind not in AFTER_A_MESSAGE and not run.is_taken_back(fields):
             read = None
         if read not in _AFTER_THE_END:
             run.release(out)
@@ -288,18 +290,8 @@ class _Run:
         self.finished = self.broken = True
 
     def _usage(self, event: Json) -> TokenUsage | None:
-        """The run's usage: a single entry unchanged, several summed up."""
-        entries = [
-            _READ.mapping(one, f"usage[{place}]")
-            for place, one in enumerate(_READ.items(event.get("usage"), "usage"))
-        ]
-        if not entries:
-            return None
-        if len(entries) == 1:
-            return usage_of(entries[0], AG_UI)
-        names = {name for one in entries for name in one}
-        total = usage_of({name: _sum(one.get(name) for one in entries) for name in names}, AG_UI)
-        return attrs.evolve(total, raw={"usage": entries})
+        listed = enumerate(_READ.items(event.get("usage"), "usage"))
+        return total_usage([_READ.mapping(one, f"usage[{place}]") for place, one in listed])
 
     def _begin(self, out: Out, own_id: str) -> None:
         self._known.add(own_id)
@@ -434,10 +426,20 @@ class _Run:
                 return
             except InvalidValueError:
                 pass
-        if event.get("name") == RUN and is_mapping(value):
+        if event.get("name") == RUN and is_mapping(value) and word(value.get(RUN_ID)) is not None:
             self._message_of_run(out, value)
             return
-        self.pass_on(out, event, "CUSTOM")
+        self.said(out, event)
+
+    def said(self, out: Out, event: Json) -> None:
+        """What the application says, which may stand anywhere."""
+        if marks_of(event).get(SYNTHETIC) is True:
+            return
+        data = read_data(event, event["type"])
+        if data is None:
+            self.pass_on(out, event, event["type"])
+        else:
+            out.append(data)
 
     def activity(self, out: Out, event: Json) -> None:
         kind, content = event.get("activityType"), event.get("content")
@@ -639,11 +641,6 @@ def recognises(chunk: Json) -> bool:
     return isinstance(kind, str) and (kind in _EVENTS or kind in OTHERS)
 
 
-def _sum(counts: Any) -> int | None:
-    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
-    return sum(known) if known else None
-
-
 def _model(event: Json) -> str | None:
     """The model, if the whole run used one."""
     usage = event.get("usage")
@@ -681,6 +678,7 @@ _EVENTS: Mapping[str, Callable[[_Run, Out, Json], None]] = {
     "MESSAGES_SNAPSHOT": _Run.snapshot,
     "ACTIVITY_SNAPSHOT": _Run.activity,
     "SUBAGENT_FINISHED": _Run.subagent_finished,
+    **dict.fromkeys(DATA_EVENTS, _Run.said),
     "CUSTOM": _Run.custom,
     "RAW": _Run.raw,
 }

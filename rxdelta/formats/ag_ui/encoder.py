@@ -39,7 +39,7 @@ from rxdelta.core import (
     Walk,
     thaw,
 )
-from rxdelta.core.events import EVENT_TYPES, ProviderEvent
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 from rxdelta.formats.ag_ui.marks import INTERRUPTED, marked
 from rxdelta.formats.ag_ui.run import Run, load_ag_ui
 from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
@@ -153,6 +153,9 @@ class AgUiEncoder:
                 lane.send_piece(fold, getattr(given, field))
         elif isinstance(event, ProviderEvent):
             self._provider_event(event)
+        elif isinstance(event, Custom):
+            lanes = self._lanes
+            self._run.data.say(lanes.find(event.run_id) or lanes.first, event)
         else:
             try:
                 self._encode(event)
@@ -177,6 +180,7 @@ class AgUiEncoder:
             return self.fail(cut_off())
         self._answer_calls()
         self._over = True
+        self._run.data.close()
         for lane in self._lanes:
             lane.end_subagent()
         run, last, outcome = self._run, self._last, None
@@ -220,6 +224,7 @@ class AgUiEncoder:
             lane.close_message()
         self._answer_calls()
         self._over = True
+        self._run.data.close()
         text = shown_error(self._on_error, error)
         for lane in self._lanes:
             lane.end_subagent(text)

@@ -10,6 +10,7 @@ send it back with the next request. An event with marks, and the marks that it m
     TOOL_CALL_START         type
     TOOL_CALL_END           type, error, metadata
     TOOL_CALL_RESULT        is_error, json, metadata, block, place (`late_results`); or unrun
+    CUSTOM, STATE_…, STEP_… of the application: id, transient; synthetic
 
 If the stream has several runs, the events that open something have `run_id`, except those of the first run, and except a
 sub-agent's, which have AG-UI's own `subagentRunId`.
@@ -38,6 +39,7 @@ __all__ = [
     "ERROR",
     "FINISH_REASON",
     "FIRST",
+    "ID",
     "INTERRUPTED",
     "IS_ERROR",
     "JSON",
@@ -52,7 +54,9 @@ __all__ = [
     "RUN",
     "RUN_ID",
     "SIGNATURE",
+    "SYNTHETIC",
     "TOOL_UPDATE",
+    "TRANSIENT",
     "TYPE",
     "UNRUN",
     "USAGE",
@@ -124,6 +128,17 @@ UNRUN: Final = "unrun"
 
 BLOCK: Final = "block"
 """The block `server_tool_result` that the result stands for, without its output, which is the content."""
+
+# On the application's own data.
+
+ID: Final = "id"
+"""The id of a `Custom`."""
+
+TRANSIENT: Final = "transient"
+"""`True`: the `Custom` is transient."""
+
+SYNTHETIC: Final = "synthetic"
+"""`True`: the application didn't say it, but the protocol requires it. Our reader skips it."""
 
 # Of another run than the first, and in `rxdelta.run`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rxdelta.formats.ag_ui.data import ApplicationData
 from rxdelta.formats.ag_ui.marks import DISCARDED
 from rxdelta.formats.ag_ui.reply import EncodedReply
 
@@ -60,6 +61,7 @@ class Run:
         open_reasoning: The reasoning blocks without REASONING_END.
         open_call: The call that all other blocks wait for; always `None` unless calls are serialized.
         waiting: The blocks that have changed since that call began, in the order of their first change.
+        data: What the application says.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Run:
         self.open_reasoning: dict[ReasoningBlock, None] = {}
         self.open_call: CallBlock | None = None
         self.waiting: dict[AgUiBlock, None] = {}
+        self.data = ApplicationData(self)
         self._used_ids = set(used_ids)
         self._owners: dict[str, str | None] = {}
         self._names: set[str] = set()

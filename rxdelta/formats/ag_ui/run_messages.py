@@ -17,6 +17,7 @@ from rxdelta.core.events import (
 )
 from rxdelta.formats.ag_ui.blocks import ActivityBlock, AgUiBlock
 from rxdelta.formats.ag_ui.calls import CallBlock
+from rxdelta.formats.ag_ui.data import EVENTS
 from rxdelta.formats.ag_ui.marks import (
     FINISH_REASON,
     FIRST,
@@ -51,7 +52,7 @@ _SHOWN_FIELDS: Final = frozenset(
 _OPENERS: Final = frozenset(
     [
         "TEXT_MESSAGE_START", "REASONING_START", "REASONING_MESSAGE_START", "TOOL_CALL_START",
-        "TOOL_CALL_RESULT", "ACTIVITY_SNAPSHOT", "CUSTOM", "RAW",
+        "TOOL_CALL_RESULT", "ACTIVITY_SNAPSHOT", "RAW", *EVENTS,
     ]
 )  # fmt: skip
 """The events that say whose a message, a call or news is. Others continue one of these."""
@@ -238,6 +239,7 @@ class RunMessages:
             self._CHANGES[change.kind](self, change, event)
         if self.run.waiting:
             self._release()
+        self.run.data.release()
 
     # Messages.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from rxdelta.formats.ag_ui.data import EVENTS
+
 __all__ = ["AFTER_A_MESSAGE", "CHUNKS", "OPENERS", "OTHERS"]
 
-OTHERS = frozenset([
-    "ACTIVITY_DELTA", "STATE_DELTA", "STATE_SNAPSHOT", "STEP_FINISHED", "STEP_STARTED", "SUBAGENT_ERROR",
-    "SUBAGENT_STARTED",
-])  # fmt: skip
+OTHERS = frozenset(["ACTIVITY_DELTA", "SUBAGENT_ERROR", "SUBAGENT_STARTED"])
 """The events that are passed on."""
 
 CHUNKS = frozenset(["TEXT_MESSAGE_CHUNK", "REASONING_MESSAGE_CHUNK", "TOOL_CALL_CHUNK"])
@@ -18,5 +17,5 @@ OPENERS = frozenset([
 ])  # fmt: skip
 """The events with which a message may begin."""
 
-AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "CUSTOM", "RUN_ERROR", "RUN_FINISHED"])
-"""The events that concern a run, or its calls, after the end of a message."""
+AFTER_A_MESSAGE = frozenset(["TOOL_CALL_RESULT", "RUN_ERROR", "RUN_FINISHED", *EVENTS])
+"""The events that concern a run, its calls or the application, after the end of a message."""

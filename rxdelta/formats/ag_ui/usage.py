@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
 
 from rxdelta.core import TokenUsage
-from rxdelta.formats.usage import completed
+from rxdelta.formats.usage import AG_UI, completed, usage_of
 
-__all__ = ["add_counts", "counts_of"]
+__all__ = ["add_counts", "counts_of", "total_usage"]
 
 _NAMES: Final = {
     "input_tokens": "input_tokens",
@@ -35,3 +38,19 @@ def add_counts(known: dict[str, int], more: dict[str, int]) -> None:
     """Add to `known`. A count that was never reported stays unknown."""
     for name, count in more.items():
         known[name] = min(known.get(name, 0) + count, _MOST)
+
+
+def total_usage(entries: Sequence[Mapping[str, Any]]) -> TokenUsage | None:
+    """The usage that entries of the protocol have together: a single entry unchanged, several summed up."""
+    if not entries:
+        return None
+    if len(entries) == 1:
+        return usage_of(entries[0], AG_UI)
+    names = {name for one in entries for name in one}
+    total = usage_of({name: _sum(one.get(name) for one in entries) for name in names}, AG_UI)
+    return attrs.evolve(total, raw={"usage": entries})
+
+
+def _sum(counts: Iterable[Any]) -> int | None:
+    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
+    return sum(known) if known else None

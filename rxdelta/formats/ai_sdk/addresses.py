@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rxdelta.core import is_mapping
-from rxdelta.formats.ai_sdk.marks import FIRST, PARENT_RUN_ID, RUN, RUN_ID, marks_of
+from rxdelta.formats.ai_sdk.marks import DATA, FIRST, OWN_DATA, PARENT_RUN_ID, RUN, RUN_ID, marks_of
 from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.json_values import word
 from rxdelta.formats.runs import Address
@@ -40,6 +40,8 @@ class _Addresses:
         if kind == RUN:
             self._announced = address
             return address
+        if isinstance(kind, str) and kind.startswith(DATA):  # whole, and the application may use any id
+            return address
         for name in _IDS:
             own_id = found.get(name)
             if isinstance(own_id, str):
@@ -53,7 +55,7 @@ class _Addresses:
     def _named(chunk: Mapping[str, Any]) -> Address | None:
         """The run that the chunk itself names."""
         data = chunk.get("data")
-        marks = data if is_mapping(data) else marks_of(chunk)
+        marks = data if is_mapping(data) and chunk.get("type") in OWN_DATA else marks_of(chunk)
         run_id = word(marks.get(RUN_ID))
         if run_id is None or marks.get(FIRST) is True:
             return None

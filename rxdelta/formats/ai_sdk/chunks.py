@@ -129,6 +129,16 @@ class Data(TypedDict):
     data: dict[str, Any]
 
 
+class ApplicationData(TypedDict):
+    """The application's: a type that begins with `data-`. A later one with the same type and id replaces the earlier."""
+
+    type: str
+    data: Any
+    id: NotRequired[str]
+    transient: NotRequired[bool]
+    providerMetadata: NotRequired[ProviderMetadata]
+
+
 class Metadata(TypedDict):
     type: Literal["message-metadata"]
     messageMetadata: dict[str, Any]
@@ -167,6 +177,7 @@ AiSdkFrame: TypeAlias = (
     | File
     | Custom
     | Data
+    | ApplicationData
     | Metadata
     | Error
     | Finish

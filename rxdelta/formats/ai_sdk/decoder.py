@@ -4,7 +4,7 @@
     step   = start-step part* finish-step
     part   = text-start text-delta* text-end                   `id`; reasoning likewise
            | tool-input-start tool-input-delta* (tool-input-available | tool-input-error)    `toolCallId`
-           | file | source-… | custom | data-…                 complete
+           | file | source-… | custom | data-…                 complete; the application's data-… also elsewhere
     output = tool-output-available | tool-output-error | tool-output-denied    of a `toolCallId`, at any time
 
 Each step is a message, which ends when another step follows. A stream of several steps is therefore a conversation,
@@ -36,11 +36,13 @@ from rxdelta.core import (
     events,
     is_mapping,
 )
+from rxdelta.formats.ai_sdk.data import is_repeated, read_data
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT,
     ATTEMPT_RESET,
     CITATIONS,
     CITED,
+    DATA,
     DISPLAY_TEXT,
     FINISH_REASON,
     FIRST,
@@ -50,6 +52,7 @@ from rxdelta.formats.ai_sdk.marks import (
     OPTIONS,
     REASON,
     RUN,
+    RUN_ID,
     RUN_MARKS,
     STATUS,
     SUMMARY,
@@ -97,7 +100,7 @@ _DENIED = "The call was not allowed."
 def recognises(chunk: Json) -> bool:
     """Whether a stream of this format may begin with this chunk."""
     kind = chunk.get("type")
-    return isinstance(kind, str) and (kind in _FIRST or kind.startswith("data-"))
+    return isinstance(kind, str) and (kind in _FIRST or kind.startswith(DATA))
 
 
 class AiSdkDecoder:
@@ -148,7 +151,7 @@ class AiSdkDecoder:
         if read is not None:
             read(self, out, found)
         else:
-            out.append(events.ProviderEvent(_FORMAT, kind, kept(found)))
+            self._other(out, found)
         return out
 
     def close(self) -> Sequence[Event]:
@@ -239,8 +242,8 @@ class AiSdkDecoder:
     def _run(self, out: Out, found: Json) -> None:
         """A message of this run has begun or ended."""
         data = found.get("data")
-        if not is_mapping(data):
-            out.append(events.ProviderEvent(_FORMAT, RUN, kept(found)))
+        if not is_mapping(data) or word(data.get(RUN_ID)) is None:
+            self._other(out, found)
             return
         self._noted = True
         self._has_no_name = data.get(FIRST) is True
@@ -340,7 +343,7 @@ class AiSdkDecoder:
     def _custom(self, out: Out, found: Json) -> None:
         content = _stored(found.get("data") if found["type"] == WHOLE_BLOCK else marks_of(found))
         if content is None:
-            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
+            self._other(out, found)
         else:
             self._whole(out, content)
 
@@ -457,14 +460,21 @@ class AiSdkDecoder:
             call.finished.add(call.output)
             out.append(events.BlockFinish(call.output))
 
-    # Chunks of our own.
+    # Other chunks, and chunks of our own.
+
+    def _other(self, out: Out, found: Json) -> None:
+        """Data of the application, which may stand anywhere, or a chunk that the protocol doesn't have here."""
+        if is_repeated(found):
+            return
+        event = read_data(found) if found["type"].startswith(DATA) else None
+        out.append(event or events.ProviderEvent(_FORMAT, found["type"], kept(found)))
 
     def _tool_update(self, out: Out, found: Json) -> None:
         data = found.get("data")
         text = word(data.get(DISPLAY_TEXT)) if is_mapping(data) else None
         call_id = word(data.get("toolCallId")) if is_mapping(data) else None
         if text is None or call_id is None:
-            out.append(events.ProviderEvent(_FORMAT, found["type"], kept(found)))
+            self._other(out, found)
         else:
             out.append(events.ToolUpdate(call_id, display_text=text))
 

@@ -4,7 +4,7 @@
     step   = start-step part* finish-step                      one message of the conversation
     part   = text-start text-delta* text-end                   also of a refusal; reasoning likewise
            | (tool-input-start tool-input-delta*)? (tool-input-available | tool-input-error)
-           | source-url | source-document | file | custom | data-…
+           | source-url | source-document | file | custom | data-…    the application's data-… also outside of steps
 
 Parts overlap freely, each with its own id. A call's `tool-output-available` (any number of `preliminary` ones, then one
 that isn't) or `tool-output-error` follows its input, possibly after the end of its step. `reset-step` removes the
@@ -32,7 +32,7 @@ from rxdelta.core import (
     is_mapping,
     thaw,
 )
-from rxdelta.core.events import EVENT_TYPES, ProviderEvent
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
 from rxdelta.formats.ai_sdk.marks import FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out
@@ -96,7 +96,7 @@ class AiSdkEncoder:
             start["messageMetadata"] = thaw(freeze(metadata, "metadata"))
         self._on_error = on_error
         self._over = False
-        self._stream = Stream(sdk_version, start)
+        self._stream = Stream(sdk_version, start, limits)
 
         def make(walk: Walk, first: RunParts | None) -> RunParts:
             return RunParts(self._stream, walk, first, show_reasoning=reasoning)
@@ -127,6 +127,10 @@ class AiSdkEncoder:
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if kind is ProviderEvent:
+            return out
+        if kind is Custom:
+            run = runs.find(given.run_id) or runs.first
+            self._stream.say(out, given, run.marks)
             return out
         try:
             concerned = runs.of(event)

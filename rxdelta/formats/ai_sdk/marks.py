@@ -10,9 +10,10 @@ back with the next turn. A chunk with marks, and the marks that it may have:
     source-url, source-document    cited
     file                           type, options
     custom                         the whole block
+    the application's data-…       again
 
 If the stream has several runs, the parts of all but the first have `runId`, and `subagent` if they are a sub-agent's, in
-these marks or in the data of a `data-…` chunk.
+these marks or in the data of a `data-…` chunk of our own.
 
 Beside them there are `data-…` chunks of our own, and fields in the message's metadata.
 """
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
 
 __all__ = [
+    "AGAIN",
     "ATTEMPT",
     "ATTEMPT_RESET",
     "CITATIONS",
     "CITED",
     "CUSTOM_KIND",
+    "DATA",
     "DISPLAY_TEXT",
     "FINISH_REASON",
     "FIRST",
@@ -40,6 +43,7 @@ __all__ = [
     "METADATA",
     "MODEL",
     "OPTIONS",
+    "OWN_DATA",
     "PARENT_RUN_ID",
     "REASON",
     "RUN",
@@ -83,6 +87,9 @@ METADATA: Final = "metadata"
 
 CITED: Final = "cited"
 """`True`: a text cites this source, so its citations repeat it."""
+
+AGAIN: Final = "again"
+"""`True`: the client has dropped these data with its step, so they are sent again. Our reader skips them."""
 
 # On a part of another run than the first.
 
@@ -129,6 +136,12 @@ ATTEMPT_RESET: Final = "data-attempt-reset"
 
 ATTEMPT: Final = "attempt"
 """The number of the attempt in it."""
+
+DATA: Final = "data-"
+"""The types of these chunks begin with it, and those of the application's own data."""
+
+OWN_DATA: Final = frozenset([RUN, WHOLE_BLOCK, TOOL_UPDATE, ATTEMPT_RESET])
+"""The types of these chunks."""
 
 # In the message's metadata.
 

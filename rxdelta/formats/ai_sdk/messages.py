@@ -13,9 +13,11 @@ from typing import Any, TypeAlias
 import attrs
 
 from rxdelta.core import (
+    DEFAULT_LIMITS,
     Event,
     Fold,
     InvalidValueError,
+    LimitExceededError,
     MalformedChunkError,
     Message,
     Snapshot,
@@ -25,11 +27,13 @@ from rxdelta.core import (
     is_mapping,
 )
 from rxdelta.formats.admission import Admission
+from rxdelta.formats.ai_sdk.data import is_data
 from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, json_text
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT_RESET,
     FINISH_REASON,
     FIRST,
+    OWN_DATA,
     RUN,
     RUN_ID,
     STATUS,
@@ -73,8 +77,9 @@ def from_ai_sdk(
     Each step of an assistant's message becomes a message, whose calls have their results, also those of the client's
     own tools. What the protocol has no field for comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,
     citations. Each message of another run is a message, too. A call that was cut off is an invalid call; a call that was
-    denied has failed. Left out are an attempt that failed, the parts of sub-agents, `data-…` parts of the application,
-    unknown parts, and all but text and files in the messages of a person or the system.
+    denied has failed. The application's `data-…` parts are a message's `custom_events`, which no request has. Left out are
+    an attempt that failed, the parts of sub-agents, unknown parts, and all but text and files in the messages of a person
+    or the system.
 
     The browser sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
     take only the last message from the browser and the others from your own storage. A browser can't make the provider
@@ -92,7 +97,7 @@ def from_ai_sdk(
     Raises:
         InvalidValueError: A message is not a UI message, names what isn't allowed, or is a system message without
             `system=True`. The error names the message.
-        LimitExceededError: A message has too many parts.
+        LimitExceededError: A message has too many parts, or too many of the application.
 
     Example:
         >>> import rxdelta as rd
@@ -149,12 +154,18 @@ class _Reply:
     def __init__(self) -> None:
         self._rest = Fold()
         self._walk = Walk()
+        self._custom: dict[object, tuple[int, events.Custom]] = {}  # by name and id, or by number
 
     @property
     def over(self) -> bool:
         return self._walk.over
 
     def step(self, event: Event) -> None:
+        if isinstance(event, events.Custom):
+            self._keep(event)
+            return
+        if isinstance(event, events.AttemptReset):  # it takes back the blocks alone
+            self._custom = {key: (0, said) for key, (_, said) in self._custom.items()}
         self._walk.step(event)
         if isinstance(event, _MESSAGE_EVENTS):
             if isinstance(event, events.MessageFinish):  # its reason depends on the calls
@@ -162,13 +173,21 @@ class _Reply:
                     self._rest.step(Snapshot(tool_calls=[call]))
             self._rest.step(event)
 
+    def _keep(self, event: events.Custom) -> None:
+        key = len(self._custom) if event.id is None else (event.name, event.id)
+        place, _ = self._custom.get(key, (len(self._walk.blocks), event))
+        self._custom[key] = place, event
+        if len(self._custom) > DEFAULT_LIMITS.blocks:
+            limit = DEFAULT_LIMITS.blocks
+            raise LimitExceededError.of("blocks", limit, "the number of custom events in one message")
+
     def _requested_calls(self) -> Iterator[ToolCall]:
         blocks = (fold.block for fold in self._walk.blocks.values())
         return (block for block in blocks if isinstance(block, ToolCall) and block.type in _REQUESTED_CALLS)
 
     def message(self) -> Message:
         blocks = [fold.block for fold in self._walk.blocks.values()]
-        return attrs.evolve(self._rest.snapshot.to_message(), blocks=blocks)
+        return attrs.evolve(self._rest.snapshot.to_message(), blocks=blocks, custom=self._custom.values())
 
 
 def _chunks(message: Json, parts: Iterable[Any], path: str) -> Iterator[tuple[str, Json]]:
@@ -202,7 +221,7 @@ class _Step:
         self._late: list[tuple[int, list[tuple[str, Json]]]] = []
 
     def add(self, kind: str, chunks: list[tuple[str, Json]]) -> None:
-        if kind in _NO_BLOCK:
+        if kind in _NO_BLOCK or is_data(kind):
             self._blocks[-1] += chunks
             return
         last: Json = chunks[-1][1] if chunks else {}
@@ -249,7 +268,7 @@ def _run_marks(part: object) -> Json:
     if not is_mapping(part):
         return {}
     data = part.get("data")
-    if is_mapping(data):
+    if is_mapping(data) and part.get("type") in OWN_DATA:
         return data
     return {
         **marks_in(part.get("resultProviderMetadata")),
@@ -268,6 +287,8 @@ def _chunks_of(part: Json, kind: str, own_id: str) -> Iterator[Json]:
         yield {"type": f"{kind}-end", "id": own_id, **_known(citations=part.get("citations")), **metadata}
     elif kind in _SAME_AS_CHUNK:
         yield part
+    elif is_data(kind):
+        yield {"type": kind, "id": part.get("id"), "data": part.get("data")}
     elif kind == "dynamic-tool" or kind.startswith("tool-"):
         name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
         yield from _chunks_of_tool(part, name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk, finish_reason
 from rxdelta.core.events import AttemptReset, BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
 from rxdelta.formats.ai_sdk.calls import CallIds, CallPart, OutputPart
+from rxdelta.formats.ai_sdk.data import DataPart
 from rxdelta.formats.ai_sdk.marks import (
     ATTEMPT,
     ATTEMPT_RESET,
@@ -215,13 +216,18 @@ class RunParts:
         step = self.step
         if event.usage is not None:
             step.usage = usage_figures(event.usage)
-        if step.parts and self.stream.resets(step):
+        said = [part for part in step.parts if isinstance(part, DataPart)]
+        told = len(step.parts) > len(said)
+        if told and self.stream.resets(step):
             self._drop_parts(step)
             out.append({"type": "reset-step", **self.marked({})})
             self._put_away(open=True)
             self.step.note = step.note
+            for own in said:
+                own.send_again(out)
+            self.step.parts.update(dict.fromkeys(said))
             return
-        if step.parts:
+        if told:
             for part in step.parts:
                 part.end(out, _ATTEMPT_FAILED)
             data = {ATTEMPT: event.attempt, **self.marks}
@@ -229,6 +235,8 @@ class RunParts:
             self.finish_step(out, _ATTEMPT_FAILED)
         before = self._put_away(open=step.open)
         self.step.note = before.note
+        if step.open and not told:
+            self.step.parts.update(dict.fromkeys(said))
 
     def _drop_parts(self, step: Step) -> None:
         """The client drops the parts of the step, so their ids can be used again."""

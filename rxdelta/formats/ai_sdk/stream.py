@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rxdelta.core import LimitExceededError
+from rxdelta.formats.ai_sdk.data import DataPart
 from rxdelta.formats.ai_sdk.marks import MODEL
 from rxdelta.formats.ai_sdk.usage import usage_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rxdelta.core.events import MessageFinish, MessageStart
+    from rxdelta.core import Limits
+    from rxdelta.core.events import Custom, MessageFinish, MessageStart
     from rxdelta.formats.ai_sdk.parts import Out, Part
     from rxdelta.formats.ai_sdk.run_parts import RunParts
 
@@ -26,6 +29,7 @@ class Stream:
     Args:
         sdk_version: The client's major version.
         start: The frame that starts the stream; a message's model is added to its metadata.
+        limits: Bounds the number of parts that are kept for a reset.
 
     Attributes:
         started: Whether the client has the start of the stream.
@@ -35,12 +39,15 @@ class Stream:
         used_call_ids: The ids of the calls that the client has.
     """
 
-    def __init__(self, sdk_version: int, start: Mapping[str, Any]) -> None:
+    def __init__(self, sdk_version: int, start: Mapping[str, Any], limits: Limits) -> None:
         self.started = False
         self.since_6 = sdk_version >= 6
         self.has_citations = self.has_custom = self._can_reset = sdk_version >= 7
         self.used_call_ids: set[str] = set()
         self._start = start
+        self._limits = limits
+        self._owes_model = False  # the stream has started before its first message
+        self._data: dict[tuple[str, str], DataPart] = {}  # of the step, by name and id
         self._count = 0
         self._steps: list[Step] = []  # the messages in the step that the client is in, or was in last
         self._names: set[str] = set()
@@ -60,6 +67,9 @@ class Stream:
     def start(self, out: Out, model: str | None = None) -> None:
         """Start the stream, unless it has started."""
         if self.started:
+            if model and self._owes_model:
+                self._owes_model = False
+                out.append({"type": "message-metadata", "messageMetadata": {MODEL: model}})
             return
         self.started = True
         frame = dict(self._start)
@@ -70,7 +80,7 @@ class Stream:
     def enter(self, out: Out, step: Step) -> None:
         """A message begins: the client is in its step from now on."""
         if not any(one.open for one in self._steps):
-            self._steps = []
+            self._steps, self._data = [], {}
             out.append({"type": "start-step"})
         step.open = True
         self._steps.append(step)
@@ -80,6 +90,34 @@ class Stream:
         step.open = False
         if not any(one.open for one in self._steps):
             out.append({"type": "finish-step"})
+
+    def say(self, out: Out, event: Custom, marks: Mapping[str, Any]) -> None:
+        """Send data of the application, wherever the client is.
+
+        Those of the step that the client is in, or was in last, are kept: `reset-step` would take them back.
+
+        Args:
+            out: Where to append the frame.
+            event: The data.
+            marks: What says whose they are, for clients that know more fields than the protocol has.
+
+        Raises:
+            LimitExceededError: There are too many.
+        """
+        if not self.started:
+            self.start(out)
+            self._owes_model = True
+        known = None if event.id is None or event.transient else self._data.get((event.name, event.id))
+        part = known or DataPart(marks if self.has_custom else {})
+        part.send(out, event)
+        if known is not None or event.transient or not self._can_reset or not self._steps:
+            return
+        parts = self._steps[-1].parts
+        if len(parts) >= self._limits.blocks:
+            raise LimitExceededError.of("blocks", self._limits.blocks, "the number of parts in one step")
+        parts[part] = None
+        if event.id is not None:
+            self._data[event.name, event.id] = part
 
     def resets(self, step: Step) -> bool:
         """Whether `reset-step` would take back this message, and nothing else."""

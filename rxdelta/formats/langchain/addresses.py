@@ -74,7 +74,7 @@ def _of_ours(found: GraphItem) -> Address | None:
     if found.mode == "custom" and payload.get("name") == CUSTOM_NAME:
         event = payload.get("payload")
         return Address(run_id, word(event.get(PARENT_RUN_ID)) if is_json_object(event) else None)
-    return Address(run_id) if found.mode == "tools" and payload.get(IN_RUN) is True else None
+    return Address(run_id) if found.mode in ("tools", "custom") and payload.get(IN_RUN) is True else None
 
 
 def _of_run(item: Json, event: str) -> Address | None:

@@ -115,7 +115,7 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     name, kind = chunk.get("event"), chunk.get("type")
     if isinstance(name, str):
         return name.replace("_", "-") in EVENT_NAMES or name.startswith(
-            ("on_chat_model_", "on_chain_", "on_tool_")
+            ("on_chat_model_", "on_chain_", "on_tool_", "on_custom_event")
         )
     if graph_item(chunk) is not None:
         return True

@@ -13,7 +13,8 @@ The protocol has fewer words than our events, and `decode("langchain")` restores
 place for travels in one of these ways, none of which disturbs another reader:
 
 * as further fields of a frame or a block (the finish's `reason` and `metadata`, a reasoning's `signature`);
-* as a `custom` event named `rxdelta`, whose payload is our event, whole (usage, a provider's own events);
+* as a `custom` event named `rxdelta`, whose payload is our event, whole (usage, a provider's own events, and a `Custom`
+  that has this name; any other `Custom` is a `custom` event with its own name);
 * in a block of the type `non_standard`, if the protocol doesn't have the block's type, or a field has a value that the
   protocol doesn't allow (`protocol_content.py`).
 
@@ -27,7 +28,7 @@ from itertools import count
 from typing import Any, Final
 
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ProviderError, Walk
-from rxdelta.core.events import EVENT_TYPES, ProviderEvent
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, number_problems, shown_error
 from rxdelta.formats.langchain.block_frames import DELTAS
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
@@ -104,6 +105,8 @@ class LangChainEncoder:
             raise not_an_event(event)
         if isinstance(event, ProviderEvent):
             return (self._frames.of_run(event.run_id).custom(event),)
+        if isinstance(event, Custom):
+            return (self._frames.of_run(event.run_id).application(event),)
         try:
             concerned = runs.of(event)
         except ProviderError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from rxdelta.core import Event, clean_text
-from rxdelta.core.events import AttemptReset
+from rxdelta.core.events import AttemptReset, Custom
 from rxdelta.formats.langchain.marks import CUSTOM_NAME, IN_RUN, SEPARATOR
 
 __all__ = ["FrameWriter", "LangChainFrame", "LangChainParams", "without_lane"]
@@ -67,6 +67,15 @@ class FrameWriter:
     def tool(self, event: str, call_id: str, **data: Any) -> LangChainFrame:
         mark = {IN_RUN: True} if self._in_run else {}
         return self.frame("tools", {"event": event, "tool_call_id": call_id, **data, **mark})
+
+    def application(self, event: Custom) -> LangChainFrame:
+        """The application's own data, in the words of the protocol."""
+        if event.name == CUSTOM_NAME:
+            return self.custom(event)
+        data = without_lane(event)
+        del data["event"]
+        mark = {} if event.run_id is None else {IN_RUN: True}
+        return self.frame("custom", {"name": data.pop("name"), "payload": data.pop("data"), **data, **mark})
 
     def custom(self, event: Event) -> LangChainFrame:
         """One of our events, whole. Other readers skip it."""

@@ -66,7 +66,7 @@ SEPARATOR: Final = "|"
 """Between the parts of a run's id that are the parts of its namespace, as in LangGraph's own names of namespaces."""
 
 IN_RUN: Final = "in_run"
-"""`True` on a frame of a tool: its namespace names the run of its call. LangGraph's tools have a namespace of their own."""
+"""`True` on a frame of a tool, or of the application: its namespace names the run. LangGraph's have one of their own."""
 
 PARENT_RUN_ID: Final = "parent_run_id"
 """On the start of a message, if its run has a name: the run's parent, or `None`."""

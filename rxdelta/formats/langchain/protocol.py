@@ -1,9 +1,11 @@
 """LangChain's event protocol: events of ours by its names, alone or in what LangGraph puts around them, and runs.
 
     payload = event | message | tool | custom   by the mode: `messages`, `tools`, `custom`; any other is passed on
+    custom  = name? payload | anything          the application's; with `id` and `transient` of `to_langchain_events`
     run     = event: `on_chat_model_stream` data: chunk      of `astream_events` v1, v2; others are passed on
             | event: `on_chat_model_end` data: output        read where the model didn't stream
             | event: `on_tool_end` | `on_tool_error`
+            | event: `on_custom_event` name data
 
 The shapes around a payload are in `graph_items.py`, what `to_langchain_events` adds in `marks.py`.
 """
@@ -11,6 +13,7 @@ The shapes around a payload are in `graph_items.py`, what `to_langchain_events` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rxdelta.core import Event, InvalidValueError, events, is_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
@@ -23,6 +26,7 @@ from rxdelta.formats.langchain.marks import (
     ATTEMPT_RESET,
     CUSTOM_NAME,
     FOLDED,
+    IN_RUN,
     INTERRUPTED,
     SOURCE_INDEX,
     SYNTHETIC,
@@ -43,6 +47,9 @@ __all__ = ["ProtocolReader"]
 
 _OF_A_MESSAGE = (events.MessageStart, events.MessageFinish, events.MessageInterrupted, events.StreamError)
 _ADDED = frozenset([SOURCE_INDEX, SYNTHETIC_ID, FOLDED])
+_CUSTOM_FIELDS = frozenset(["name", "payload", "id", "transient", IN_RUN])
+_UNNAMED = "custom"
+"""The name of data that LangGraph's `StreamWriter` wrote without one."""
 
 
 class ProtocolReader:
@@ -79,7 +86,11 @@ class ProtocolReader:
         return (assumed_finish(None, {}, asked=False),) if is_open else ()
 
     def _read_run(self, found: Json) -> Sequence[Event]:
-        name, data = found["event"], READ.mapping(found.get("data"), "data")
+        name = found["event"]
+        custom = _custom(found, found.get("data")) if name == "on_custom_event" else None
+        if custom is not None:
+            return (custom,)
+        data = READ.mapping(found.get("data"), "data")
         if name == "on_chat_model_stream" and data.get("chunk") is not None:
             return self._messages.read(fields_of(data["chunk"]), "data.chunk.")
         if name == "on_chat_model_end" and is_message(data.get("output")) and not self._messages.started:
@@ -104,6 +115,10 @@ class ProtocolReader:
             payload = data.get("payload")
             if is_mapping(payload) and isinstance(payload.get("event", ""), str):
                 return (_event({"event": "", **payload}, f"{path}.payload."),)
+        elif item.mode == "custom":
+            is_ours = is_mapping(data) and "payload" in data and data.keys() <= _CUSTOM_FIELDS
+            custom = _custom(data, data["payload"]) if is_ours else None
+            return (custom or events.Custom(_UNNAMED, _json(data)),)
         shown = found if is_mapping(found) else {"type": item.mode, "ns": item.namespace, "data": data}
         return (events.ProviderEvent("langchain", item.mode or "state", kept(shown)),)
 
@@ -135,6 +150,18 @@ class ProtocolReader:
         if data.get(FOLDED) is True:
             wire.pop("content", None)
         return self.read_event(wire, path)
+
+
+def _custom(found: Json, data: object) -> events.Custom | None:
+    """The application's own data; `None` if a field is none that `to_langchain_events` or LangChain would write."""
+    name, own_id = found.get("name", _UNNAMED), found.get("id")
+    if not isinstance(name, str) or not name or not isinstance(own_id, (str, type(None))):
+        return None
+    return events.Custom(name, _json(data), own_id, found.get("transient") is True)
+
+
+def _json(value: object) -> Any:
+    return kept({"": value})[""]
 
 
 def _event(found: Json, path: str) -> Event:
