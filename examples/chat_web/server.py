@@ -29,7 +29,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -78,12 +78,12 @@ async def post_question(request: Request) -> Response:
     """Keep the question, begin the reply, and read it. The reply goes on when its reader leaves."""
     chat, body = request.path_params["chat"], await request.body()
     if len(body) > LONGEST:
-        return JSONResponse({"error": "the question is too long"}, 413)
+        return PlainTextResponse("the question is too long", 413)
     question = json.loads(body)["message"]
     if [message.role for message in rd.from_ai_sdk([question])] != ["user"]:
-        return JSONResponse({"error": "a question is a message of the user"}, 400)
+        return PlainTextResponse("a question is a message of the user", 400)
     if chat in live:
-        return JSONResponse({"error": "a reply is still coming"}, 409)
+        return PlainTextResponse("a reply is still coming", 409)
     id = kept.begin(chat, question)
     live[chat] = id, asyncio.create_task(keep(chat, id))
     await relay.start(id, rd.from_async_iterable(assistant.reply(kept.conversation(chat))))
@@ -129,7 +129,7 @@ async def post_stop(request: Request) -> Response:
 
 async def refuse(request: Request, error: Exception) -> Response:
     """What a browser sent that is no question."""
-    return JSONResponse({"error": str(error)}, 400)
+    return PlainTextResponse(str(error), 400)
 
 
 async def index(request: Request) -> Response:

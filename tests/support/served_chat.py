@@ -14,15 +14,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import attrs
 import pytest
-import reactivex as rx
 
 import rxdelta as rd
 from support.browser import needed
 
-__all__ = ["ServedChat", "said"]
+__all__ = ["ServedChat", "reply_texts", "said", "words"]
 
 PROGRAM = Path(__file__).parents[1] / "examples" / "chat_web" / "scripted.py"
 
@@ -91,26 +92,30 @@ class ServedChat:
         """Whether the model's requests end; how soon is the machine's business."""
         return _becomes(lambda: self.get("/test")["requests_open"] == 0)
 
-    def kept(self, chat: str) -> list[tuple[str, str | None, list[rd.Snapshot]]]:
-        """What the server keeps, read behind its back: of each exchange the question, how it ended, the messages."""
+    def kept(self, chat: str) -> list[Kept]:
+        """What the server keeps of a chat, read behind its back."""
         with closing(sqlite3.connect(self.store)) as store:
-            found = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ?", [chat])
-            return [
-                (json.loads(question)["parts"][-1]["text"], ended, self._messages(store, id))
-                for id, question, ended in found.fetchall()
-            ]
+            rows = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ?", [chat]).fetchall()
+            return [Kept.read(store, *row) for row in rows]
 
-    def _messages(self, store: sqlite3.Connection, id: str) -> list[rd.Snapshot]:
+
+@attrs.frozen
+class Kept:
+    """An exchange: the question's text, the reply's text, and how it ended."""
+
+    question: str
+    reply: str
+    ended: str | None
+
+    @classmethod
+    def read(cls, store: sqlite3.Connection, id: str, question: str, ended: str | None) -> Kept:
         rows = store.execute("SELECT event FROM events WHERE exchange = ? ORDER BY rowid", [id])
-        folds: list[rd.Fold] = []
-        for event in (rd.events.from_dict(json.loads(row)) for (row,) in rows):
-            if not folds or (folds[-1].snapshot is not None and event.event == "message-start"):
-                folds.append(rd.Fold())
-            folds[-1].step(event)
-        return [fold.snapshot for fold in folds if fold.snapshot is not None]
+        events = [rd.events.from_dict(json.loads(row)) for (row,) in rows]
+        text = "".join(event.text for event in events if isinstance(event, rd.events.TextDelta))
+        return cls(json.loads(question)["parts"][-1]["text"], text, ended)
 
 
-def said(*texts: str, before: int = 0) -> list[Any]:
+def said(*texts: str) -> list[Any]:
     """An Anthropic message that says these texts, a chunk each."""
     start = {"id": "m", "role": "assistant", "model": "scripted", "content": [], "usage": {}}
     deltas = [
@@ -125,6 +130,16 @@ def said(*texts: str, before: int = 0) -> list[Any]:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
         {"type": "message_stop"},
     ]
+
+
+def words(random: Random, count: int) -> list[str]:
+    """Words in which nothing is markdown, each with a number of its own, so that one that is lost or doubled shows."""
+    return [f"w{n}{random.choice(['', ',', '.', ';'])} " for n in range(count)]
+
+
+def reply_texts(page: Any) -> list[str]:
+    """The replies that a page shows, each with its words and no others."""
+    return [" ".join(text.split()) for text in page.locator(".assistant .text").all_text_contents()]
 
 
 def _becomes(condition: Any) -> bool:

@@ -27,17 +27,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedChat]:
 
 
 @pytest.fixture
-def chat() -> str:
-    return f"chat{next(_chats)}"
+def chat(served: ServedChat) -> Iterator[str]:
+    name = f"chat{next(_chats)}"
+    yield name
+    served.post(f"/api/chat/{name}/stop", None)
 
 
 @pytest.fixture
 def open_tab(browser: Any) -> Iterator[Any]:
-    """`open_tab(url)` opens a page."""
+    """`open_tab(url)` opens a page; `without` are addresses that it doesn't get."""
     with ExitStack() as stack:
 
-        def go(url: str) -> Any:
+        def go(url: str, without: str | None = None) -> Any:
             opened = stack.enter_context(tab(browser))
+            if without is not None:
+                opened.route(without, lambda route: route.abort())
             opened.goto(url)
             opened.wait_for_selector("#send:visible, #stop:visible")
             return opened

@@ -1,9 +1,6 @@
 // The server keeps the messages. The page shows what the server keeps, and follows the reply that is coming.
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, readUIMessageStream } from "ai";
-import { config } from "zod";
-
-config({ jitless: true }); // the SDK's checks make no code, which the page's security policy forbids
 
 const id = (location.hash ||= `#${crypto.randomUUID()}`).slice(1);
 const api = `/api/chat/${encodeURIComponent(id)}`;
@@ -17,8 +14,9 @@ export const chat = new Chat({
 });
 
 const isIdle = () => chat.status === "ready" || chat.status === "error";
+const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const complete = new Map(); // the replies that have ended, by id
-let timer;
+let held = null; // the reply as far as it was shown, until its stream has said so much again
 let onAway = () => {};
 
 /** A kept reply is what its stream said: it is read as the stream is, so both look the same. */
@@ -37,32 +35,49 @@ async function toMessage({ id, ended, chunks }) {
   return message;
 }
 
+/** What the server keeps. Asks again until it answers. */
 async function load() {
-  const response = await fetch(api);
-  if (!response.ok) throw new Error(response.statusText);
-  const { live, messages } = await response.json();
-  return { live, messages: await Promise.all(messages.map((one) => (one.chunks ? toMessage(one) : one))) };
+  for (;;) {
+    try {
+      const { live, messages } = await (await fetch(api)).json();
+      onAway(false);
+      return { live, messages: await Promise.all(messages.map((one) => (one.chunks ? toMessage(one) : one))) };
+    } catch {
+      onAway(true);
+      await sleep(500);
+    }
+  }
 }
 
-/** Show what the server keeps, and if a reply is coming, follow it to its end. Until the server answers, ask again. */
+/** Show what the server keeps, and follow the reply that is coming. */
 async function look() {
-  clearTimeout(timer);
   if (!isIdle()) return; // a stream is being read, and its end is another look
-  const kept = await load().catch(() => null);
-  onAway(!kept);
+  const kept = await load();
   if (!isIdle()) return;
-  if (kept) chat.messages = kept.messages;
-  if (kept?.live) await chat.resumeStream();
-  if (!kept || kept.live) timer = setTimeout(look, kept ? 50 : 500);
+  chat.messages = kept.messages;
+  if (!kept.live) return;
+  held = kept.messages.at(-1);
+  await chat.resumeStream();
+  held = null;
+  await sleep(50); // the server may not have written down the end yet
+  look();
 }
+
+/** The messages as the page shows them: a reply whose stream is read again, from its start, doesn't shrink meanwhile. */
+export function shown(messages) {
+  if (held && size(messages.at(-1)) >= size(held)) held = null;
+  return held ? [...messages.slice(0, -1), held] : messages;
+}
+const size = (message) => JSON.stringify(message?.parts ?? []).length;
 
 /** Ask the question, and follow the reply to its end. Returns why the server hasn't taken the question. */
 export async function send(message) {
   await chat.sendMessage(message);
-  const asked = chat.messages.findLast(({ role }) => role === "user")?.id;
-  const problem = chat.error?.message ?? "";
-  await look();
-  return chat.messages.some(({ id }) => id === asked) ? "" : problem;
+  const question = chat.messages.findLast(({ role }) => role === "user");
+  const problem = chat.error?.message;
+  const kept = await load();
+  look();
+  return kept.messages.some(({ id }) => id === question.id) ? "" : problem;
 }
 
 /** For all who read the reply; `chat.stop` would only stop reading. */

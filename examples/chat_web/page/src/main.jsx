@@ -1,8 +1,9 @@
 // The page: the AI SDK's useChat. `chat.js` follows the server, `parts.jsx` shows the parts of a message.
+import "./jitless.js";
 import { useChat } from "@ai-sdk/react";
 import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { chat, connect, send, stop } from "./chat.js";
+import { chat, connect, send, shown, stop } from "./chat.js";
 import { Message } from "./parts.jsx";
 
 function App() {
@@ -25,9 +26,10 @@ function App() {
   const busy = status === "submitted" || status === "streaming";
   return (
     <main data-status={status} data-away={away}>
-      {messages.map((message) => (
+      {shown(messages).map((message) => (
         <Message key={message.id} message={message} away={away} />
       ))}
+      {busy && messages.at(-1)?.role === "user" && <p className="end">…</p>}
       {problem && <p className="error">not sent: {problem}</p>}
       {away && <p className="away">the server can’t be reached, reconnecting …</p>}
       <form onSubmit={submit}>
