@@ -16,6 +16,8 @@ export const chat = new Chat({
 const isIdle = () => chat.status === "ready" || chat.status === "error";
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const complete = new Map(); // the replies that have ended, by id
+let looking = false;
+let wanted = false;
 let held = null; // the reply as far as it was shown, until its stream has said so much again
 let onAway = () => {};
 
@@ -49,18 +51,24 @@ async function load() {
   }
 }
 
-/** Show what the server keeps, and follow the reply that is coming. */
+/** Show what the server keeps, and follow the reply that is coming to its end. */
 async function look() {
-  if (!isIdle()) return; // a stream is being read, and its end is another look
-  const kept = await load();
-  if (!isIdle()) return;
-  chat.messages = kept.messages;
-  if (!kept.live) return;
-  held = kept.messages.at(-1);
-  await chat.resumeStream();
-  held = null;
-  await sleep(50); // the server may not have written down the end yet
-  look();
+  wanted = true;
+  if (looking) return; // it looks again when it is done
+  looking = true;
+  while (wanted && isIdle()) {
+    wanted = false;
+    const kept = await load();
+    if (!isIdle()) break; // a question was sent meanwhile, and the end of its reply is another look
+    chat.messages = kept.messages;
+    if (!kept.live) continue;
+    held = kept.messages.at(-1);
+    await chat.resumeStream();
+    held = null;
+    await sleep(50); // the server may not have written down the end yet
+    wanted = true;
+  }
+  looking = false;
 }
 
 /** The messages as the page shows them: a reply whose stream is read again, from its start, doesn't shrink meanwhile. */
