@@ -23,7 +23,7 @@ import pytest
 import rxdelta as rd
 from support.browser import needed
 
-__all__ = ["ServedChat", "reply_texts", "said", "words"]
+__all__ = ["Kept", "ServedChat", "ended", "reply_texts", "said", "words"]
 
 PROGRAM = Path(__file__).parents[1] / "examples" / "chat_web" / "scripted.py"
 
@@ -140,6 +140,15 @@ def words(random: Random, count: int) -> list[str]:
 def reply_texts(page: Any) -> list[str]:
     """The replies that a page shows, each with its words and no others."""
     return [" ".join(text.split()) for text in page.locator(".assistant .text").all_text_contents()]
+
+
+def ended(page: Any, how: str = "") -> None:
+    """Wait until the page says that the last reply has ended, and how."""
+    page.wait_for_selector("#send:visible")
+    if how:
+        page.wait_for_selector(f"section:last-of-type .end >> text={how}")
+    else:
+        page.wait_for_selector("section:last-of-type .end", state="hidden")
 
 
 def _becomes(condition: Any) -> bool:

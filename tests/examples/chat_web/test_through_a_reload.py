@@ -6,18 +6,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, reply_texts, said, words
+from support.served_chat import ServedChat, ended, reply_texts, said, words
 
 pytestmark = pytest.mark.slow
-
-
-def ended(page: Any, how: str = "") -> None:
-    """Wait until the page says that the last reply has ended, and how."""
-    page.wait_for_selector("#send:visible")
-    if how:
-        page.wait_for_selector(f"section:last-of-type .end >> text={how}")
-    else:
-        page.wait_for_selector("section:last-of-type .end", state="hidden")
 
 
 def ask(page: Any, question: str) -> None:
