@@ -24,6 +24,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 CLIENTS = Path("tests/clients")
 LOCK = Path("requirements-dev.lock")
 WITHOUT = [f"--without={material}" for material in ("recordings", "clients", "browser")]
+BRIEF = "--hypothesis-profile=brief"  # `tests` and `coverage` draw all examples
 
 
 def group(*names: str) -> list[str]:
@@ -77,18 +78,25 @@ def _is_older(made: Path, source: Path) -> bool:
     return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
+@nox.session
+def soak(session: nox.Session) -> None:
+    """The tests that take minutes: thousands of streams that are cut off and read again at random."""
+    install(session, group("tests"))
+    session.run("pytest", "-m", "soak", *session.posargs)
+
+
 @nox.session(python=PYTHONS)
 def quick(session: nox.Session) -> None:
     """On each Python: the tests that need no recordings, SDKs, Node or browser and aren't slow."""
     install(session, group("tests"))
-    run_quick(session)
+    run_quick(session, BRIEF)
 
 
 @nox.session(python=PYTHONS[0], name="lowest")
 def lowest_dependencies(session: nox.Session) -> None:
     """The quick tests on the lowest Python, with the lowest version of each dependency that pyproject.toml allows."""
     install(session, group("tests"), *constraints(session, lowest()))
-    run_quick(session)
+    run_quick(session, BRIEF)
 
 
 @nox.session

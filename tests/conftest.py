@@ -11,6 +11,8 @@ from support.needs import LEFT_OUT, MATERIAL
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
 settings.register_profile("rxdelta", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("rxdelta")
+# For a second run of the same tests, on another Python: the same examples, but fewer.
+settings.register_profile("brief", settings.get_profile("rxdelta"), max_examples=10)
 
 LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails.
 
@@ -35,12 +37,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
-    if _runs_slow(config):
-        return
-    left_out = [item for item in items if item.get_closest_marker("slow") is not None]
+    if not _is_named(config):
+        _leave_out(config, items, "soak")
+        if not config.option.slow:
+            _leave_out(config, items, "slow")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
+    left_out = [item for item in items if item.get_closest_marker(mark) is not None]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
+        items[:] = [item for item in items if item.get_closest_marker(mark) is None]
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -49,7 +56,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def _runs_slow(config: pytest.Config) -> bool:
+    return bool(config.option.slow or _is_named(config))
+
+
+def _is_named(config: pytest.Config) -> bool:
     """Whoever names a test or a mark means it."""
-    return bool(
-        config.option.slow or config.option.markexpr or any("::" in argument for argument in config.args)
-    )
+    return bool(config.option.markexpr or any("::" in argument for argument in config.args))

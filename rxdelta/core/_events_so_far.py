@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING
 
 import attrs
@@ -233,7 +234,8 @@ def _events_of(choices: Sequence[_Choice], *, first: bool) -> Sequence[Event]:
     if not lists:
         return ()
     resets = [[event for event in events if isinstance(event, AttemptReset)] for _, events in lists]
-    stops = [event for _, events in lists for event in events if isinstance(event, MessageInterrupted)]
+    tails = [tail for _, events in lists if (tail := [*dropwhile(_is_no_stop, events)])]
+    stops = [tail[0] for tail in tails]
     all_over = all(is_over(choice.fold.snapshot) for choice in choices)
     if any(one != resets[0] for one in resets) or (stops and not all_over):
         return [event for choice, events in lists for event in choice.named(events, first=first)]
@@ -241,5 +243,9 @@ def _events_of(choices: Sequence[_Choice], *, first: bool) -> Sequence[Event]:
     found += resets[0]
     for choice, events in lists:
         own = choice.named(events, first=True) if len(lists) > 1 else events
-        found += [event for event in own if not isinstance(event, (AttemptReset, MessageInterrupted))]
-    return found + stops[:1]
+        found += [event for event in takewhile(_is_no_stop, own) if not isinstance(event, AttemptReset)]
+    return [*found, *stops[:1], *(event for tail in tails for event in tail[1:])]
+
+
+def _is_no_stop(event: Event) -> bool:
+    return not isinstance(event, MessageInterrupted)

@@ -7,7 +7,7 @@ The tables say what an event changes in each state. `-` means that it changes no
     event of the message    empty                     open                           over
     MessageStart            started                   started, or another: below     another, started
     a block's event         the second table          the second table               -
-    UsageUpdate             usage                     usage                          -
+    UsageUpdate             usage, unless empty       usage, unless empty            -
     MessageFinish           ended                     all open blocks closed, ended  -
     MessageInterrupted      ended                     all open blocks closed, ended  -
     AttemptReset            reset                     reset                          another, reset; or reset: below
@@ -362,9 +362,9 @@ class Walk:
         self._begin()
 
     def _usage_update(self, event: UsageUpdate) -> Sequence[Change]:
-        if self.over:
+        if self.over or usage_or_none(event.usage) is None:
             return _NOTHING
-        self._has_facts = self._has_facts or usage_or_none(event.usage) is not None
+        self._has_facts = True
         return USAGE
 
     def _message_finish(self, event: MessageFinish) -> Sequence[Change]:

@@ -7,7 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import DEFAULT_LIMITS, EventsSoFar, RxDeltaError, StreamInterrupted
-from rxdelta.relay._replay import joined
+from rxdelta.relay._replay import from_the_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +40,6 @@ def with_snapshot(error: RxDeltaError, events: Sequence[Event]) -> RxDeltaError:
 def _fold(events: Sequence[Event]) -> Snapshot | None:
     so_far = EventsSoFar(DEFAULT_LIMITS)
     with suppress(RxDeltaError):  # what can't be folded, or was refused: the reply up to there
-        for _, event in joined(events):
+        for _, event in from_the_start(events):
             so_far.take(event)
     return so_far.snapshot()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from secrets import token_hex
 from threading import RLock
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from reactivex.disposable import Disposable
 
 from rxdelta.core import Event
-from rxdelta.relay._store import End, Log, News, Publisher
+from rxdelta.relay._store import End, News, Publisher, Seeker
 from rxdelta.runtime import call_on
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["Memory"]
 
 _CLOSED = "the relay was closed"
-_LIVE = "it is live, so it can be watched"
-_KEPT = "one has ended and is kept, so it can be watched; delete() makes the name free"
+_LIVE = "it is live"
+_KEPT = "it has ended, and is kept until it is deleted or its time is over"
 
 
 class Memory:
-    """Logs in this process's memory, for readers and publishers on any thread.
+    """Logs for readers and publishers on any thread.
 
     Args:
         keep: Seconds after which a log that has ended is forgotten.
@@ -40,23 +40,21 @@ class Memory:
         self._loop = loop
         self._lock = RLock()
         self._logs: dict[str, _Log] = {}
-        self._seekers: dict[str, dict[object, Callable[[Log | None], None]]] = {}
+        self._seekers: dict[str, dict[Seeker, None]] = {}
         self._closed = False
 
     def claim(self, stream_id: str, publisher: Publisher) -> None:
+        log = _Log(publisher, partial(self._ended, stream_id))
         with self._lock:
             why = self._refusal(stream_id)
-            log = _Log(publisher, partial(self._ended, stream_id))
             if why is None:
                 self._logs[stream_id] = log
-                seekers = self._seekers.pop(stream_id, {})
-            else:
-                seekers = {}
+            seekers = () if why else tuple(self._seekers.pop(stream_id, ()))
         if why is not None:
-            publisher.refused(why)
+            publisher.refused(why, taken=why != _CLOSED)
             return
-        for found in seekers.values():
-            found(log)
+        for seeker in seekers:
+            seeker.found(log, log.news())
         publisher.claimed(log)
 
     def _refusal(self, stream_id: str) -> str | None:
@@ -65,20 +63,21 @@ class Memory:
         log = self._logs.get(stream_id)
         return None if log is None else _LIVE if log.is_live() else _KEPT
 
-    def find(self, stream_id: str, found: Callable[[Log | None], None]) -> abc.DisposableBase:
+    def find(self, stream_id: str, seeker: Seeker) -> abc.DisposableBase:
         with self._lock:
             log, closed = self._logs.get(stream_id), self._closed
             if log is None and not closed:
-                who = object()
-                self._seekers.setdefault(stream_id, {})[who] = found
-                return Disposable(partial(self._forget_seeker, stream_id, who))
-        found(log)
-        return Disposable()
+                self._seekers.setdefault(stream_id, {})[seeker] = None
+        if log is not None:
+            seeker.found(log, log.news())
+        elif closed:
+            seeker.closed()
+        return Disposable(partial(self._forget_seeker, stream_id, seeker))
 
-    def _forget_seeker(self, stream_id: str, who: object) -> None:
+    def _forget_seeker(self, stream_id: str, seeker: Seeker) -> None:
         with self._lock:
             seekers = self._seekers.get(stream_id, {})
-            seekers.pop(who, None)
+            seekers.pop(seeker, None)
             if not seekers:
                 self._seekers.pop(stream_id, None)
 
@@ -121,14 +120,14 @@ class Memory:
     async def close(self) -> None:
         with self._lock:
             self._closed = True
-            logs = dict(self._logs)
-            seekers = [found for each in self._seekers.values() for found in each.values()]
+            logs, seekers = dict(self._logs), [*self._seekers.values()]
             self._seekers.clear()
         for stream_id, log in logs.items():
             log.tell(_CLOSED)
             self._forget(stream_id, log)
-        for found in seekers:
-            found(None)
+        for each in seekers:
+            for seeker in each:
+                seeker.closed()
 
 
 class _Log:
@@ -157,72 +156,70 @@ class _Log:
             publisher.written(events)
 
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
-        if self._write(events, end):
-            self._publisher = None  # a log that is kept must not keep the source
-            self._ended(self)
-            then()
+        self._write(events, end)
+        self._publisher = None  # a log that is kept must not keep its source
+        self._ended(self)
+        then()
 
     def _write(self, events: Sequence[Event], end: End | None) -> bool:
+        """Write these, tell those who wait, and return whether the log was live."""
         with self._lock:
             if self._end is not None:
                 return False
             after = len(self._events)
             self._events.extend(events)
             self._end = end
-            waiting = self._waiting
-            if not waiting:
-                return True
-            self._waiting = {}
-            news = self._behind(after)
-        for take in waiting.values():
-            take(news)
+            waiting, self._waiting = self._waiting, {}
+            news = self._behind(after) if waiting else None
+        if news is not None:
+            for take in waiting.values():
+                take(news)
         return True
+
+    def news(self) -> News:
+        with self._lock:
+            return self._behind(0)
 
     def _behind(self, after: int) -> News:
         newest = len(self._events)
         return News(_Part(self._events, range(after, newest)), newest, self._end)
 
     def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
+        who = object()
         with self._lock:
-            if self._end is None and len(self._events) <= after:
-                who = object()
+            there = self._end is not None or len(self._events) > after
+            news = self._behind(after) if there else None
+            if news is None:
                 self._waiting[who] = take
-                return Disposable(partial(self._forget_reader, who))
-            news = self._behind(after)
-        take(news)
-        return Disposable()
+        if news is not None:
+            take(news)
+        return Disposable(partial(self._forget, who))
 
-    def _forget_reader(self, who: object) -> None:
+    def _forget(self, who: object) -> None:
         with self._lock:
             self._waiting.pop(who, None)
-
-    def look(self, take: Callable[[News], None]) -> abc.DisposableBase:
-        with self._lock:
-            news = self._behind(0)
-        take(news)
-        return Disposable()
 
 
 class _Part(Sequence[Event]):
     """A part of a list that only grows, without a copy: a slow reader costs nothing but the log."""
 
-    __slots__ = ("_all", "_numbers")
+    __slots__ = ("_all", "_places")
 
-    def __init__(self, events: list[Event], numbers: range) -> None:
+    def __init__(self, events: list[Event], places: range) -> None:
         self._all = events
-        self._numbers = numbers
+        self._places = places
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._places)
 
     @overload
     def __getitem__(self, place: int) -> Event: ...
     @overload
     def __getitem__(self, place: slice) -> Sequence[Event]: ...
-    def __getitem__(self, place: int | slice) -> Any:
+    def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
         if isinstance(place, slice):
-            return _Part(self._all, self._numbers[place])
-        return self._all[self._numbers[place]]
+            return _Part(self._all, self._places[place])
+        return self._all[self._places[place]]
 
-    def __iter__(self) -> Any:
-        return map(self._all.__getitem__, self._numbers)
+    def __iter__(self) -> Iterator[Event]:
+        return map(self._all.__getitem__, self._places)

@@ -29,8 +29,11 @@ _LEFT = "publisher left"
 class Publication:
     """One subscription's state. Notifications of the source are turns; a stop may come on any thread.
 
-    The first to take `_first` ends the log: the source, a stop, or the subscriber that leaves. What the source emits after
-    that is not in the log, and is not emitted.
+    The source, a stop, or the subscriber that leaves: the first of them ends the log. What the source emits after that is
+    neither written nor emitted.
+
+    Args:
+        began: Called with whether the name was free. If it was taken, the subscription completes without an error.
     """
 
     def __init__(
@@ -54,13 +57,14 @@ class Publication:
     def begin(self, store: Store) -> None:
         store.claim(self._stream_id, self)
 
-    def refused(self, why: str) -> None:
+    def refused(self, why: str, *, taken: bool) -> None:
         self._is_over = True
-        if self._began is None:
-            self._sink.on_error(_refusal(self._stream_id, why))
-        else:
+        if taken and self._began is not None:
             self._began(False)
             self._sink.on_completed()
+            return
+        refusal = f"the stream {quote(self._stream_id)} can't be published: {why}"
+        self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self._stream_id))
 
     def claimed(self, writer: Writer) -> None:
         self._writer = writer
@@ -107,14 +111,6 @@ class Publication:
             self._sink.dispose_source()
             self._writer.end(last, end, then)
         return first
-
-
-def _refusal(stream_id: str, why: str) -> InvalidValueError:
-    return InvalidValueError(
-        f"the stream {quote(stream_id)} can't be published: {why}",
-        field="stream_id",
-        value=stream_id,
-    )
 
 
 def _too_long(max_events: int) -> LimitExceededError:

@@ -16,6 +16,7 @@ from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
 from rxdelta.relay._publishing import Publication
 from rxdelta.relay._watching import Reader
+from rxdelta.relay._workers import warn_of_workers
 from rxdelta.runtime import check_seconds, create, needed_loop
 
 if TYPE_CHECKING:
@@ -30,22 +31,65 @@ __all__ = ["Relay"]
 
 _CLOSE_SECONDS = 5.0
 """How long closing waits for the sources of runs to close."""
+_DELETED = "deleted"
+_log = logging.getLogger("rxdelta")
 
 
 class Relay:
-    """Streams of events that outlive their readers."""
+    """Streams of events that outlive their readers: through a reload, in a second tab, on another thread.
+
+    A publisher writes a stream's events into a log. Readers follow it from the start or from any event on, each at its
+    own pace, also when the stream has ended. `Relay.open` makes one, for the whole application; use it from any thread
+    and loop.
+
+    A log ends with its source: by completion, by an error, or by a `MessageInterrupted` if it was stopped. The end is a
+    part of the log, so every reader gets it. A log that has ended is kept for a while.
+
+    Example:
+        >>> import asyncio
+        >>> import rxdelta as rd
+        >>> from rxdelta.relay import Relay
+        >>> from rxdelta.testing import sample_chunks
+        >>> async def main():
+        ...     async with Relay.open() as relay:
+        ...         chunks = rd.from_async_iterable(lambda: sample_chunks("tides", pause=0.001))
+        ...         await relay.start("chat-1", chunks.pipe(rd.decode("auto")))
+        ...         entries = [entry async for entry in rd.iterate(relay.entries("chat-1"))]
+        ...         rest = relay.watch("chat-1", after=entries[-3].id)
+        ...         return [event.event async for event in rd.iterate(rest)]
+        >>> asyncio.run(main())
+        ['usage', 'message-finish']
+    """
 
     def __init__(self, store: Store, lease: float, max_events: int) -> None:
         self._store = store
         self._lease = lease
         self._max_events = max_events
-        self._runs: set[asyncio.Task[None]] = set()
+        self._runs: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
     @staticmethod
     def open(
         url: str | None = None, *, lease: float = 10.0, keep: float = 3600.0, max_events: int = 1_000_000
     ) -> AbstractAsyncContextManager[Relay]:
-        """Open a relay for the length of an `async with` block."""
+        """Open a relay for the length of an `async with` block. Its streams are in this process's memory, and nowhere else.
+
+        Where several worker processes show, this warns (`RuntimeWarning`): they don't share their memory.
+
+        Leaving the block stops all streams that are live, for their readers with a `MessageInterrupted`. It waits until
+        the runs that `start` has begun on this loop have closed their sources, for five seconds at most. Nothing is
+        kept.
+
+        Args:
+            url: No store but memory is known yet, so `None`.
+            lease: Seconds that a reader waits for a stream that nobody has published.
+            keep: Seconds that a stream can still be watched after its end.
+            max_events: The most events of one stream. With one more the stream ends with a `LimitExceededError`, and
+                the source is closed.
+
+        Raises:
+            InvalidValueError: At once, for an argument that isn't as described. On entering, without a running asyncio
+                loop.
+        """
         if url is not None:
             raise InvalidValueError.of([("url", url, "must be None, which is this process's memory")])
         lease, keep = check_seconds("lease", lease), check_seconds("keep", keep)
@@ -54,7 +98,27 @@ class Relay:
         return _opened(lease, keep, max_events)
 
     def publish(self, stream_id: str) -> Callable[[Observable[Event]], Observable[Event]]:
-        """Write the events to the relay's log of this stream, and emit each when it is there."""
+        """The same events, written into the log of a new stream: each is emitted when it is there.
+
+        Subscribing begins the stream. There is one publisher of a stream: if the id is live, or has ended and is neither
+        deleted nor expired, the source isn't subscribed. Disposing ends the stream, for its readers with
+        `MessageInterrupted("publisher left")`. So a reply that is to go on without its reader is for `start`.
+
+        Readers never make the publisher wait. Put it behind `run_tools` and `retry_stream`, so that the log has what
+        they emit.
+
+        Completes with the source; or, after a `MessageInterrupted`, when the stream is stopped by `cancel`, by `delete`,
+        or because the relay is closed. The source is then disposed at once.
+
+        Args:
+            stream_id: 1 to 256 printable characters, as `str.isprintable` has it. Ids are not normalised.
+
+        Raises:
+            InvalidValueError: At once, for any other `stream_id`.
+
+        Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
+        the relay is closed, and for a value that is no event. `LimitExceededError` for too many events.
+        """
         check_stream_id(stream_id)
 
         def apply(source: Observable[Event]) -> Observable[Event]:
@@ -72,7 +136,24 @@ class Relay:
         Publication(sink, source, stream_id, self._max_events, began).begin(self._store)
 
     async def start(self, stream_id: str, source: Observable[Event]) -> bool:
-        """Publish a stream that goes on without a reader."""
+        """Publish a stream that goes on without a reader, and return when it has begun.
+
+        Calling this once more for the same reply is safe: a stream that is live or kept is left as it is.
+
+        The run reads its source at once and to the end, like `for_each`, on the running loop. It ends with the source,
+        by `cancel` or `delete`, or with the relay. An error of the source is a part of the log; because nobody else may
+        see it, it is logged, too (`rxdelta`).
+
+        Args:
+            stream_id: See `publish`.
+            source: The events. They are subscribed only if this call starts the run.
+
+        Returns:
+            Whether this call has started the run. If not, the stream can be watched all the same.
+
+        Raises:
+            InvalidValueError: For a wrong argument, without a running asyncio loop, or if the relay is closed.
+        """
         check_stream_id(stream_id)
         if not isinstance(source, abc.ObservableBase):
             raise InvalidValueError.of([("source", source, "must be an Observable of events")])
@@ -81,19 +162,51 @@ class Relay:
         run: Observable[Event] = create(
             "start", lambda sink: self._publication(sink, source, stream_id, began.set_result)
         )
-        task = loop.create_task(_run(stream_id, run))
+        task = loop.create_task(_run(stream_id, run, began))
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
         return await asyncio.shield(began)
 
     def watch(self, stream_id: str, after: str | None = None) -> Observable[Event]:
-        """Emit the events of a stream: those so far, then those that come."""
+        """Emit the events of a stream: first those that are in the log, then each when it is written.
+
+        From the start, the events that were there before the subscription come in a short form that folds to the same
+        reply: neighbouring deltas of a block are one event; of usages with only deltas between them, the newest; of the
+        application's data with one name and id, the newest in the place of the first. Pings and transient data are left
+        out. Later events are emitted as they were published.
+
+        Each reader has its own pace, and reads the log when it has room. It neither makes the publisher or other
+        readers wait nor needs memory of its own. Events are emitted on the reader's own clock: its scheduler, else the
+        running loop, else a thread that ends with the subscription.
+
+        Completes with the stream, also with one that has ended long ago.
+
+        Args:
+            stream_id: See `publish`. If there is no such stream, a publisher is awaited for the relay's `lease`.
+            after: The id of an `Entry`: what comes behind it is emitted, and each event that is not transient as it was
+                published.
+
+        Raises:
+            InvalidValueError: At once, for a wrong `stream_id`, and for an `after` that can't be the id of an entry.
+
+        Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
+        other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
+        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream.
+        """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
     def entries(
         self, stream_id: str, after: str | None = None, *, split_at: str | None = None
     ) -> Observable[Entry]:
-        """Emit the events of a stream, each with the id behind which a reader can go on."""
+        """Emit the events as `watch` does, each as an `Entry`, behind whose id a reader can go on.
+
+        A joined delta has the id of its last.
+
+        Args:
+            stream_id, after: See `watch`.
+            split_at: The id of an entry that no joined delta spans. Up to there the events lead to what a reader had who
+                had read so far; so an encoder can be brought to that point, and goes on from there.
+        """
         return self._read("entries", stream_id, after, split_at, _entry)
 
     def _read(
@@ -114,7 +227,18 @@ class Relay:
         return create(name, begin, emits="events" if name == "watch" else "items")
 
     async def cancel(self, stream_id: str, reason: str | None = None) -> bool:
-        """Stop the publisher of a live stream."""
+        """Stop a live stream: its source is disposed, and all readers get a `MessageInterrupted` and complete.
+
+        Args:
+            stream_id: See `publish`.
+            reason: The reason in the interrupted message.
+
+        Returns:
+            Whether there was a live publisher to be told.
+
+        Raises:
+            InvalidValueError: For a wrong argument.
+        """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("reason", reason, "must be a string")])
@@ -125,13 +249,19 @@ class Relay:
         return await self._store.is_live(check_stream_id(stream_id))
 
     async def streams(self) -> list[str]:
-        """The ids of all streams that can be watched, live or ended, in the order in which they began."""
+        """The ids of all streams that can be watched, live or kept, in the order in which they began."""
         return await self._store.names()
 
     async def delete(self, stream_id: str) -> bool:
-        """Forget a stream. A live one is stopped before."""
+        """Forget a stream, so that the id is free. A live stream is stopped first, with the reason `deleted`.
+
+        Its readers get it to the end.
+
+        Returns:
+            Whether there was such a stream.
+        """
         check_stream_id(stream_id)
-        await self._store.tell(stream_id, "deleted")
+        await self._store.tell(stream_id, _DELETED)
         return await self._store.delete(stream_id)
 
     async def _close(self) -> None:
@@ -148,15 +278,21 @@ def _entry(epoch: str, number: int, event: Event) -> Entry:
     return Entry(entry_id(epoch, number), event)
 
 
-async def _run(stream_id: str, run: Observable[Event]) -> None:
+async def _run(stream_id: str, run: Observable[Event], began: asyncio.Future[bool]) -> None:
     try:
         await for_each(run.pipe(ops.ignore_elements()), lambda _: None)
     except Exception as error:
-        logging.getLogger("rxdelta").error("the stream %r ended with an error", stream_id, exc_info=error)
+        if began.done():
+            _log.error("the run of the stream %r ended with an error", stream_id, exc_info=error)
+        else:
+            began.set_exception(error)
+    finally:
+        began.cancel()  # nothing, unless the run was cancelled before it began
 
 
 @asynccontextmanager
 async def _opened(lease: float, keep: float, max_events: int) -> AsyncGenerator[Relay]:
+    warn_of_workers()
     loop = needed_loop("Relay.open", "enter it in a coroutine that asyncio.run() runs")
     relay = Relay(Memory(keep, loop), lease, max_events)
     try:

@@ -1,44 +1,153 @@
-"""What a late reader gets of the entries that were there before it."""
+"""What late readers get of the entries that were there before them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import JOINABLE, Joined
+from rxdelta.core.events import AttemptReset, Custom, MessageStart, ProviderEvent, UsageUpdate
+from rxdelta.runtime import is_ping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from rxdelta.core import Event
 
-__all__ = ["joined"]
+__all__ = ["from_the_start", "without_transient"]
 
 
-def joined(events: Sequence[Event], split_at: int | None = None) -> Iterator[tuple[int, Event]]:
-    """A log from its start, shorter, that folds to the same reply: neighbouring deltas of a block are one delta.
+def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iterator[tuple[int, Event]]:
+    """A log from its first event on, in a short form that folds to the same reply.
+
+    - Neighbouring deltas of a block are one delta.
+    - A usage that a later one replaces is left out, if only deltas are between them: some providers send one with each
+      delta. Pings are left out, too.
+    - Of the application's data with one name and id the newest stand at the place of the first. Transient ones are left
+      out.
+
+    Each event has the number of its last. Who goes on behind a number of these misses nothing.
 
     Args:
-        events: The events from the first on.
-        split_at: A number that no joined delta spans.
-
-    Returns:
-        The events, each with the number of its last.
+        events: The whole log.
+        split_at: A number that nothing spans: what comes behind it doesn't change what comes before.
     """
-    held: Any = None
-    last = 0
+    newest, replaced = _newest_data(events, split_at)
+    group = _Group()
     for number, event in enumerate(events, 1):
-        known = JOINABLE.get(type(event))
-        if held is not None and (last == split_at or known is None or not held.takes(event)):
-            yield last, held.event()
-            held = None
-        if known is None:
+        kind: Any = type(event)
+        if kind in JOINABLE or kind is UsageUpdate:
+            if not group.takes(number, event):
+                yield from group.taken_out()
+                group.takes(number, event)
+        elif number not in replaced and not _is_left_out(event):
+            yield from group.taken_out()
+            yield number, newest.get(number, event)
+        if number == split_at:
+            yield from group.taken_out()
+    yield from group.taken_out()
+
+
+def without_transient(events: Sequence[Event], first: int) -> Iterator[tuple[int, Event]]:
+    """Each event with its number, without those that are only for who reads at their moment."""
+    for number, event in enumerate(events, first):
+        if not (type(event) is Custom and event.transient):
             yield number, event
-            continue
-        piece = getattr(event, known[0])
-        if held is None:
-            held = Joined(event, piece)
+
+
+def _is_left_out(event: Event) -> bool:
+    return (
+        event.transient if isinstance(event, Custom) else isinstance(event, ProviderEvent) and is_ping(event)
+    )
+
+
+def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[int, Event], Collection[int]]:
+    """The newest of the application's data by the number of the first with their name and id, and the numbers of the others.
+
+    They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin. Data that
+    name no run replace those of each run, and the other way round, so no data may pass over such others.
+    """
+    newest: dict[int, Event] = {}
+    replaced: set[int] = set()
+    if not any(type(event) is Custom and event.id is not None for event in events):
+        return newest, replaced
+    first: dict[tuple[str, str], dict[str | None, int]] = {}  # by run
+    runs: set[str | None] = set()
+    for number, event in enumerate(events, 1):
+        if not isinstance(event, Custom):
+            is_known = event.run_id in runs
+            if (is_known and isinstance(event, (MessageStart, AttemptReset))) or (runs and not is_known):
+                first.clear()
+            runs.add(event.run_id)
+        elif event.id is not None and not event.transient:
+            places = first.setdefault((event.name, event.id), {})
+            for run_id in [other for other in places if (other is None) != (event.run_id is None)]:
+                del places[run_id]
+            place = places.setdefault(event.run_id, number)
+            newest[place] = event
+            if place != number:
+                replaced.add(number)
+        if number == split_at:
+            first.clear()
+    return newest, replaced
+
+
+class _Group:
+    """Neighbouring deltas of a block, and the newest usage among them: at most deltas, a usage, and deltas again."""
+
+    def __init__(self) -> None:
+        self._deltas: Joined | None = None
+        self._last = 0
+        self._usage: tuple[int, UsageUpdate] | None = None
+        self._more: Joined | None = None  # behind the usage
+        self._last_more = 0
+
+    def takes(self, number: int, event: Any) -> bool:
+        """Add a delta or a usage, and return whether it belongs here."""
+        return (
+            self._takes_usage(number, event)
+            if type(event) is UsageUpdate
+            else self._takes_delta(number, event)
+        )
+
+    def _takes_usage(self, number: int, event: UsageUpdate) -> bool:
+        if self._usage is not None:
+            older = self._usage[1]
+            if (older.run_id, older.choice) != (event.run_id, event.choice):
+                return False
+            if self._more is not None:
+                if self._deltas is None:
+                    self._deltas = self._more
+                else:
+                    self._deltas.pieces += self._more.pieces
+                self._last, self._more = self._last_more, None
+        self._usage = number, event
+        return True
+
+    def _takes_delta(self, number: int, event: Any) -> bool:
+        known = self._more or self._deltas
+        if known is not None and not known.takes(event):
+            return False
+        piece = getattr(event, JOINABLE[type(event)][0])
+        if self._usage is None:
+            self._deltas, self._last = _joined(self._deltas, event, piece), number
         else:
-            held.pieces.append(piece)
-        last = number
-    if held is not None:
-        yield last, held.event()
+            self._more, self._last_more = _joined(self._more, event, piece), number
+        return True
+
+    def taken_out(self) -> Iterator[tuple[int, Event]]:
+        """The events of the group, which is empty then."""
+        deltas, usage, more = self._deltas, self._usage, self._more
+        self._deltas = self._usage = self._more = None
+        if deltas is not None:
+            yield self._last, deltas.event()
+        if usage is not None:
+            yield usage
+        if more is not None:
+            yield self._last_more, more.event()
+
+
+def _joined(known: Joined | None, event: Any, piece: str) -> Joined:
+    if known is None:
+        return Joined(event, piece)
+    known.pieces.append(piece)
+    return known

@@ -2,8 +2,8 @@
 
 A log has one publisher, any number of readers, and one end. Its entries are events, numbered from 1 without gaps.
 
-The relay has the law: who is refused, what an end is, what readers get in which form, ids, waiting. A store keeps and
-tells. It may answer during the call or later, on any thread; so what it is asked for comes by a call. It makes these calls
+The relay has the law: who is refused, what an end is, what readers get in which form, ids, waiting. A store keeps logs
+and passes news on. It may answer during a call or later, on any thread, so it answers by calls of its own. It makes them
 without holding a lock.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event, RxDeltaError
 
-__all__ = ["End", "Log", "News", "Publisher", "Store", "Writer"]
+__all__ = ["End", "Log", "News", "Publisher", "Seeker", "Store", "Writer"]
 
 
 @attrs.frozen
@@ -35,9 +35,9 @@ class News:
     """What a log has behind a number.
 
     Attributes:
-        events: The entries behind it, all that there are. They may be read later, and more than once.
+        events: All events behind it. They may be read later, and more than once.
         newest: The number of the last of them.
-        end: The log's end, if nothing comes behind these.
+        end: The log's end, which comes behind them.
     """
 
     events: Sequence[Event]
@@ -46,7 +46,7 @@ class News:
 
 
 class Log(Protocol):
-    """A log, as a reader sees it. It can be read to its end also when the store has forgotten it."""
+    """The reader's side of a log. It can be read to its end also when the store has forgotten it."""
 
     @property
     def epoch(self) -> str:
@@ -54,27 +54,39 @@ class Log(Protocol):
         ...
 
     def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
-        """Call `take` once: as soon as there is an entry with a higher number, or the end. Disposing forgets the call."""
+        """Call `take` once: as soon as there is an event with a higher number, or the end.
+
+        Returns:
+            Disposing it forgets the call.
+        """
         ...
 
-    def look(self, take: Callable[[News], None]) -> abc.DisposableBase:
-        """Call `take` once, with all that there is now."""
+
+class Seeker(Protocol):
+    """A reader that looks for a log. One of these is called, once."""
+
+    def found(self, log: Log, news: News) -> None:
+        """There is such a log, and it has these events now."""
+        ...
+
+    def closed(self) -> None:
+        """The store has closed, and there was none."""
         ...
 
 
 class Publisher(Protocol):
-    """The publisher of a log, as the store sees it."""
+    """What a store calls at a log's publisher."""
 
     def claimed(self, writer: Writer) -> None:
         """The log is this publisher's, and has begun."""
         ...
 
-    def refused(self, why: str) -> None:
-        """It isn't: the name is taken, or the store is closed."""
+    def refused(self, why: str, *, taken: bool) -> None:
+        """It isn't: there is a log with this name (`taken`), or the store has closed."""
         ...
 
     def written(self, events: Sequence[Event]) -> None:
-        """These events are in the log now. They come in the order in which they were appended."""
+        """These events are in the log now, in the order in which they were appended."""
         ...
 
     def tell(self, reason: str | None) -> bool:
@@ -83,14 +95,14 @@ class Publisher(Protocol):
 
 
 class Writer(Protocol):
-    """A log, as its publisher sees it."""
+    """The publisher's side of a log."""
 
     def append(self, events: Sequence[Event]) -> None:
         """Write these events, then call the publisher's `written`. Behind the log's end this does nothing."""
         ...
 
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
-        """Write these events and the end, in one step, then call `then`. Only the first end counts."""
+        """Write these events and the end, in one step, then call `then`. Called once."""
         ...
 
 
@@ -98,11 +110,15 @@ class Store(Protocol):
     """The logs, by the names of their streams."""
 
     def claim(self, stream_id: str, publisher: Publisher) -> None:
-        """Begin a log, unless there is one with this name. Of two claims at the same moment one wins."""
+        """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins."""
         ...
 
-    def find(self, stream_id: str, found: Callable[[Log | None], None]) -> abc.DisposableBase:
-        """Call `found` once: as soon as there is such a log, or with `None` when the store closes. Disposing forgets it."""
+    def find(self, stream_id: str, seeker: Seeker) -> abc.DisposableBase:
+        """Tell the seeker when a log with this name begins, or now if it has begun.
+
+        Returns:
+            Disposing it forgets the seeker.
+        """
         ...
 
     async def tell(self, stream_id: str, reason: str | None) -> bool:

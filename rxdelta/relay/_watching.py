@@ -6,12 +6,12 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from reactivex.disposable import SerialDisposable
+from reactivex.disposable import SerialDisposable, SingleAssignmentDisposable
 
 from rxdelta.core import EmptyStreamError, quote
 from rxdelta.relay._failures import with_snapshot
 from rxdelta.relay._ids import number_of
-from rxdelta.relay._replay import joined
+from rxdelta.relay._replay import from_the_start, without_transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Reader(Generic[T]):
     """One subscription's state: it reads the log by position, at its own pace and on its own clock.
 
     At each moment one thing is under way: a question to the store, the wait for room, or a turn that emits. The store
-    answers on the publisher's thread and in its turn, which a reader must not hold up: an answer only starts a timer.
+    answers on the publisher's thread and in its turn, and a reader must not hold that up. So an answer only starts a timer.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Reader(Generic[T]):
         self._split_at = split_at
         self._lease = lease
         self._make = make
-        time = sink.clock()
-        self._waking = sink.timer(time)
-        self._giving_up = sink.timer(time)
+        self._time = sink.clock()
+        self._giving_up = sink.timer(self._time)
         self._question = SerialDisposable()
         sink.own(self._question)
-        self._answers: deque[Callable[[], None]] = deque()  # at most one, which no thread may overwrite
-        self._asked = False
-        self._log: Any = None  # a `Log`, when it was found
+        self._answers: deque[Callable[[], None]] = deque()  # at most one
+        self._waits = True  # for an answer
+        self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
+        self._log: Any = None
         self._entries: Iterator[tuple[int, Event]] = iter(())
         self._position = 0  # the number of the last of them
         self._end: End | None = None  # comes behind them
@@ -67,50 +67,61 @@ class Reader(Generic[T]):
         if self._sink.session is not None:
             self._sink.own(self._sink.session.backpressure.watch(self._wake))
         self._giving_up.start(self._lease, self._give_up)
-        self._ask(partial(store.find, self._stream_id), self._found)
+        self._ask(lambda: store.find(self._stream_id, self))
 
-    def _ask(
-        self, question: Callable[[Callable[[Any], None]], abc.DisposableBase], then: Callable[[Any], None]
-    ) -> None:
-        def answer(value: Any) -> None:
-            self._answers.append(partial(then, value))
-            self._wake()
+    def found(self, log: Log, news: News) -> None:
+        self._answer(self._begin_reading, log, news)
 
-        self._asked = True
-        self._question.disposable = question(answer)
-
-    def _wake(self) -> None:
-        self._waking.start(0, self._turn)
-
-    def _turn(self) -> None:
-        if self._answers:
-            self._asked = False
-            self._answers.popleft()()
-        if not self._asked:
-            self._emit()
+    def closed(self) -> None:
+        self._answer(self._fail_empty, "the relay was closed")
 
     def _give_up(self) -> None:
         if self._log is None and not self._answers:
-            raise EmptyStreamError(f"nobody has published the stream {quote(self._stream_id)}")
+            self._fail_empty("nobody has published it")
 
-    def _found(self, log: Log | None) -> None:
-        if log is None:
-            raise EmptyStreamError(
-                f"the relay was closed, and nobody had published the stream {quote(self._stream_id)}"
-            )
+    def _fail_empty(self, why: str) -> None:
+        raise EmptyStreamError(f"there is no stream {quote(self._stream_id)}: {why}")
+
+    def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
+        self._waits = True
+        asked = SingleAssignmentDisposable()  # assigned before the question, which may be answered at once
+        self._question.disposable = asked
+        asked.disposable = question()
+
+    def _answer(self, step: Callable[..., None], *arguments: Any) -> None:
+        self._answers.append(partial(step, *arguments))
+        self._wake()
+
+    def _wake(self) -> None:
+        try:
+            self._asleep.pop()
+        except IndexError:
+            return
+        self._time.schedule_relative(0, self._wake_up)
+
+    def _wake_up(self, *_: object) -> None:
+        self._asleep.append(True)
+        self._sink.run(self._turn)
+
+    def _turn(self) -> None:
+        if self._answers:
+            self._waits = False
+            self._answers.popleft()()
+        if not self._waits:
+            self._emit()
+
+    def _begin_reading(self, log: Log, news: News) -> None:
         self._giving_up.stop()
         self._log = log
-        self._ask(log.look, self._begin_reading)
-
-    def _begin_reading(self, news: News) -> None:
-        epoch, newest = self._log.epoch, news.newest
-        split_at = None if self._split_at is None else number_of("split_at", self._split_at, epoch, newest)
-        if self._after is None:
-            self._entries = joined(news.events, split_at)
+        after, split_at = (
+            None if given is None else number_of(name, given, log.epoch, news.newest)
+            for name, given in (("after", self._after), ("split_at", self._split_at))
+        )
+        if after is None:
+            self._entries = from_the_start(news.events, split_at)
         else:
-            after = number_of("after", self._after, epoch, newest)
-            self._entries = enumerate(news.events[after:], after + 1)
-        self._position, self._end = newest, news.end
+            self._entries = without_transient(news.events[after:], after + 1)
+        self._position, self._end = news.newest, news.end
 
     def _go_on(self, news: News) -> None:
         self._entries = enumerate(news.events, self._position + 1)
@@ -130,12 +141,14 @@ class Reader(Generic[T]):
         self._wake()
 
     def _read_on(self) -> None:
-        if self._end is None:
-            self._ask(partial(self._log.read, self._position), self._go_on)
-        elif self._end.error is None:
+        end, log = self._end, self._log
+        if end is None:
+            self._ask(lambda: log.read(self._position, partial(self._answer, self._go_on)))
+        elif end.error is None:
             self._sink.on_completed()
         else:
-            self._ask(self._log.look, partial(self._fail, self._end.error))
+            failed = partial(self._answer, self._fail, end.error)
+            self._ask(lambda: log.read(0, failed))
 
     def _fail(self, error: RxDeltaError, news: News) -> None:
         self._sink.on_error(with_snapshot(error, news.events))

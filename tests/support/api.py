@@ -23,6 +23,7 @@ from reactivex import Observable
 
 import rxdelta as rd
 from rxdelta.cli._main import _parser
+from rxdelta.relay import Relay
 
 __all__ = [
     "DOORS",
@@ -38,7 +39,19 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "tests" / "released_api.json"
-DOORS = ("", "events", "operators", "providers", "requests", "wire", "asgi", "testing", "cli", "core")
+DOORS = (
+    "",
+    "events",
+    "operators",
+    "providers",
+    "requests",
+    "wire",
+    "asgi",
+    "relay",
+    "testing",
+    "cli",
+    "core",
+)
 """The modules whose `__all__` is public, by their attributes of `rxdelta`. A name belongs to the first that has it."""
 OFFERED = frozenset(
     [
@@ -106,7 +119,7 @@ def describe_command(parser: argparse.ArgumentParser) -> Entry:
 
 def is_made_by_rxdelta(cls: type) -> bool:
     """Whether operators and doors make its objects, and no program: its constructor isn't public."""
-    return issubclass(cls, (Observable, rd.Sink, rd.Reply, rd.BlockingReply))
+    return issubclass(cls, (Observable, rd.Sink, rd.Reply, rd.BlockingReply, Relay))
 
 
 def broken_since_release() -> list[str]:

@@ -1,0 +1,501 @@
+"""How a stream in a relay ends, and what its readers get of that: the publisher, those who follow, those who come later."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from threading import Barrier
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+import reactivex as rx
+from reactivex import Observable
+from reactivex.subject import Subject
+from support.loops import run, turns
+from support.runs import text, turn, within, woven
+
+import rxdelta as rd
+from rxdelta.relay import Entry, Relay
+
+ev = rd.events
+HELLO = turn(text(0, "Hello"))
+START, BLOCK, *_ = HELLO
+BEGUN = HELLO[:4]
+JOINED = [START, BLOCK, ev.TextDelta(0, "He")]
+STOPPED = ev.MessageInterrupted("enough")
+
+
+def told(stream: Observable[Any]) -> list[Any]:
+    """What a subscriber gets, with the end: `|`, or the error."""
+    got: list[Any] = []
+    stream.subscribe(got.append, got.append, lambda: got.append("|"))
+    return got
+
+
+async def read(stream: Observable[Any]) -> list[Any]:
+    got: list[Any] = []
+    try:
+        await rd.for_each(stream, got.append)
+    except rd.RxDeltaError as error:
+        return [*got, error]
+    return [*got, "|"]
+
+
+def silent(*events: rd.Event) -> tuple[Observable[rd.Event], list[str]]:
+    """A source that emits these and then nothing more, and a list of what becomes of it."""
+    life: list[str] = []
+
+    async def items() -> AsyncIterator[rd.Event]:
+        life.append("subscribed")
+        try:
+            for event in events:
+                yield event
+            await asyncio.Event().wait()
+        finally:
+            life.append("closed")
+
+    return rd.from_async_iterable(items), life
+
+
+def test_a_publisher_emits_what_it_writes_and_each_reader_gets_the_same() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source = Subject[rd.Event]()
+            published = told(source.pipe(relay.publish("chat")))
+            early = told(relay.watch("chat"))
+            entries = told(relay.entries("chat"))
+            await turns()
+            for event in HELLO:
+                source.on_next(event)
+                await turns(3)
+                assert published[-1] is early[-1] is entries[-1].event is event
+            source.on_completed()
+            await turns(3)
+            assert published == early == [*HELLO, "|"]
+            assert [type(entry) for entry in entries[:-1]] == [Entry] * len(HELLO)
+
+    run(main)
+
+
+def test_an_event_is_in_the_log_when_it_is_emitted() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, kept = Subject[rd.Event](), list[list[Any]]()
+
+            def take(_: rd.Event) -> None:
+                kept.append(told(relay.watch("chat")))
+
+            source.pipe(relay.publish("chat")).subscribe(take)
+            source.on_next(START)
+            source.on_next(BLOCK)
+            await turns()
+            assert kept == [[START, BLOCK], [START, BLOCK]]
+            assert (
+                len(told(relay.watch("chat"))) == 0
+            )  # a reader is told in a turn of its own, never in `subscribe`
+
+    run(main)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_second_publisher_is_refused_before_anything_is_paid(ended: bool) -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            first, second = Subject[rd.Event](), list[object]()
+            told(first.pipe(relay.publish("chat")))
+            if ended:
+                first.on_completed()
+            paid = rx.defer(lambda _: second.append("subscribed") or rx.never())
+            (error,) = told(paid.pipe(relay.publish("chat")))
+            assert isinstance(error, rd.InvalidValueError)
+            assert ("is kept" if ended else "is live") in str(error)
+            assert second == []
+            assert await relay.start("chat", paid) is False
+            assert second == []
+
+    run(main)
+
+
+def test_of_two_publishers_at_the_same_moment_one_wins() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+
+            def publish(name: str, go: Barrier) -> list[Any]:
+                go.wait(60)
+                return told(rx.of(*HELLO).pipe(relay.publish(name)))
+
+            for number in range(100):
+                go = Barrier(2)
+                two = [asyncio.to_thread(publish, f"chat {number}", go) for _ in range(2)]
+                assert sorted(map(len, await asyncio.gather(*two))) == [1, len(HELLO) + 1]
+
+    run(main)
+
+
+def test_a_foreign_error_is_the_subscribers_own_and_masked_for_readers() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            error = RuntimeError("db password=hunter2")
+            source = rx.concat(rx.of(*BEGUN), rx.throw(error))
+            early = asyncio.create_task(read(relay.watch("chat")))
+            await turns()
+            published = told(source.pipe(relay.publish("chat")))
+            assert published[-1] is error
+            for got in (await early, await read(relay.watch("chat")), await read(relay.watch("chat"))):
+                seen = got[-1]
+                assert type(seen) is rd.StreamInterrupted
+                assert "hunter2" not in f"{seen!r} {seen.__cause__} {seen.__context__} {vars(seen)}"
+                assert seen.snapshot is not None
+                assert seen.snapshot.text == "He"
+
+    run(main)
+
+
+def test_an_error_of_ours_that_quotes_a_foreign_one_is_masked_too() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            quoting = rd.StreamInterrupted.by(RuntimeError("db password=hunter2"))
+            assert "hunter2" in str(quoting)
+            told(rx.throw(quoting).pipe(relay.publish("chat")))
+            (seen,) = await read(relay.watch("chat"))
+            assert "hunter2" not in f"{seen!r} {seen.__cause__} {seen.__context__}"
+
+    run(main)
+
+
+OURS: list[rd.RxDeltaError] = [
+    rd.ProviderError("busy", type="overloaded_error", code="529", transient=True),
+    rd.StallTimeoutError("silent", limit="idle", seconds=3.0),
+    rd.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
+    rd.LimitExceededError.of("blocks", 3, "it"),
+    rd.InvalidValueError("wrong", field="a", value=object()),
+    rd.StreamInterrupted("the network went away"),
+]
+
+
+@pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
+def test_an_error_of_ours_comes_by_type_with_the_fold_of_the_whole_log(error: rd.RxDeltaError) -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            published = told(rx.concat(rx.of(*BEGUN), rx.throw(error)).pipe(relay.publish("chat")))
+            assert published[-1] is error
+            assert error.snapshot is None
+            entries = await read(relay.entries("chat"))
+            for after in (None, entries[0].id, entries[-2].id):
+                seen = (await read(relay.watch("chat", after)))[-1]
+                assert type(seen) is type(error)
+                assert str(seen) == str(error)
+                plain = {
+                    name: value for name, value in vars(error).items() if isinstance(value, (str, float))
+                }
+                assert plain.items() <= vars(seen).items()
+                assert vars(seen).keys() == vars(error).keys()
+                assert seen is not error
+                assert seen.snapshot.text == "He"
+
+    run(main)
+
+
+class _Busy(rd.ProviderError):
+    """An application's own kind."""
+
+
+def test_a_users_kind_of_our_error_comes_as_ours() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            told(rx.throw(_Busy("busy", code="529")).pipe(relay.publish("chat")))
+            (seen,) = await read(relay.watch("chat"))
+            assert type(seen) is rd.ProviderError
+            assert (seen.message, seen.code) == ("busy", "529")
+
+    run(main)
+
+
+def test_an_error_before_the_first_event_has_no_snapshot() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            told(rx.throw(rd.ProviderError("busy")).pipe(relay.publish("chat")))
+            (seen,) = await read(relay.watch("chat"))
+            assert seen.snapshot is None
+
+    run(main)
+
+
+def test_of_several_runs_the_snapshot_is_the_newest_message() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            woven_ = woven(within("a", turn(text(0, "of a"))), within("b", turn(text(0, "of b"))))
+            source = rx.concat(rx.of(*woven_), rx.throw(rd.ProviderError("busy")))
+            told(source.pipe(relay.publish("chat")))
+            seen = (await read(relay.watch("chat")))[-1]
+            assert (seen.snapshot.run_id, seen.snapshot.text) == ("b", "of b")
+
+    run(main)
+
+
+@pytest.mark.parametrize("how", ["publish", "start"])
+def test_a_stop_is_in_the_log_and_closes_a_source_that_is_silent(how: str) -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*BEGUN)
+            if how == "start":
+                assert await relay.start("chat", source)
+                published = None
+            else:
+                published = asyncio.create_task(read(source.pipe(relay.publish("chat"))))
+            following = asyncio.create_task(read(relay.watch("chat")))
+            await turns()
+            assert life == ["subscribed"]
+            assert await relay.is_live("chat")
+            assert await relay.cancel("chat", "enough") is True
+            assert not await relay.is_live("chat")
+            async with asyncio.timeout(2):
+                if published is not None:
+                    assert await published == [*BEGUN, STOPPED, "|"]
+                so_far = JOINED if how == "start" else BEGUN  # a reader that comes late gets it joined
+                assert await following == [*so_far, STOPPED, "|"]
+                while life != ["subscribed", "closed"]:
+                    await asyncio.sleep(0)
+            assert (await read(relay.watch("chat")))[-2:] == [STOPPED, "|"]
+            assert await relay.cancel("chat", "enough") is False
+            assert await relay.cancel("another") is False
+
+    run(main)
+
+
+def test_a_stop_reaches_the_readers_while_the_publishers_own_subscriber_is_stuck() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, go_on = Subject[rd.Event](), Flag()
+            published: list[Any] = []
+
+            def take(event: rd.Event) -> None:
+                published.append(event)
+                assert go_on.wait(60)
+
+            source.pipe(relay.publish("chat")).subscribe(
+                take, published.append, lambda: published.append("|")
+            )
+            emitting = asyncio.create_task(asyncio.to_thread(source.on_next, START))
+            following = asyncio.create_task(read(relay.watch("chat")))
+            while published == []:
+                await asyncio.sleep(0)
+            assert await relay.cancel("chat", "enough")
+            assert await following == [START, STOPPED, "|"]
+            go_on.set()
+            await emitting
+            assert published == [START, STOPPED, "|"]
+
+    run(main)
+
+
+def test_a_stop_of_several_runs_is_one_for_all() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source = Subject[rd.Event]()
+            told(source.pipe(relay.publish("chat")))
+            for event in woven(
+                within("a", turn(text(0, "of a"))[:-2]), within("b", turn(text(0, "of b"))[:-2])
+            ):
+                source.on_next(event)
+            await relay.cancel("chat", "enough")
+            runs: dict[str, rd.Snapshot] = {}
+
+            def fold(stream: Any) -> Any:
+                stream.pipe(rd.scan_deltas()).subscribe(lambda now: runs.__setitem__(now.run_id, now))
+
+            await rd.for_each(relay.watch("chat").pipe(rd.group_by_run()), fold)
+            assert {name: now.status for name, now in runs.items()} == dict.fromkeys("ab", "interrupted")
+
+    run(main)
+
+
+def test_who_leaves_as_the_publisher_ends_the_stream() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*BEGUN)
+            publishing = source.pipe(relay.publish("chat")).subscribe()
+            following = asyncio.create_task(read(relay.watch("chat")))
+            await turns()
+            publishing.dispose()
+            assert await following == [*JOINED, ev.MessageInterrupted("publisher left"), "|"]
+            await turns()
+            assert life == ["subscribed", "closed"]
+
+    run(main)
+
+
+def test_an_observer_of_the_publisher_that_raises_has_left() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source = Subject[rd.Event]()
+
+            def take(_: rd.Event) -> None:
+                raise ZeroDivisionError
+
+            source.pipe(relay.publish("chat")).subscribe(take)
+            with pytest.raises(ZeroDivisionError):
+                source.on_next(START)
+            assert await read(relay.watch("chat")) == [START, ev.MessageInterrupted("publisher left"), "|"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("value", [rd.Snapshot(), {"event": "message-start"}, None])
+def test_what_is_no_event_ends_the_stream_for_all(value: Any) -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            published = told(rx.of(START, value).pipe(relay.publish("chat")))
+            assert isinstance(published[-1], rd.InvalidValueError)
+            got = await read(relay.watch("chat"))
+            assert got[0] == START
+            assert (type(got[1]), str(got[1])) == (rd.InvalidValueError, str(published[-1]))
+
+    run(main)
+
+
+def test_a_stream_that_grows_beyond_the_limit_ends_with_what_it_has() -> None:
+    async def main() -> None:
+        async with Relay.open(max_events=4) as relay:
+            source, life = silent(*HELLO)
+            for got in (await read(source.pipe(relay.publish("chat"))), await read(relay.watch("chat"))):
+                error = got[-1]
+                assert isinstance(error, rd.LimitExceededError)
+                assert (error.limit, error.maximum) == ("max_events", 4)
+            assert error.snapshot is not None
+            assert error.snapshot.text == "He"
+            await turns()
+            assert life == ["subscribed", "closed"]
+            exactly = await read(rx.of(*BEGUN).pipe(relay.publish("exactly")))
+            assert exactly == [*BEGUN, "|"]
+
+    run(main)
+
+
+def test_an_error_of_a_run_that_nobody_watches_is_logged_and_kept(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            assert await relay.start("chat", rx.concat(rx.of(START), rx.throw(RuntimeError("db is away"))))
+            await turns()
+            assert not await relay.is_live("chat")
+            got = await read(relay.watch("chat"))
+            assert [type(one) for one in got] == [ev.MessageStart, rd.StreamInterrupted]
+
+    with caplog.at_level(logging.ERROR, "rxdelta"):
+        run(main)
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert "db is away" in str(record.exc_info[1])
+
+
+def test_what_raises_behind_a_timer_of_a_run_ends_the_run() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+
+            def begin(sink: rd.Sink[rd.Event]) -> Any:
+                sink.timer(sink.clock()).start(0.001, divide)
+                return sink
+
+            def divide() -> None:
+                raise ZeroDivisionError
+
+            assert await relay.start("chat", rx.never().pipe(rd.lift("boom", begin)))
+            (got,) = await read(relay.watch("chat"))
+            assert type(got) is rd.StreamInterrupted
+
+    run(main)
+
+
+def test_a_run_goes_on_without_readers_and_can_be_joined_by_calling_start_again() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*HELLO)
+            assert await relay.start("chat", source) is True
+            reading = asyncio.create_task(read(relay.watch("chat")))
+            await turns()
+            reading.cancel()
+            await asyncio.wait([reading])
+            assert await relay.start("chat", source) is False
+            assert life == ["subscribed"]
+            assert await rd.first_value(relay.watch("chat")) == START
+            assert await relay.streams() == ["chat"]
+
+    run(main)
+
+
+def test_a_run_outlives_the_caller_that_was_cancelled() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*HELLO)
+            caller = asyncio.create_task(relay.start("chat", source))
+            await asyncio.sleep(0)
+            caller.cancel()
+            await asyncio.wait([caller])
+            await turns()
+            assert await relay.is_live("chat")
+            assert life == ["subscribed"]
+
+    run(main)
+
+
+def test_a_run_within_a_reading_doesnt_end_with_it() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*HELLO)
+            async with rd.to_async_iterable(rx.of(1)) as numbers:
+                async for _ in numbers:
+                    await relay.start("chat", source)
+            await turns()
+            assert await relay.is_live("chat")
+            assert life == ["subscribed"]
+
+    run(main)
+
+
+def test_leaving_the_relay_stops_what_is_live_for_publishers_and_readers() -> None:
+    async def main() -> None:
+        source, life = silent(*BEGUN)
+        other, other_life = silent(*BEGUN)
+        async with Relay.open() as relay:
+            assert await relay.start("run", source)
+            publishing = asyncio.create_task(read(other.pipe(relay.publish("chat"))))
+            readers = [asyncio.create_task(read(relay.watch(name))) for name in ("run", "chat", "nobody")]
+            await turns()
+        assert life == ["subscribed", "closed"]  # a run has closed its source when the block has been left
+        closed = ev.MessageInterrupted("the relay was closed")
+        assert await publishing == [*BEGUN, closed, "|"]
+        *followed, waited = [await reader for reader in readers]
+        assert followed == [[*JOINED, closed, "|"], [*BEGUN, closed, "|"]]
+        assert [type(one) for one in waited] == [rd.EmptyStreamError]
+        assert other_life == ["subscribed", "closed"]
+        assert await relay.streams() == []
+        (refused,) = told(rx.of(*HELLO).pipe(relay.publish("new")))
+        assert isinstance(refused, rd.InvalidValueError)
+        with pytest.raises(rd.InvalidValueError, match="closed"):
+            await relay.start("new", rx.of(*HELLO))
+        assert [type(one) for one in await read(relay.watch("run"))] == [rd.EmptyStreamError]
+
+    run(main)
+
+
+def test_deleting_frees_the_id_and_stops_a_live_stream_first() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*BEGUN)
+            assert await relay.start("chat", source)
+            following = asyncio.create_task(read(relay.entries("chat")))
+            await turns()
+            assert await relay.delete("chat") is True
+            assert await relay.delete("chat") is False
+            assert await relay.streams() == []
+            *entries, _ = await following
+            assert entries[-1].event == ev.MessageInterrupted("deleted")
+            await turns()
+            assert life == ["subscribed", "closed"]
+            assert await relay.start("chat", rx.of(*HELLO))
+            (error,) = await read(relay.watch("chat", entries[0].id))
+            assert isinstance(error, rd.InvalidValueError)  # an id of the earlier stream
+
+    run(main)
