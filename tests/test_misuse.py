@@ -72,7 +72,13 @@ ENCODERS: dict[str, Callable[[], Any]] = {
     "to_ag_ui": lambda: rd.to_ag_ui(thread_id="t", run_id="r", on_error=str),
 }
 OF_ANYTHING = {
-    *("parse_sse", "parse_ndjson", "decode", "to_sse"),  # these have tests of their own, below
+    *(
+        "parse_sse",
+        "parse_ndjson",
+        "decode",
+        "to_sse",
+        "to_resumable_sse",
+    ),  # these have tests of their own, below
     *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
     *("stall_timeout", "on_settled", "tap_metrics", "tap_otel"),  # these look on
     *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
 from rxdelta.wire import SSE_HEADERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from reactivex import Observable
     from starlette.background import BackgroundTask
@@ -117,10 +118,11 @@ class RelayResponse(OpenResponse):
         self._keep_alive = keep_alive
         self._retry = retry
         self._stopped = AsyncSubject[str]()
-        self._stopping = False
+        self._deciding: asyncio.Timeout | None = None  # while the status isn't decided
 
     def _stop(self) -> None:
-        self._stopping = True
+        if self._deciding is not None:
+            self._deciding.reschedule(0)
         self._stopped.on_next(STOPPING)
         self._stopped.on_completed()
 
@@ -135,23 +137,24 @@ class RelayResponse(OpenResponse):
             except EmptyStreamError:
                 await _refuse(send, 404, "there is no such stream")
             else:
-                if begun is None:
-                    await _refuse(send, 503 if self._stopping else 204, "")
+                if isinstance(begun, int):
+                    await _refuse(send, begun, "")
                 else:
-                    self.body_iterator = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
-                    stack.push_async_callback(self.body_iterator.aclose)
+                    body = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
+                    stack.push_async_callback(body.aclose)
+                    self.body_iterator = body
                     await self.stream_response(send)
 
     async def _begin(
         self, scope: Scope, stack: AsyncExitStack
-    ) -> tuple[list[bytes], AsyncIterator[bytes]] | None:
-        """Read until it is certain that there is something to send. Return what was read, and the rest."""
+    ) -> tuple[list[bytes], AsyncIterator[bytes]] | int:
+        """Read until the status is certain. Return what was read and the rest, or a status without a body."""
         headers = Headers(scope=scope)
         after = headers.get("last-event-id") or None if self._after is None else self._after
         entries = self._relay.entries(self._stream_id, split_at=after)
         is_live = await self._relay.is_live(self._stream_id)
         if self._live_only and not is_live:
-            return None
+            return 204
         returns = scope.get("method") == "GET" and "text/event-stream" in headers.get("accept", "")
         pieces = await stack.enter_async_context(
             to_async_iterable(entries.pipe(*self._written(after, returns)), "block", maxsize=1)
@@ -159,13 +162,20 @@ class RelayResponse(OpenResponse):
         read: list[bytes] = []
         if after is None and is_live:
             return read, pieces
+        deciding = self._deciding = asyncio.timeout(None)
         try:
-            read.append(await anext(pieces))  # the stream exists, and so does the entry `after`
-            if not is_live:
-                read.append(await anext(pieces))
+            async with deciding:
+                read.append(await anext(pieces))  # the stream exists, and so does the entry `after`
+                if not is_live:
+                    read.append(await anext(pieces))
         except StopAsyncIteration:
-            if not (self._stopping and returns):  # it comes back only after a 200
-                return None
+            return 204
+        except TimeoutError:
+            if not deciding.expired():
+                raise
+            return (read, _nothing()) if returns else 503  # an `EventSource` comes back only after a 200
+        finally:
+            self._deciding = None
         return read, pieces
 
     def _written(self, after: str | None, returns: bool) -> tuple[Callable[..., Observable[Any]], ...]:
@@ -177,7 +187,7 @@ class RelayResponse(OpenResponse):
 
         return (to_resumable_sse(encode, after, retry=self._retry),)
 
-    async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _body(self, read: list[bytes], pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         for piece in read:
             yield piece
         while True:
@@ -188,9 +198,9 @@ class RelayResponse(OpenResponse):
             yield piece
 
 
-async def _nothing() -> AsyncIterator[bytes]:
-    for piece in ():
-        yield piece
+async def _nothing() -> AsyncGenerator[bytes]:
+    for piece in b"":
+        yield bytes(piece)
 
 
 async def _refuse(send: Send, status: int, why: str) -> None:

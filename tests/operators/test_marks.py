@@ -50,6 +50,7 @@ EMITS_PIECES: dict[str, Operator] = {
     "to_ag_ui": rd.to_ag_ui(),
     "to_langchain_events": rd.to_langchain_events(),
     "to_sse": rd.to_sse(),
+    "to_resumable_sse": rd.to_resumable_sse(rd.to_ai_sdk()),
 }
 EMITS_STATES: dict[str, Operator] = {
     "scan_deltas": rd.scan_deltas(),

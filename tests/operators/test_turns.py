@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +35,7 @@ CHUNKS = [
     {"id": "c1", "choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": "stop"}]},
 ]
 FRAMES = [{"type": "a"}, {"type": "b"}]
+ENTRIES = [SimpleNamespace(id=str(number), event=event) for number, event in enumerate(EVENTS)]
 LINES = [b"1\n2\n", b"3\n", b"4"]
 
 OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
@@ -63,6 +65,8 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     ),
     "to_sse": (rd.to_sse, FRAMES),
     "to_sse with comments": (lambda: rd.to_sse(5), FRAMES),
+    "to_resumable_sse": (lambda: rd.to_resumable_sse(rd.to_ai_sdk()), ENTRIES),
+    "to_resumable_sse behind an id": (lambda: rd.to_resumable_sse(rd.to_ai_sdk(), "1"), ENTRIES),
 }
 ALL = pytest.mark.parametrize(("make", "values"), OPERATORS.values(), ids=OPERATORS)
 IN_ORDER = {name: case for name, case in OPERATORS.items() if name != "conflate"}  # which drops what is old

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reactivex.subject import Subject
 
 from rxdelta.core import EmptyStreamError, InvalidValueError
+from rxdelta.core.events import EVENT_TYPES, Custom
 from rxdelta.operators.edges.made_ids import IdsOf
 from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
 from rxdelta.wire import sse_frame
@@ -44,7 +45,8 @@ def to_resumable_sse(
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
-    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none.
+    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none, and neither has a
+    transient `Custom`, which no log keeps.
 
     With `after` the encoder is fed the whole log, and what it says up to this entry is left out. So what follows is
     what the first connection would have got, with the same ids of messages and blocks, also where the encoder made
@@ -66,8 +68,8 @@ def to_resumable_sse(
         InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
 
     Errors: `InvalidValueError` if the log ends without the entry `after`. The source's `InvalidValueError` or
-    `EmptyStreamError` before its first entry: there is no such stream, or no such id. The encoder's own: an error of
-    the log becomes frames, if the encoder makes some of it.
+    `EmptyStreamError` before its first entry: there is no such stream, or no such id. `InvalidValueError` for a value
+    that is no entry. The encoder's own: an error of the log becomes frames, if the encoder makes some of it.
 
     Example:
         >>> import reactivex as rx
@@ -110,13 +112,20 @@ class _Resuming:
         sink.own(encoded.subscribe(self._emitted, self._ended, self._ended, scheduler=sink.scheduler))
 
     def on_next(self, entry: LogEntry) -> None:
+        event = getattr(entry, "event", None)
+        if type(event) not in EVENT_TYPES:
+            made = "relay.entries(…) emits such entries"
+            raise InvalidValueError.of([("entry", entry, "must have an id and an event", made)])
         if self._ids is None:
             self._ids = IdsOf(entry.id)
             if self._after is None:
                 self._begin()
-        self._feed(entry.id, self._events.on_next, entry.event)
+        frames = self._feed(self._events.on_next, event)
+        is_transient = isinstance(event, Custom) and event.transient  # the log doesn't keep it
+        self._write(frames, None if is_transient else entry.id)
         if not self._behind and entry.id == self._after:
             self._begin()
+        self._finish()
 
     def on_error(self, error: Exception) -> None:
         if self._ids is None and isinstance(error, (InvalidValueError, EmptyStreamError)):
@@ -138,10 +147,11 @@ class _Resuming:
                 self._sink.on_error(InvalidValueError.of([("after", self._after, wanted)]))
                 return
             self._begin()
-        self._feed(None, end, *arguments)
+        self._write(self._feed(end, *arguments), None)
+        self._finish()
 
-    def _feed(self, id: str | None, call: Callable[..., None], *arguments: Any) -> None:
-        """Tell the encoder, and pass on what it says to it at once. What it says later comes to `_emitted` by itself."""
+    def _feed(self, call: Callable[..., None], *arguments: Any) -> list[Any]:
+        """Tell the encoder, and return what it says to it at once. What it says later comes to `_emitted` by itself."""
         ids = self._ids or IdsOf("")
         self._thread = get_ident()
         try:
@@ -150,16 +160,20 @@ class _Resuming:
         finally:
             self._thread = None
             frames, self._frames = self._frames, []
-        self._write(frames, id)
+        return frames
 
     def _write(self, frames: list[Any], id: str | None) -> None:
         if frames and self._behind:
             *first, last = frames
             self._sink.on_next(b"".join(map(sse_frame, first)) + sse_frame(last, id))
-        if isinstance(self._end, Exception):
-            self._sink.on_error(self._end)
-        elif self._end:
-            self._sink.on_completed()
+
+    def _finish(self) -> None:
+        """End as the encoder has ended, but not before `after` has been found."""
+        if self._end and self._behind:
+            if isinstance(self._end, Exception):
+                self._sink.on_error(self._end)
+            else:
+                self._sink.on_completed()
 
     def _emitted(self, frame: Any) -> None:
         if self._thread == get_ident():
@@ -170,4 +184,4 @@ class _Resuming:
     def _ended(self, error: Exception | None = None) -> None:
         self._end = error or True
         if self._thread != get_ident():
-            self._sink.run(self._write, [], None)
+            self._sink.run(self._finish)
