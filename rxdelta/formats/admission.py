@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolCall, is_mapping
+from rxdelta.core import Block, ContentPart, InvalidValueError, Message, ToolCall, events, is_mapping
 from rxdelta.formats.notes import PROVIDER_TYPE
 
 __all__ = ["Admission"]
@@ -124,7 +125,7 @@ class Admission:
         metadata = {
             name: value for name, value in message.metadata.items() if name not in _FORBIDDEN_METADATA
         }
-        return attrs.evolve(message, blocks=blocks, metadata=metadata)
+        return attrs.evolve(message, blocks=blocks, metadata=metadata, custom=_custom_among(blocks, message))
 
     # A person's message.
 
@@ -261,6 +262,15 @@ def _is_one_of(kind: Any, kinds: frozenset[str]) -> bool:
 def _has_native_result(call: ToolCall) -> bool:
     kind = call.metadata.get(PROVIDER_TYPE)
     return isinstance(kind, str) and kind in _NATIVE_RESULT_CALLS
+
+
+def _custom_among(blocks: Iterable[Block], message: Message) -> list[tuple[int, events.Custom]]:
+    """The application's events of a message, in their places among those of its blocks that are left."""
+    left = {id(block) for block in blocks}
+    before = [*accumulate((id(block) in left for block in message.blocks), initial=0)]
+    return [
+        (before[place] if place < len(before) else len(left) + 1, event) for place, event in message._custom
+    ]
 
 
 def _provider_call_id(block: Block) -> str | None:

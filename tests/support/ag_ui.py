@@ -44,10 +44,13 @@ class AgUiClient:
         self.frames: list[Json] = []
         self.subagents: dict[str, str] = {}  # `open` or how they ended
         self.owners: dict[tuple[str, str], str | None] = {}
+        self.steps: set[tuple[str | None, str]] = set()
+        self.said: list[tuple[str, Any]] = []
 
     def take(self, frame: Json) -> None:
         kind = frame["type"]
-        assert not any(value is None for value in frame.values()), f"G9: null in {frame}"
+        nulls = [name for name, value in frame.items() if value is None]
+        assert not set(nulls) - {"value", "snapshot"}, f"G9: null in {frame}"
         if self.state == "new":
             assert kind == "RUN_STARTED", f"G3: {kind} is first"
         else:
@@ -119,6 +122,7 @@ class AgUiClient:
     def _run_finished(self, frame: Json) -> None:
         assert not any(self.open.values()), f"G4: still open: {self.open}"
         assert "open" not in self.subagents.values(), f"G4: still open: {self.subagents}"
+        assert not self.steps, f"G4: still open: {self.steps}"
         self.state = "finished"
         assert self.newer or "outcome" not in frame, "fatal before 1.0"
         outcome = frame.get("outcome", {"type": "success"})
@@ -259,8 +263,27 @@ class AgUiClient:
         self.messages += new.values()
 
     def _custom(self, frame: Json) -> None:
-        assert frame["name"].startswith("rxdelta.")
-        assert frame["value"]
+        if frame["name"].startswith("rxdelta."):
+            assert frame["value"]
+        else:
+            self.said.append((frame["name"], frame["value"]))
+
+    def _state_snapshot(self, frame: Json) -> None:
+        self.said.append((frame["type"], frame["snapshot"]))
+
+    def _state_delta(self, frame: Json) -> None:
+        assert all(one["op"] and one["path"].startswith(("/", "")) for one in frame["delta"])
+        self.said.append((frame["type"], frame["delta"]))
+
+    def _step_started(self, frame: Json) -> None:
+        step = frame.get("subagentRunId"), frame["stepName"]
+        assert step not in self.steps, f"{step} is open already"
+        self.steps.add(step)
+        self.said.append((frame["type"], frame["stepName"]))
+
+    def _step_finished(self, frame: Json) -> None:
+        self.steps.remove((frame.get("subagentRunId"), frame["stepName"]))
+        self.said.append((frame["type"], frame["stepName"]))
 
     def _raw(self, frame: Json) -> None:
         assert frame["event"]

@@ -93,12 +93,13 @@ class Client:
             return
         rd.wire.sse_frame(frame)
         kind = frame["type"]
-        required = REQUIRED[kind]
+        is_said = kind.startswith("data-") and kind not in REQUIRED  # by the application
+        required = {"data": object} if is_said else REQUIRED[kind]
         for name, wanted in required.items():
             assert name in frame, frame
             assert isinstance(frame[name], wanted), frame
         for name, value in frame.items():
-            assert value is not None or name == "output", f"null in {frame}"
+            assert value is not None or name in ("output", "data"), f"null in {frame}"
         assert self._sdk_version >= 7 or (kind not in SINCE_7 and "citations" not in frame), frame
         if self._sdk_version < 6:  # its client refuses a field that it doesn't know
             assert frame.keys().isdisjoint(
@@ -107,7 +108,13 @@ class Client:
             assert kind not in MARKED_SINCE_6 or "providerMetadata" not in frame, frame
         assert self.ended is None, f"{kind} behind {self.ended}"
         assert self._started or kind == "start", f"{kind} is first"
-        assert self._in_step or kind in OUTSIDE or kind.startswith("tool-output"), f"{kind} outside of a step"
+        assert self._in_step or is_said or kind in OUTSIDE or kind.startswith("tool-output"), (
+            f"{kind} outside of a step"
+        )
+        if is_said:
+            assert self._sdk_version >= 7 or frame.keys() <= {"type", "id", "data", "transient"}, frame
+            if frame.get("transient"):
+                return
         step: Callable[[str, Json], None] = getattr(self, f"_{kind.replace('-', '_')}", self._part)
         step(kind, frame)
 
@@ -188,7 +195,7 @@ class Client:
     def _part(self, _: str, frame: Json) -> None:
         for known in self.parts:
             if known["type"] == frame["type"] and known.get("id") == frame.get("id") is not None:
-                known.update(frame)
+                known["data"] = frame["data"]
                 return
         self.parts.append(dict(frame))
 

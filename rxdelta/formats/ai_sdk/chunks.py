@@ -129,16 +129,6 @@ class Data(TypedDict):
     data: dict[str, Any]
 
 
-class ApplicationData(TypedDict):
-    """The application's: a type that begins with `data-`. A later one with the same type and id replaces the earlier."""
-
-    type: str
-    data: Any
-    id: NotRequired[str]
-    transient: NotRequired[bool]
-    providerMetadata: NotRequired[ProviderMetadata]
-
-
 class Metadata(TypedDict):
     type: Literal["message-metadata"]
     messageMetadata: dict[str, Any]
@@ -177,10 +167,12 @@ AiSdkFrame: TypeAlias = (
     | File
     | Custom
     | Data
-    | ApplicationData
     | Metadata
     | Error
     | Finish
     | Abort
 )
-"""A chunk of the AI SDK's UI message stream: a JSON object, told apart by its `type`."""
+"""A chunk of the AI SDK's UI message stream: a JSON object, told apart by its `type`.
+
+The application's own data have types that it chooses itself (`data-…`), so no type of Python's can tell them apart.
+"""

@@ -129,20 +129,22 @@ def from_ai_sdk(
     return admission.messages(found)
 
 
-def _steps(message: Json, parts: Iterable[Any], path: str) -> Iterator[Message]:
+def _steps(message: Json, parts: Iterable[Any], path: str) -> list[Message]:
     """The messages that a UI message consists of."""
-    decoder, reply = AiSdkDecoder(), _Reply()
+    decoder, replies = AiSdkDecoder(), [_Reply()]
     for place, chunk in _chunks(message, parts, path):
         try:
             decoded = decoder.decode(chunk)
         except MalformedChunkError as error:
             raise InvalidValueError.of([(place, chunk, f"is no part of a UI message: {error}")]) from error
         for event in decoded:
-            if isinstance(event, events.MessageStart) and reply.over:
-                yield reply.message()
-                reply = _Reply()
-            reply.step(event)
-    yield reply.message()
+            if isinstance(event, events.MessageStart) and replies[-1].over:
+                replies.append(_Reply())
+            replies[-1].step(event)
+    if len(replies) > 1 and replies[-1].is_empty:  # what the application said there is behind the one before
+        empty = replies.pop()
+        replies[-1].continue_with(empty)
+    return [reply.message() for reply in replies]
 
 
 class _Reply:
@@ -160,6 +162,15 @@ class _Reply:
     def over(self) -> bool:
         return self._walk.over
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._walk.blocks
+
+    def continue_with(self, other: _Reply) -> None:
+        """Keep what the application said in an empty reply behind this one."""
+        for _, event in other._custom.values():
+            self._keep(event)
+
     def step(self, event: Event) -> None:
         if isinstance(event, events.Custom):
             self._keep(event)
@@ -175,7 +186,7 @@ class _Reply:
 
     def _keep(self, event: events.Custom) -> None:
         key = len(self._custom) if event.id is None else (event.name, event.id)
-        place, _ = self._custom.get(key, (len(self._walk.blocks), event))
+        place, _ = self._custom.get(key, (len(self._walk.blocks) + self.over, event))
         self._custom[key] = place, event
         if len(self._custom) > DEFAULT_LIMITS.blocks:
             limit = DEFAULT_LIMITS.blocks

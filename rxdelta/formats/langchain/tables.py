@@ -138,7 +138,7 @@ LAST_VALUE_FIELDS = ("index", "created", "timestamp")
 
 EVENT_NAMES = frozenset([
     "message-start", "content-block-start", "content-block-delta", "content-block-finish", "usage",
-    "message-finish", "error", "provider", "tool-update", "message-interrupted", "attempt-reset",
+    "message-finish", "error", "provider", "custom", "tool-update", "message-interrupted", "attempt-reset",
 ])  # fmt: skip
 DELTA_TYPES = frozenset(["text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"])
 

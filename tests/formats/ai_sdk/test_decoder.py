@@ -208,7 +208,7 @@ def test_the_metadata_of_another_server_are_kept_and_a_signature_found() -> None
 
 
 def test_what_is_not_ours_passes() -> None:
-    for kind in ("data-weather", "tool-approval-request", "custom", "steering-message", "new"):
+    for kind in ("tool-approval-request", "custom", "steering-message", "new"):
         assert decoded(*START, {"type": kind, "a": 1})[-1] == ev.ProviderEvent(
             "ai-sdk", kind, {"type": kind, "a": 1}
         )

@@ -77,7 +77,7 @@ class Rules:
         assert not self.running, "a tool runs on"
 
     def custom(self, data: Frame) -> None:
-        assert data["name"] == "rxdelta"
+        assert data["name"]
 
     def messages(self, data: Frame) -> None:
         name, index = data["event"], data.get("index")

@@ -137,7 +137,6 @@ def test_what_a_model_did_not_say_begins_no_message() -> None:
     [
         (("updates", {"n": {"messages": []}}), "updates"),
         ((("sub:1",), {"n": 1}), "state"),
-        ((("sub:1",), "custom", "anything"), "custom"),
         ((("sub:1",), "values", None), "values"),
         ({"type": "values", "ns": [], "data": {"a": 1}, "interrupts": []}, "values"),
         ({"n": {"route": "b"}}, "message"),
