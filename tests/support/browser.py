@@ -49,3 +49,10 @@ def tab(browser: Any) -> Iterator[Any]:
     yield opened
     context.close()
     assert wrong == []
+
+
+@contextmanager
+def page() -> Iterator[Any]:
+    """A page in a Chromium of its own."""
+    with chromium() as browser, tab(browser) as opened:
+        yield opened
