@@ -1,4 +1,4 @@
-"""One browser and one server for each module; a test has a chat of its own."""
+"""One browser and one server for all tests here; each test has a chat of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from support.served_chat import ServedChat
 _chats = count(1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     with chromium() as opened:
         yield opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedChat]:
     with ServedChat.running(tmp_path_factory.mktemp("chats")) as one:
         yield one

@@ -8,9 +8,10 @@ GET /test          {"requests_open": …, "returned": the Last-Event-IDs that we
 from __future__ import annotations
 
 import asyncio
-import json
+import fcntl
 import math
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ if __name__ == "__main__":
         Route("/test/tell", tell, methods=["POST"]),
         Route("/test", state),
     ]
-    server.build()
-    print(json.dumps({"port": int(sys.argv[1])}))
+    with (Path(tempfile.gettempdir()) / "rxdelta-chat-page.lock").open("w") as lock:  # another worker may build it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        server.build()
     uvicorn.run(Watched(), port=int(sys.argv[1]), log_level="warning")

@@ -26,12 +26,12 @@ def test_a_reply_goes_on_when_its_line_breaks(
 ) -> None:
     random = Random(f"{path} breaks")
     page = open_tab(f"http://127.0.0.1:{line.port}{path}#{chat}")
-    text = words(random, 30)
+    text = words(random, 20)
     served.script(said(*text))
     page.click("#send")
     told = 0
     while told < len(text):
-        count = min(len(text) - told, random.randint(1, 15))
+        count = min(len(text) - told, random.randint(3, 12))
         served.tell(count + (2 if told == 0 else 0))  # with the message's start and the block's
         told += count
         page.wait_for_selector(f".text >> text={text[told - 1].strip()}")
