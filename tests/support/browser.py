@@ -43,7 +43,7 @@ def tab(browser: Any) -> Iterator[Any]:
     """A page that shares nothing with others; what raises in the page fails the test."""
     context = browser.new_context(viewport={"width": 820, "height": 900})
     opened = context.new_page()
-    opened.set_default_timeout(8_000)
+    opened.set_default_timeout(30_000)
     wrong: list[str] = []
     opened.on("pageerror", lambda error: wrong.append(str(error)))
     yield opened

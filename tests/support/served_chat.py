@@ -110,8 +110,12 @@ class Kept:
     @classmethod
     def read(cls, store: sqlite3.Connection, id: str, question: str, ended: str | None) -> Kept:
         rows = store.execute("SELECT event FROM events WHERE exchange = ? ORDER BY rowid", [id])
-        events = [rd.events.from_dict(json.loads(row)) for (row,) in rows]
-        text = "".join(event.text for event in events if isinstance(event, rd.events.TextDelta))
+        folds: list[rd.Fold] = [rd.Fold()]
+        for event in (rd.events.from_dict(json.loads(row)) for (row,) in rows):
+            if isinstance(event, rd.events.MessageStart):
+                folds.append(rd.Fold())
+            folds[-1].step(event)
+        text = "".join(fold.snapshot.text for fold in folds if fold.snapshot is not None)
         return cls(json.loads(question)["parts"][-1]["text"], text, ended)
 
 
@@ -132,9 +136,9 @@ def said(*texts: str) -> list[Any]:
     ]
 
 
-def words(random: Random, count: int) -> list[str]:
+def words(random: Random, count: int, name: str = "w") -> list[str]:
     """Words in which nothing is markdown, each with a number of its own, so that one that is lost or doubled shows."""
-    return [f"w{n}{random.choice(['', ',', '.', ';'])} " for n in range(count)]
+    return [f"{name}{n}{random.choice(['', ',', '.', ';'])} " for n in range(count)]
 
 
 def reply_texts(page: Any) -> list[str]:

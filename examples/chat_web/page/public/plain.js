@@ -109,4 +109,6 @@ form.onsubmit = async (event) => {
   look();
 };
 stop.onclick = () => fetch(`${api}/stop`, { method: "POST" });
-look();
+
+const isReading = () => source && source.readyState !== EventSource.CLOSED;
+new EventSource(`${api}/changes`).onmessage = () => isReading() || look(); // the end of what is read is another look
