@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import JOINABLE, Joined
+from rxdelta.core import JOINABLE, Joined, TokenUsage
 from rxdelta.core.events import AttemptReset, Custom, MessageStart, ProviderEvent, UsageUpdate
 from rxdelta.runtime import is_ping
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rxdelta.core import Event
 
 __all__ = ["from_the_start", "without_transient"]
+
+_NO_USAGE = TokenUsage()  # replaces none
 
 
 def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iterator[tuple[int, Event]]:
@@ -34,8 +36,7 @@ def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iter
     newest, replaced = _newest_data(events, split_at)
     group = _Group()
     for number, event in enumerate(events, 1):
-        kind: Any = type(event)
-        if kind in JOINABLE or kind is UsageUpdate:
+        if type(event) in JOINABLE or (isinstance(event, UsageUpdate) and event.usage != _NO_USAGE):
             if not group.takes(number, event):
                 yield from group.taken_out()
                 group.takes(number, event)

@@ -282,6 +282,7 @@ def test_a_stop_reaches_the_readers_while_the_publishers_own_subscriber_is_stuck
             following = asyncio.create_task(read(relay.watch("chat")))
             while published == []:
                 await asyncio.sleep(0)
+            await asyncio.to_thread(source.on_next, BLOCK)  # waits for its turn, and comes behind the end
             assert await relay.cancel("chat", "enough")
             assert await following == [START, STOPPED, "|"]
             go_on.set()

@@ -85,6 +85,19 @@ def test_an_expired_streams_timer_doesnt_take_its_successor() -> None:
     run_virtually(main)
 
 
+def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() -> None:
+    async def main() -> None:
+        async with Relay.open(keep=100) as relay:
+            rx.never().pipe(relay.publish("chat")).subscribe()
+            deleting = threading.Thread(target=lambda: asyncio.run(relay.delete("chat")))
+            deleting.start()
+            deleting.join()  # before this loop hears of the end
+            await turns(3)
+            assert left_behind() == Counter(Relay=1, Memory=1)
+
+    run_virtually(main)
+
+
 def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
     async def main() -> None:
         async with Relay.open(lease=0.01) as relay:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from core.strategies import events as any_event
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reactivex import Observable
 from reactivex.subject import Subject
@@ -171,7 +171,7 @@ WRONG_IDS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("stream_id", WRONG_IDS, ids=ascii)
+@pytest.mark.parametrize("stream_id", WRONG_IDS, ids=lambda one: ascii(one)[:20])
 def test_a_stream_id_that_isnt_printable_is_refused_everywhere_at_once(stream_id: Any) -> None:
     def check(relay: Relay) -> None:
         for ask in (relay.publish, relay.watch, relay.entries):
@@ -364,7 +364,9 @@ def test_a_recorded_reply_of_one_block_is_at_most_ten_events(wire_format: str) -
     in_relay(check)
 
 
+@settings(max_examples=50)
 @example([*HELLO, HELLO[0]], 0.5)
+@example([ev.UsageUpdate(rd.TokenUsage(1, 1)), ev.UsageUpdate(rd.TokenUsage())], 0)
 @given(st.lists(any_event(), max_size=12), st.floats(0, 1))
 def test_any_events_fold_to_the_same_from_the_start_and_behind_any_id(
     events: list[rd.Event], cut: float
