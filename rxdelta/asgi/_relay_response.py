@@ -63,7 +63,7 @@ class RelayResponse(OpenResponse):
         encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)` or `rd.to_langchain_events()`, or any operator that
             turns events into frames for `to_sse()`.
         after: The id behind which to go on, instead of the request's `Last-Event-ID`.
-        live_only: Whether to answer 204 unless the stream is live, as `useChat`'s `resume` expects it.
+        live_only: Whether a reader without an id gets 204 unless the stream is live, as `useChat`'s `resume` expects it.
         headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
@@ -153,7 +153,7 @@ class RelayResponse(OpenResponse):
         after = headers.get("last-event-id") or None if self._after is None else self._after
         entries = self._relay.entries(self._stream_id, split_at=after)
         is_live = await self._relay.is_live(self._stream_id)
-        if self._live_only and not is_live:
+        if self._live_only and after is None and not is_live:
             return 204
         returns = scope.get("method") == "GET" and "text/event-stream" in headers.get("accept", "")
         pieces = await stack.enter_async_context(

@@ -1,7 +1,7 @@
 """The application's names on a wire where an encoder of ours has names of its own.
 
 An application may choose one of them, too. Its name then travels behind a prefix, so that nobody mistakes its data for
-ours; and so does a name that consists of prefixes and one of ours, so that each name comes back as it was.
+ours. A name that is one of ours behind such prefixes gets another one. So each name comes back as it was.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class OwnNames:
         self._is_taken = re.compile(f"(?:{_PREFIX})*(?:{'|'.join(map(re.escape, names))})").fullmatch
 
     def write(self, name: str) -> str:
-        """The application's name as it is written."""
+        """What is written for a name of the application."""
         return _PREFIX + name if self._is_taken(name) else name
 
     def read(self, name: str) -> str:
-        """The application's name of a written one."""
+        """The application's name of what is written."""
         return name.removeprefix(_PREFIX) if self._is_taken(name) else name

@@ -31,7 +31,8 @@ def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iter
 
     Args:
         events: The whole log.
-        split_at: A number that nothing spans: what comes behind it doesn't change what comes before.
+        split_at: A number that nothing spans: what comes behind it doesn't change what comes before. Its own event is
+            never left out, so that a reader can tell by its id where it was.
     """
     newest, replaced = _newest_data(events, split_at)
     group = _Group()
@@ -40,7 +41,7 @@ def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iter
             if not group.takes(number, event):
                 yield from group.taken_out()
                 group.takes(number, event)
-        elif number not in replaced and not _is_left_out(event):
+        elif number == split_at or not (number in replaced or _is_left_out(event)):
             yield from group.taken_out()
             yield number, newest.get(number, event)
         if number == split_at:

@@ -339,8 +339,10 @@ def test_useChat_is_told_that_nothing_is_live() -> None:
                 model.say(None)
                 await reading.end()
             after = await server.got()
+            rest = await server.got(last_event_id=ids(reading.body)[0])
         assert (before.status_code, reading.status, after.status_code) == (204, 200, 204)
         assert before.content == b""
+        assert data(rest.text)[-1] == "[DONE]"  # who has a part of it gets the rest
 
     run(main)
 

@@ -60,9 +60,13 @@ def notes(draw: Random) -> Iterator[ev.Custom]:
 
 
 def everywhere(events: Events, draw: Random) -> list[rd.Event]:
-    """The events with data of the application at every place, also before the first and behind the last."""
+    """The events with data of the application at every place: of the event's run, or of none."""
     said = notes(draw)
-    return [next(said), *(one for event in events for one in (event, next(said)))]
+    told: list[rd.Event] = [next(said)]
+    for event in events:
+        run_id = draw.choice([None, event.run_id])
+        told += [event, attrs.evolve(next(said), run_id=run_id)]
+    return told
 
 
 def said_in(events: Iterable[rd.Event]) -> list[ev.Custom]:
@@ -168,7 +172,7 @@ def test_every_place_at_once(wire_format: str, encode: Callable[[Events], list[A
     for seed, events in enumerate([*REPLIES.values(), *recorded()]):
         told = everywhere(events, Random(seed))
         back = decoded(wire_format, encode(told))
-        assert said_in(without_runs(back)) == said_in(told)
+        assert said_in(without_runs(back)) == said_in(without_runs(told))
         said_again = wire_format == "ag-ui" and events is AGENT  # after the attempt that failed
         if events is not OTHERS and not said_again:
             assert transcript(without_runs(back)) == transcript(without_runs(told))
@@ -246,6 +250,33 @@ def test_nothing_is_reset_where_the_application_alone_has_spoken() -> None:
         [ev.MessageStart(), ev.Custom("a", 1), ev.AttemptReset(1), *wrong, *turn(text(0, "Hi"))]
     )
     assert [part["type"] for part in ai_sdk.read(frames).parts[1:]] == ["data-a", "text"]
+
+
+def test_data_stay_through_several_attempts() -> None:
+    note, wrong, right = ev.Custom("a", 1), text(0, "no"), turn(text(0, "yes"))
+    again = [ev.AttemptReset(1), *wrong, ev.AttemptReset(2), *right]
+    for events in (
+        [ev.MessageStart(), note, *wrong, *again],
+        [ev.MessageStart(), note, *again],
+        [ev.MessageStart(), note, ev.MessageFinish(), *again],
+        [note, *wrong, *again],
+    ):
+        parts = ai_sdk.read(to_ai_sdk(events)).parts
+        shown = [part["type"] for part in parts if part["type"] != "step-start"]
+        assert shown == ["data-a", "text"]
+
+
+def test_passing_data_leave_those_that_stay_as_they_are() -> None:
+    notes = [ev.Custom("a", 1, "x"), ev.Custom("a", 2, "x", transient=True)]
+    frames = to_ai_sdk([ev.MessageStart(), *notes, *text(0, "no"), ev.AttemptReset(1), *turn(text(0, "yes"))])
+    assert [frame["data"] for frame in data_of(frames)] == [1, 2, 1]
+    assert ai_sdk.read(frames).parts[1]["data"] == 1
+
+
+def test_an_id_of_the_application_is_no_parts_id() -> None:
+    notes = [ev.Custom("a", n, str(n)) for n in range(9)]
+    told = [*turn(text(0, "One.")), *within("side", turn(text(0, "Another."))), *notes]
+    assert said_in(decoded("ai-sdk", to_ai_sdk(told))) == notes
 
 
 def test_data_that_are_kept_for_a_reset_are_bounded() -> None:
@@ -343,7 +374,53 @@ def test_nothing_is_said_within_a_call_where_calls_are_serialized() -> None:
     assert ag_ui.types(cut).count("CUSTOM") == 1
 
 
+def test_the_runs_of_an_agent_share_its_steps_and_a_sub_agent_has_its_own() -> None:
+    note, end = ev.Custom("STEP_STARTED", "a"), ev.Custom("STEP_FINISHED", "a")
+    runs = [*turn(text(0, "One.")), *within("side", turn(text(0, "Two.")))]
+    runs += within("sub", turn(text(0, "Three.")), parent="side")
+    told = [*runs, note, *within("side", [note]), *within("sub", [note, end])]
+    for version in ("1.0", None):
+        frames = to_ag_ui(told, version=version)
+        kinds = [frame for frame in frames if frame["type"].startswith("STEP")]
+        assert [(frame["type"], frame.get("subagentRunId")) for frame in kinds] == [
+            ("STEP_STARTED", None),
+            ("STEP_STARTED", "sub"),
+            ("STEP_FINISHED", "sub"),
+            ("STEP_FINISHED", None),
+        ]
+        assert [event.run_id for event in said_in(decoded("ag-ui", frames))] == [None, "side", "sub", "sub"]
+
+
+def test_the_state_of_another_run_comes_back_as_its_own() -> None:
+    told = [
+        *turn(text(0, "One.")),
+        *within("side", [*turn(text(0, "Two.")), ev.Custom("STATE_SNAPSHOT", {})]),
+    ]
+    (back,) = said_in(decoded("ag-ui", to_ag_ui(told)))
+    assert (back.name, back.run_id) == ("STATE_SNAPSHOT", "side")
+
+
+def test_another_servers_events_are_the_applications_also_behind_the_end() -> None:
+    start, end = [{"type": kind, "threadId": "t", "runId": "r"} for kind in ("RUN_STARTED", "RUN_FINISHED")]
+    late = {"type": "STATE_SNAPSHOT", "snapshot": {"a": 1}}
+    odd = {"type": "CUSTOM", "name": "rxdelta.run", "value": {"km": 5}}
+    blank = {"type": "CUSTOM", "name": "", "value": 1}
+    back = decoded("ag-ui", [start, odd, blank, end, late, odd])
+    notes = [ev.Custom("rxdelta.run", {"km": 5}), ev.Custom("STATE_SNAPSHOT", {"a": 1})]
+    assert said_in(back) == [*notes, notes[0]]
+    assert [event.name for event in back if isinstance(event, ev.ProviderEvent)] == ["CUSTOM"]
+
+
 # LangChain.
+
+
+def test_a_stream_may_begin_with_the_applications_data() -> None:
+    chunks = langchain.sent(*turn(text(0, "Hi")))
+    native = [event.to_dict() for event in [ev.Custom("a", 1), *turn(text(0, "Hi"))]]
+    for first in ([{"event": "on_custom_event", "name": "a", "data": 1}, *chunks], native):
+        back: list[rd.Event] = []
+        rx.from_iterable(first).pipe(rd.decode("auto")).subscribe(back.append)
+        assert said_in(back) == [ev.Custom("a", 1)]
 
 
 def test_a_graphs_custom_data_are_the_applications() -> None:
@@ -418,7 +495,8 @@ PROSE: Json = {"type": "text", "text": "Hi"}
 
 
 def test_what_a_browser_sends_back_is_beside_the_content() -> None:
-    first = [data_part("early", 1), STEP, data_part("a", 1, "x"), PROSE, data_part("custom-run", 2)]
+    run = {"type": "data-run", "id": "1", "data": {"runId": "main", "first": True}}
+    first = [data_part("early", 1), STEP, data_part("a", 1, "x"), PROSE, data_part("custom-run", 2), run]
     second = [data_part("a", 2, "x"), STEP, PROSE, data_part("b", {"runId": "q", "subagent": True})]
     one, two = rd.from_ai_sdk([ui_message(*first, *second)])
     assert (one.text, two.text) == ("Hi", "Hi")
@@ -450,6 +528,22 @@ def test_data_keep_their_place_where_a_part_is_not_admitted() -> None:
     (message,) = rd.from_ai_sdk([ui_message(*parts)])
     assert len(message.blocks) == 2
     assert [note["place"] for note in message.to_dict()["custom"]] == [1, 2]
+
+
+def test_data_move_no_result_from_its_place() -> None:
+    tool = {
+        "type": "tool-web",
+        "state": "output-available",
+        "input": {},
+        "output": 1,
+        "providerExecuted": True,
+    }
+    late = {**tool, "toolCallId": "a", "resultProviderMetadata": {"rxdelta": {"place": 3}}}
+    parts = [late, data_part("x", 1), {**tool, "toolCallId": "b"}, data_part("y", 2), PROSE]
+    (message,) = rd.from_ai_sdk([ui_message(*parts)])
+    (plain,) = rd.from_ai_sdk([ui_message(parts[0], parts[2], parts[4])])
+    assert message.blocks == plain.blocks
+    assert message.custom_events == (ev.Custom("x", 1), ev.Custom("y", 2))
 
 
 def test_what_is_said_behind_the_last_text_is_behind_the_message() -> None:
@@ -493,9 +587,9 @@ def test_the_ai_sdks_client_reads_data_at_every_place_and_sends_them_back() -> N
         kept = [part for part in seen["message"]["parts"] if part["type"].startswith("data-")]
         assert kept == [part for part in ours.parts if part["type"].startswith("data-")]
         back = [note for message in rd.from_ai_sdk([seen["message"]]) for note in message.custom_events]
-        stored = [note for note in said_in(events) if not note.transient]
+        stored = [note for note in said_in(events) if not note.transient and note.run_id != "sub"]
         newest = {(note.name, note.id): note for note in stored if note.id is not None}
-        wanted = [*newest.values(), *(note for note in stored if note.id is None)]
+        wanted = without_runs([*newest.values(), *(note for note in stored if note.id is None)])
         assert sorted(map(repr, back)) == sorted(map(repr, wanted))
 
 

@@ -62,7 +62,6 @@ class ApplicationData:
         """The run ends: finish the steps that are open."""
         for (_, name), lane in self._steps.items():
             lane.send(self._run.ag.StepFinishedEvent(step_name=name, metadata=marked({SYNTHETIC: True})))
-        self._steps.clear()
 
     def _event(self, lane: RunMessages, event: Custom) -> Any:
         ag, data = self._run.ag, thaw(event.data)

@@ -141,7 +141,7 @@ def _steps(message: Json, parts: Iterable[Any], path: str) -> list[Message]:
             if isinstance(event, events.MessageStart) and replies[-1].over:
                 replies.append(_Reply())
             replies[-1].step(event)
-    if len(replies) > 1 and replies[-1].is_empty:  # what the application said there is behind the one before
+    if len(replies) > 1 and replies[-1].is_empty:  # no message, but the application may have spoken
         empty = replies.pop()
         replies[-1].continue_with(empty)
     return [reply.message() for reply in replies]

@@ -67,9 +67,9 @@ def to_resumable_sse(
     Raises:
         InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
 
-    Errors: `InvalidValueError` if the log ends without the entry `after`. The source's `InvalidValueError` or
-    `EmptyStreamError` before its first entry: there is no such stream, or no such id. `InvalidValueError` for a value
-    that is no entry. The encoder's own: an error of the log becomes frames, if the encoder makes some of it.
+    Errors: `InvalidValueError` if the log ends without the entry `after`. Before its first entry, the source's
+    `InvalidValueError` of such an id, and its `EmptyStreamError`: there is no such stream. All other errors, also an
+    `InvalidValueError` for a value that is no entry, are the encoder's to write; one that doesn't passes them on.
 
     Example:
         >>> import reactivex as rx
@@ -128,7 +128,7 @@ class _Resuming:
         self._finish()
 
     def on_error(self, error: Exception) -> None:
-        if self._ids is None and isinstance(error, (InvalidValueError, EmptyStreamError)):
+        if self._ids is None and _is_of_the_request(error):
             self._sink.on_error(error)
             return
         self._close(self._events.on_error, error)
@@ -185,3 +185,9 @@ class _Resuming:
         self._end = error or True
         if self._thread != get_ident():
             self._sink.run(self._finish)
+
+
+def _is_of_the_request(error: Exception) -> bool:
+    """Whether there is no log that could be read. Other errors are the log's own, for the encoder to write."""
+    ids = isinstance(error, InvalidValueError) and error.field in ("after", "split_at", "stream_id")
+    return ids or isinstance(error, EmptyStreamError)

@@ -138,14 +138,21 @@ def test_an_id_that_the_log_does_not_have_is_an_error_and_never_the_beginning() 
         assert (type(error), error.field, error.value) == (rd.InvalidValueError, "after", "e7")
 
 
-@pytest.mark.parametrize("kind", [rd.InvalidValueError, rd.EmptyStreamError])
+NO_SUCH = [rd.InvalidValueError("no id", field="split_at"), rd.EmptyStreamError("no stream")]
+
+
 def test_what_is_wrong_with_the_request_is_no_frame_and_what_is_wrong_with_the_log_is(
-    kind: type[Exception], caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert written([], rd.to_ai_sdk(), fails=kind("no such stream"))[0] == []
-    pieces, end = written(log(REPLY[:2]), rd.to_ai_sdk(), fails=kind("broken"))
-    assert b'"errorText":"An error occurred."' in pieces[-1]
-    assert end == ["."]
+    for error in NO_SUCH:
+        assert written([], rd.to_ai_sdk(), fails=error) == ([], [error])
+    for entries, error in [
+        *((log(REPLY[:2]), error) for error in NO_SUCH),
+        ([], rd.InvalidValueError("no event", field="event")),
+    ]:
+        pieces, end = written(entries, rd.to_ai_sdk(), fails=error)
+        assert b'"errorText":"An error occurred."' in pieces[-1]
+        assert end == ["."]
 
 
 def test_an_error_that_the_encoder_does_not_write_ends_the_stream() -> None:
@@ -199,10 +206,12 @@ def test_wrong_arguments_are_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("value", [ev.MessageStart("m"), {"id": "1", "event": "message-start"}, None])
-def test_what_is_no_entry_is_an_error_that_says_what_is(value: Any) -> None:
-    pieces, (error,) = written([value], rd.to_ai_sdk())
-    assert (pieces, type(error)) == ([], rd.InvalidValueError)
+def test_what_is_no_entry_is_an_error_that_says_what_is(value: Any, caplog: pytest.LogCaptureFixture) -> None:
+    pieces, (error,) = written([value], ENCODERS["wire"]())
+    assert (pieces[1:], type(error)) == ([], rd.InvalidValueError)
     assert "relay.entries(…) emits such entries" in str(error)
+    assert b'"type":"error"' in written([value], rd.to_ai_sdk())[0][-1]
+    assert "relay.entries(…) emits such entries" in caplog.text
 
 
 def test_behind_a_transient_event_nobody_can_go_on() -> None:
