@@ -254,7 +254,7 @@ def test_nothing_is_reset_where_the_application_alone_has_spoken() -> None:
 
 def test_data_stay_through_several_attempts() -> None:
     note, wrong, right = ev.Custom("a", 1), text(0, "no"), turn(text(0, "yes"))
-    again = [ev.AttemptReset(1), *wrong, ev.AttemptReset(2), *right]
+    again = [ev.AttemptReset(1, choice=0), *wrong, ev.AttemptReset(2), *right]
     for events in (
         [ev.MessageStart(), note, *wrong, *again],
         [ev.MessageStart(), note, *again],
@@ -420,6 +420,7 @@ def test_a_stream_may_begin_with_the_applications_data() -> None:
     for first in ([{"event": "on_custom_event", "name": "a", "data": 1}, *chunks], native):
         back: list[rd.Event] = []
         rx.from_iterable(first).pipe(rd.decode("auto")).subscribe(back.append)
+        assert rd.providers.detect(first[0]) == "langchain"
         assert said_in(back) == [ev.Custom("a", 1)]
 
 
