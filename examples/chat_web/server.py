@@ -43,7 +43,9 @@ PUBLIC = PAGE / "public"
 LONGEST = 5_000_000  # bytes of a question with its images
 
 relay: Relay
-live: dict[str, tuple[str, asyncio.Task[None]]] = {}  # by chat: the id of the reply that is coming, and its keeper
+live: dict[
+    str, tuple[str, asyncio.Task[None]]
+] = {}  # by chat: the id of the reply that is coming, and its keeper
 changes: Subject[Custom] = Subject()  # its name is a chat whose messages have changed
 
 

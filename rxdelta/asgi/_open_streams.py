@@ -25,7 +25,9 @@ class OpenStream(Protocol):
 
 
 _streams: dict[asyncio.AbstractEventLoop, set[OpenStream]] = {}
-_stopping: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()  # until when, by its clock
+_stopping: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = (
+    WeakKeyDictionary()
+)  # until when, by its clock
 _lock = threading.RLock()  # reentrant: a signal may arrive while this thread holds it
 _chained: dict[
     int, tuple[Callable[..., object], Any]

@@ -95,7 +95,9 @@ class ServedChat:
     def kept(self, chat: str) -> list[Kept]:
         """What the server keeps of a chat, read behind its back."""
         with closing(sqlite3.connect(self.store)) as store:
-            rows = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ?", [chat]).fetchall()
+            rows = store.execute(
+                "SELECT id, question, ended FROM exchanges WHERE chat = ?", [chat]
+            ).fetchall()
             return [Kept.read(store, *row) for row in rows]
 
 

@@ -83,7 +83,9 @@ if __name__ == "__main__":
         Route("/test/tell", tell, methods=["POST"]),
         Route("/test", state),
     ]
-    with (Path(tempfile.gettempdir()) / "rxdelta-chat-page.lock").open("w") as lock:  # another worker may build it
+    with (Path(tempfile.gettempdir()) / "rxdelta-chat-page.lock").open(
+        "w"
+    ) as lock:  # another worker may build it
         fcntl.flock(lock, fcntl.LOCK_EX)
         server.build()
     uvicorn.run(Watched(), port=int(sys.argv[1]), log_level="warning")

@@ -90,7 +90,9 @@ def test_a_server_that_ends_in_the_middle_of_a_reply(
     assert [one.ended for one in served.kept(chat)] == [how, "done"]
 
 
-def test_a_question_that_no_server_gets_is_given_back(served: ServedChat, line: Line, open_tab: Any, chat: str) -> None:
+def test_a_question_that_no_server_gets_is_given_back(
+    served: ServedChat, line: Line, open_tab: Any, chat: str
+) -> None:
     page = open_tab(f"http://127.0.0.1:{line.port}/#{chat}")
     line.is_down = True
     line.cut()

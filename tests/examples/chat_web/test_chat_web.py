@@ -15,9 +15,7 @@ from rxdelta.testing import sample_chunks
 
 pytestmark = pytest.mark.slow
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WATCH = """
 window.seen = [];
 new MutationObserver(() => {
@@ -64,7 +62,9 @@ def test_the_page_shows_a_reply_as_it_grows(served: ServedChat, open_tab: Any, c
     page.wait_for_selector(".text >> text=take skis instead")
     page.wait_for_selector("#send:visible")
     cards = page.locator(".tool")
-    assert [cards.nth(n).get_attribute("data-state") for n in range(cards.count())] == ["output-available"] * 2
+    assert [cards.nth(n).get_attribute("data-state") for n in range(cards.count())] == [
+        "output-available"
+    ] * 2
     assert '"Oslo"' in cards.nth(1).inner_text()
     seen = [state.partition(":")[2] for state in page.evaluate("seen")]
     order = ["input-streaming", "input-available", "output-available"]
@@ -82,7 +82,12 @@ def test_markdown_is_shown_as_what_it_says_and_what_is_shown_stays(
 ) -> None:
     page = open_tab(f"{served.address}/#{chat}")
     page.evaluate(WATCH)
-    pieces = ["# Ti", "des\n\nHigh at **no", "on**.\n\n1. on", "e\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"]
+    pieces = [
+        "# Ti",
+        "des\n\nHigh at **no",
+        "on**.\n\n1. on",
+        "e\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    ]
     served.script(said(*pieces, "\n```py\nx = 1", "\n```\n", "The end."))
     page.click("#send")
     served.tell(3)

@@ -83,16 +83,25 @@ async function look() {
 }
 
 function read({ show, end }) {
+  let [frames, at] = [[], ""];
   source?.close();
   source = new EventSource(`${api}/stream`);
   end("…");
-  source.onopen = () => end("…");
+  source.onopen = () => {
+    frames = []; // what came without an id comes again
+    end("…");
+  };
   source.onerror = () => {
     end("the line is broken, reconnecting …"); // and goes on behind the last id that it has
     if (source.readyState === EventSource.CLOSED) look(); // nothing comes any more: the server knows how it ended
   };
-  source.onmessage = ({ data }) => {
-    if (data !== "[DONE]") return show(JSON.parse(data));
+  source.onmessage = ({ data, lastEventId }) => {
+    const isEnd = data === "[DONE]";
+    if (!isEnd) frames.push(JSON.parse(data));
+    if (lastEventId === at && !isEnd) return; // frames of one event: the last of them has the id
+    at = lastEventId;
+    frames.splice(0).forEach(show);
+    if (!isEnd) return;
     source.close();
     look();
   };
