@@ -19,7 +19,8 @@ LOST = "interrupted: the server went away"
 
 store = sqlite3.connect(os.environ.get("CHATS", "chats.sqlite"), isolation_level=None)
 store.executescript("""
-    PRAGMA journal_mode = WAL;
+    PRAGMA journal_mode = WAL;  -- with this a killed server loses nothing that it has written,
+    PRAGMA synchronous = NORMAL;  -- and needn't wait for the disk at every piece
     CREATE TABLE IF NOT EXISTS exchanges (id TEXT PRIMARY KEY, chat TEXT, question TEXT, ended TEXT);
     CREATE TABLE IF NOT EXISTS events (exchange TEXT, event TEXT);
     CREATE INDEX IF NOT EXISTS by_chat ON exchanges (chat);
@@ -49,7 +50,7 @@ class Exchange:
 
 def exchanges(chat: str) -> list[Exchange]:
     rows = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ? ORDER BY rowid", [chat])
-    return [Exchange(id, json.loads(question), ended) for id, question, ended in rows]
+    return [Exchange(reply, json.loads(question), ended) for reply, question, ended in rows]
 
 
 def conversation(chat: str) -> list[rd.Message]:
@@ -63,17 +64,17 @@ def conversation(chat: str) -> list[rd.Message]:
 
 def begin(chat: str, question: Any) -> str:
     """Keep a question. Returns the id of its reply."""
-    id = secrets.token_hex(8)
-    store.execute("INSERT INTO exchanges VALUES (?, ?, ?, NULL)", [id, chat, json.dumps(question)])
-    return id
+    reply = secrets.token_hex(8)
+    store.execute("INSERT INTO exchanges VALUES (?, ?, ?, NULL)", [reply, chat, json.dumps(question)])
+    return reply
 
 
-def add(id: str, event: rd.Event) -> None:
-    store.execute("INSERT INTO events VALUES (?, ?)", [id, json.dumps(event.to_dict())])
+def add(reply: str, event: rd.Event) -> None:
+    store.execute("INSERT INTO events VALUES (?, ?)", [reply, json.dumps(event.to_dict())])
 
 
-def end(id: str, ended: str) -> None:
-    store.execute("UPDATE exchanges SET ended = ? WHERE id = ?", [ended, id])
+def end(reply: str, ended: str) -> None:
+    store.execute("UPDATE exchanges SET ended = ? WHERE id = ?", [ended, reply])
 
 
 def end_lost() -> None:

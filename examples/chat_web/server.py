@@ -55,25 +55,26 @@ async def running(app: Starlette) -> AsyncIterator[None]:
     kept.end_lost()
     async with Relay.open() as relay:
         yield
-        for id, keeping in [*live.values()]:
-            await relay.cancel(id, "interrupted: the server was stopped")
+        for reply, keeping in [*live.values()]:
+            await relay.cancel(reply, "interrupted: the server was stopped")
             await keeping
 
 
-async def keep(chat: str, id: str) -> None:
+async def keep(chat: str, reply: str) -> None:
     """Write a reply down as it comes, whether or not a page reads it."""
     ended = kept.DONE
     try:
-        async with rd.to_async_iterable(relay.watch(id), overflow="join") as events:
+        async with rd.to_async_iterable(relay.watch(reply), overflow="join") as events:
             async for event in events:
-                kept.add(id, event)
+                kept.add(reply, event)
                 if isinstance(event, MessageInterrupted):
                     ended = event.reason or "stopped"
     except rd.RxDeltaError:
         ended = "interrupted: the model's reply broke off"
-    kept.end(id, ended)
-    del live[chat]
-    changes.on_next(Custom(chat, None))
+    finally:
+        kept.end(reply, ended)
+        del live[chat]
+        changes.on_next(Custom(chat, None))
 
 
 async def post_question(request: Request) -> Response:
@@ -82,15 +83,17 @@ async def post_question(request: Request) -> Response:
     if len(body) > LONGEST:
         return PlainTextResponse("the question is too long", 413)
     question = json.loads(body)["message"]
-    if [message.role for message in rd.from_ai_sdk([question])] != ["user"]:
+    asked = rd.from_ai_sdk([question])
+    if [message.role for message in asked] != ["user"]:
         return PlainTextResponse("a question is a message of the user", 400)
     if chat in live:
         return PlainTextResponse("a reply is still coming", 409)
-    id = kept.begin(chat, question)
-    live[chat] = id, asyncio.create_task(keep(chat, id))
-    await relay.start(id, rd.from_async_iterable(assistant.reply(kept.conversation(chat))))
+    events = rd.from_async_iterable(assistant.reply([*kept.conversation(chat), *asked]))
+    reply = kept.begin(chat, question)
+    live[chat] = reply, asyncio.create_task(keep(chat, reply))
+    await relay.start(reply, events)
     changes.on_next(Custom(chat, None))
-    return read(id)
+    return read(reply)
 
 
 async def get_stream(request: Request) -> Response:
@@ -99,9 +102,9 @@ async def get_stream(request: Request) -> Response:
     return read(live[chat][0]) if chat in live else Response(status_code=204)
 
 
-def read(id: str) -> Response:
-    encode = rd.to_ai_sdk(message_id=id)
-    return RelayResponse(relay, id, encode, live_only=True, headers=rd.wire.AI_SDK_HEADERS)
+def read(reply: str) -> Response:
+    encode = rd.to_ai_sdk(message_id=reply)
+    return RelayResponse(relay, reply, encode, live_only=True, headers=rd.wire.AI_SDK_HEADERS)
 
 
 async def get_messages(request: Request) -> Response:

@@ -23,7 +23,7 @@ import pytest
 import rxdelta as rd
 from support.browser import needed
 
-__all__ = ["Kept", "ServedChat", "ended", "reply_texts", "said", "words"]
+__all__ = ["Kept", "ServedChat", "called", "ended", "reply_texts", "said", "words"]
 
 PROGRAM = Path(__file__).parents[1] / "examples" / "chat_web" / "scripted.py"
 
@@ -136,6 +136,14 @@ def said(*texts: str) -> list[Any]:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
         {"type": "message_stop"},
     ]
+
+
+def called(tool: str, arguments: dict[str, Any]) -> list[Any]:
+    """An Anthropic message that calls a tool."""
+    text, call = said(), {"type": "tool_use", "id": "call", "name": tool, "input": arguments}
+    text[1]["content_block"] = call
+    text[-2]["delta"]["stop_reason"] = "tool_use"
+    return text
 
 
 def words(random: Random, count: int, name: str = "w") -> list[str]:

@@ -37,7 +37,8 @@ async def ask(conversation: Any) -> AsyncIterator[Any]:
     try:
         for chunk in scripts.pop(0):
             async with told:
-                await told.wait_for(lambda: allowed > 0)
+                while not allowed:
+                    await told.wait()
                 allowed -= 1
                 told.notify_all()
             yield chunk

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, ended, reply_texts, said, words
+from support.served_chat import ServedChat, called, ended, reply_texts, said, words
 
 pytestmark = pytest.mark.slow
 
@@ -124,6 +124,27 @@ def test_stop_before_the_model_says_anything(served: ServedChat, open_tab: Any, 
     assert reply_texts(page) == []
     page.reload()
     ended(page, "stopped")
+
+
+def test_stop_between_two_messages_of_an_agent(served: ServedChat, open_tab: Any, chat: str) -> None:
+    """What was said is a finished message, and the protocol's stream looks finished, too."""
+    pages = [open_tab(f"{served.address}{path}#{chat}") for path in ("/", "/plain")]
+    asks = called("get_forecast", {"city": "Lisbon"})
+    served.script(asks, said("never"))
+    ask(pages[0], "Lisbon?")
+    served.tell(len(asks))
+    for page in pages:
+        page.wait_for_selector(".tool[data-state=output-available]")
+    pages[1].click("#stop")
+    for page in pages:
+        ended(page, "stopped")
+    pages[0].reload()
+    ended(pages[0], "stopped")
+    served.script(said("17 °C"))
+    ask(pages[0], "Once more?")
+    served.tell(None)
+    ended(pages[0])
+    assert reply_texts(pages[0]) == ["17 °C"]
 
 
 def test_a_reply_goes_on_without_a_page(served: ServedChat, open_tab: Any, chat: str) -> None:

@@ -73,7 +73,8 @@ async function look() {
 
 /** The messages as the page shows them: a reply whose stream is read again, from its start, doesn't shrink meanwhile. */
 export function shown(messages) {
-  if (held && size(messages.at(-1)) >= size(held)) held = null;
+  const last = messages.at(-1);
+  if (held && last !== held && size(last) >= size(held)) held = null;
   return held ? [...messages.slice(0, -1), held] : messages;
 }
 const size = (message) => JSON.stringify(message?.parts ?? []).length;
