@@ -40,7 +40,7 @@ class Exchange:
         """The reply's messages, with what they have so far."""
         rows = store.execute("SELECT event FROM events WHERE exchange = ? ORDER BY rowid", [self.id])
         events = [rd.events.from_dict(json.loads(row)) for (row,) in rows]
-        if events and self.ended != DONE:
+        if events and self.ended not in (None, DONE):
             events.append(rd.events.MessageInterrupted(self.ended))
         found: list[rd.Snapshot] = []
         whole = ops.flat_map(lambda message: message.pipe(rd.scan_deltas(), ops.last()))

@@ -113,8 +113,9 @@ async def get_messages(request: Request) -> Response:
     for exchange in kept.exchanges(chat):
         encoder = rd.wire.AiSdkEncoder(message_id=exchange.id)
         events = [event for message in exchange.messages() for event in rd.to_events(message)]
-        chunks = [chunk for event in events for chunk in encoder.encode(event)] + [*encoder.close()]
-        chunks = [chunk for chunk in chunks if chunk is not rd.wire.DONE] if events else []
+        chunks = [chunk for event in events for chunk in encoder.encode(event)]
+        if chunks and exchange.ended:
+            chunks += [chunk for chunk in encoder.close() if chunk is not rd.wire.DONE]
         shown += [exchange.question, {"id": exchange.id, "ended": exchange.ended, "chunks": chunks}]
     return JSONResponse({"live": chat in live, "messages": shown})
 
