@@ -232,6 +232,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/life.py")
     session.run("python", "benchmarks/wire.py")
     session.run("python", "benchmarks/framing.py")
+    session.run("python", "benchmarks/relay.py")
 
 
 @nox.session

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import collections.abc
+import contextlib
 import datetime as dt
 import re
 import sys
@@ -70,7 +71,11 @@ ELSEWHERE = {
     "Observable": "https://rxpy.readthedocs.io/en/latest/reference_observable.html#reactivex.Observable",
     "SchedulerBase": "https://rxpy.readthedocs.io/en/latest/reference_scheduler.html",
 }
-PYTHON = {name for module in (asyncio, builtins, collections.abc, dt, types, typing) for name in dir(module)}
+PYTHON = {
+    name
+    for module in (asyncio, builtins, collections.abc, contextlib, dt, types, typing)
+    for name in dir(module)
+}
 # Types that a signature shows and nobody has to name; the text at the parameter says what they are.
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "

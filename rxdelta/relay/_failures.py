@@ -6,13 +6,13 @@ from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import DEFAULT_LIMITS, EventsSoFar, RxDeltaError, StreamInterrupted
+from rxdelta.core import EventsSoFar, RxDeltaError, StreamInterrupted
 from rxdelta.relay._replay import from_the_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rxdelta.core import Event, Snapshot
+    from rxdelta.core import Event, Limits, Snapshot
 
 __all__ = ["for_readers", "with_snapshot"]
 
@@ -30,15 +30,15 @@ def for_readers(error: Exception) -> RxDeltaError:
     return shown  # type: ignore[no-any-return]
 
 
-def with_snapshot(error: RxDeltaError, events: Sequence[Event]) -> RxDeltaError:
+def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:
     """A copy of the error for one reader, with the fold of the whole log."""
     own = copy(error)
-    own.snapshot = _fold(events)
+    own.snapshot = _fold(events, limits)
     return own
 
 
-def _fold(events: Sequence[Event]) -> Snapshot | None:
-    so_far = EventsSoFar(DEFAULT_LIMITS)
+def _fold(events: Sequence[Event], limits: Limits) -> Snapshot | None:
+    so_far = EventsSoFar(limits)
     with suppress(RxDeltaError):  # what can't be folded, or was refused: the reply up to there
         for _, event in from_the_start(events):
             so_far.take(event)

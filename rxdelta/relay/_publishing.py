@@ -53,6 +53,7 @@ class Publication:
         self._count = 0
         self._lock = Lock()
         self._is_over = False
+        self._early: Callable[[Writer], None] | None = None  # an end before the claim was answered
 
     def begin(self, store: Store) -> None:
         store.claim(self._stream_id, self)
@@ -67,9 +68,13 @@ class Publication:
         self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self._stream_id))
 
     def claimed(self, writer: Writer) -> None:
-        self._writer = writer
+        with self._lock:
+            self._writer = writer
         if self._began is not None:
             self._began(True)
+        if self._early is not None:
+            self._early(writer)
+            return
         self._sink.own(Disposable(self.leave))
         self._sink.subscribe(self._source, self)
 
@@ -107,9 +112,12 @@ class Publication:
     def _end(self, last: Sequence[Event], end: End, then: Callable[[], None]) -> bool:
         with self._lock:
             first, self._is_over = not self._is_over, True
-        if first and self._writer is not None:
+            writer = self._writer
+            if first and writer is None:
+                self._early = lambda writer: writer.end(last, end, then)
+        if first and writer is not None:
             self._sink.dispose_source()
-            self._writer.end(last, end, then)
+            writer.end(last, end, then)
         return first
 
 

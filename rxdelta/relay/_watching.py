@@ -84,7 +84,8 @@ class Reader(Generic[T]):
 
     def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
         self._waits = True
-        asked = SingleAssignmentDisposable()  # assigned before the question, which may be answered at once
+        # Assigned first: another thread may answer, and the reader's may ask the next question, before `question` returns.
+        asked = SingleAssignmentDisposable()
         self._question.disposable = asked
         asked.disposable = question()
 
@@ -151,4 +152,4 @@ class Reader(Generic[T]):
             self._ask(lambda: log.read(0, failed))
 
     def _fail(self, error: RxDeltaError, news: News) -> None:
-        self._sink.on_error(with_snapshot(error, news.events))
+        self._sink.on_error(with_snapshot(error, news.events, self._sink.limits))

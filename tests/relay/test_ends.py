@@ -13,6 +13,8 @@ import pytest
 import reactivex as rx
 from reactivex import Observable
 from reactivex.subject import Subject
+from reactivex.testing import TestScheduler
+from relay.schedules import now
 from support.loops import run, turns
 from support.runs import text, turn, within, woven
 
@@ -143,7 +145,9 @@ def test_a_foreign_error_is_the_subscribers_own_and_masked_for_readers() -> None
             await turns()
             published = told(source.pipe(relay.publish("chat")))
             assert published[-1] is error
-            for got in (await early, await read(relay.watch("chat")), await read(relay.watch("chat"))):
+            errors = [await early, await read(relay.watch("chat")), await read(relay.watch("chat"))]
+            assert len({id(got[-1]) for got in errors}) == 3
+            for got in errors:
                 seen = got[-1]
                 assert type(seen) is rd.StreamInterrupted
                 assert "hunter2" not in f"{seen!r} {seen.__cause__} {seen.__context__} {vars(seen)}"
@@ -192,6 +196,7 @@ def test_an_error_of_ours_comes_by_type_with_the_fold_of_the_whole_log(error: rd
                 }
                 assert plain.items() <= vars(seen).items()
                 assert vars(seen).keys() == vars(error).keys()
+                assert vars(seen).get("value") is None  # it may be anything
                 assert seen is not error
                 assert seen.snapshot.text == "He"
 
@@ -265,6 +270,29 @@ def test_a_stop_is_in_the_log_and_closes_a_source_that_is_silent(how: str) -> No
     run(main)
 
 
+def test_a_stop_that_comes_while_the_stream_begins_is_no_less_a_stop() -> None:
+    """A reader that waits for the stream hears of it before the source is subscribed, and stops it at that moment."""
+
+    async def main() -> None:
+        async with Relay.open() as relay:
+            source, life = silent(*HELLO)
+            stopped: list[bool] = []
+
+            class Stopping(TestScheduler):
+                def schedule_relative(self, duetime: Any, action: Any, state: Any = None) -> Any:
+                    if duetime == 0:
+                        stopped.append(now(relay.cancel("chat", "enough")))
+                    return super().schedule_relative(duetime, action, state)
+
+            relay.watch("chat").subscribe(scheduler=Stopping())
+            published = told(source.pipe(relay.publish("chat")))
+            assert stopped[:1] == [True]
+            assert published == await read(relay.watch("chat")) == [STOPPED, "|"]
+            assert life == []
+
+    run(main)
+
+
 def test_a_stop_reaches_the_readers_while_the_publishers_own_subscriber_is_stuck() -> None:
     async def main() -> None:
         async with Relay.open() as relay:
@@ -285,6 +313,7 @@ def test_a_stop_reaches_the_readers_while_the_publishers_own_subscriber_is_stuck
             await asyncio.to_thread(source.on_next, BLOCK)  # waits for its turn, and comes behind the end
             assert await relay.cancel("chat", "enough")
             assert await following == [START, STOPPED, "|"]
+            assert source.observers == []
             go_on.set()
             await emitting
             assert published == [START, STOPPED, "|"]

