@@ -9,6 +9,7 @@ import reactivex as rx
 from reactivex import Observable
 
 import rxdelta as rd
+from rxdelta.relay import Relay
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -129,6 +130,12 @@ async def pipeline_2(chunks: AsyncIterator[dict[str, Any]]) -> None:
         rd.from_async_iterable(chunks).pipe(rd.decode("openai-chat"), rd.scan_deltas(), rd.to_message())
     )
     assert_type(message, rd.Message)
+
+
+def to_resumable(relay: Relay, last_id: str | None) -> None:
+    entries = relay.entries("chat", split_at=last_id)
+    assert_type(entries.pipe(rd.to_resumable_sse(rd.to_ai_sdk(), last_id)), Observable[bytes])
+    assert_type(entries.pipe(rd.to_resumable_sse(rd.to_ag_ui(), retry=2)), Observable[bytes])
 
 
 def to_langchain(events: Observable[rd.Event]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex.subject import Subject
 
-from rxdelta.core import EmptyStreamError, InvalidValueError
-from rxdelta.core.events import EVENT_TYPES, Custom
+from rxdelta.core import JOINABLE, EmptyStreamError, InvalidValueError
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
 from rxdelta.operators.edges.made_ids import IdsOf
 from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
 from rxdelta.wire import sse_frame
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from rxdelta.core import Event
 
 __all__ = ["LogEntry", "to_resumable_sse"]
+
+_CHANGEABLE = {*JOINABLE, UsageUpdate, ProviderEvent}
+"""Events that another reader of the log may get joined, with another id, or not at all."""
 
 
 class LogEntry(Protocol):
@@ -103,6 +107,7 @@ class _Resuming:
         self._after = after
         self._retry = b"retry: %d\n\n" % round(retry * 1000)
         self._behind = False  # whether the reader gets what comes now
+        self._begun = False
         self._ids: IdsOf | None = None
         self._events = Subject[Any]()
         self._frames: list[Any] = []  # of the call that is running
@@ -116,19 +121,20 @@ class _Resuming:
         if type(event) not in EVENT_TYPES:
             made = "relay.entries(…) emits such entries"
             raise InvalidValueError.of([("entry", entry, "must have an id and an event", made)])
-        if self._ids is None:
+        if not self._begun and self._after is None:
+            self._begin()
+        self._begun = True
+        is_transient = isinstance(event, Custom) and event.transient
+        if self._ids is None and not is_transient and type(event) not in _CHANGEABLE:
             self._ids = IdsOf(entry.id)
-            if self._after is None:
-                self._begin()
         frames = self._feed(self._events.on_next, event)
-        is_transient = isinstance(event, Custom) and event.transient  # the log doesn't keep it
         self._write(frames, None if is_transient else entry.id)
         if not self._behind and entry.id == self._after:
             self._begin()
         self._finish()
 
     def on_error(self, error: Exception) -> None:
-        if self._ids is None and _is_of_the_request(error):
+        if not self._begun and _is_of_the_request(error):
             self._sink.on_error(error)
             return
         self._close(self._events.on_error, error)
@@ -152,10 +158,9 @@ class _Resuming:
 
     def _feed(self, call: Callable[..., None], *arguments: Any) -> list[Any]:
         """Tell the encoder, and return what it says to it at once. What it says later comes to `_emitted` by itself."""
-        ids = self._ids or IdsOf("")
         self._thread = get_ident()
         try:
-            with ids.made():
+            with nullcontext() if self._ids is None else self._ids.made():
                 call(*arguments)
         finally:
             self._thread = None

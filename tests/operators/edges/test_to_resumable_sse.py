@@ -84,12 +84,12 @@ def check_every_id(
         assert (rest, list(map(type, ended))) == ([prologue, *whole[had:]], list(map(type, end)))
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 7])
+@pytest.mark.parametrize(("step", "every"), [pytest.param(1, 1, marks=pytest.mark.slow), (7, 5)])
 @every_encoder
 def test_behind_every_id_comes_byte_for_byte_what_the_first_connection_would_have_got(
-    encode: Callable[[], Encode], step: int, caplog: pytest.LogCaptureFixture
+    encode: Callable[[], Encode], step: int, every: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for stream in streams(seed=step):
+    for stream in [*streams(seed=step)][::every]:
         fails = rd.StreamInterrupted("broken") if stream.fails else None
         check_every_id(log(stream.events), encode, fails, step)
 
@@ -218,6 +218,18 @@ def test_behind_a_transient_event_nobody_can_go_on() -> None:
     said = [ev.Custom("step", 1, transient=True), ev.Custom("step", 2)]
     pieces, _ = written(log([REPLY[0], *said, *REPLY[1:]]), ENCODERS["wire"]())
     assert [ids(piece) for piece in pieces[1:5]] == [["e1"], [], ["e3"], ["e4"]]
+
+
+@pytest.mark.parametrize("name", ["ag-ui", "langchain"])
+def test_ids_are_made_up_the_same_where_the_log_has_not_kept_what_the_first_reader_got(name: str) -> None:
+    nameless = [ev.MessageStart(), *REPLY[1:], ev.MessageStart(), *REPLY[1:]]
+    passing = [ev.Custom("step", 1, transient=True), ev.ProviderEvent("house", "ping", {})]
+    entries = log([*passing, *nameless])
+    whole, _ = written(entries, ENCODERS[name]())
+    rest, _ = written(entries[2:], ENCODERS[name](), "e8")
+    place = next(at for at, piece in enumerate(whole) if ids(piece) and int(ids(piece)[0][1:]) > 8)
+    unnumbered = [re.sub(rb'"seq":[0-9]+', b"", piece) for piece in (*rest[1:], *whole[place:])]
+    assert unnumbered[: len(rest) - 1] == unnumbered[len(rest) - 1 :]
 
 
 @pytest.mark.parametrize("id", ["a\nb", "a\rb", "a\0b"])

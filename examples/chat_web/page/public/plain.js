@@ -4,6 +4,7 @@ const api = `/api/chat/${encodeURIComponent((location.hash ||= `#${crypto.random
 const [messages, form] = [document.querySelector("#messages"), document.querySelector("form")];
 const [question, send, stop] = ["#question", "#send", "#stop"].map((name) => document.querySelector(name));
 let source;
+const isReading = () => source && source.readyState !== EventSource.CLOSED;
 
 const make = (tag, className = "", text = "") =>
   Object.assign(document.createElement(tag), { className, textContent: text });
@@ -68,6 +69,7 @@ function section(role) {
 async function look() {
   const kept = await fetch(api).then((response) => response.json()).catch(() => null);
   if (!kept) return setTimeout(look, 500);
+  if (isReading()) return; // the end of what is read is another look
   messages.replaceChildren();
   let last;
   for (const { role, parts, chunks = [], ended } of kept.messages) {
@@ -118,6 +120,4 @@ form.onsubmit = async (event) => {
   look();
 };
 stop.onclick = () => fetch(`${api}/stop`, { method: "POST" });
-
-const isReading = () => source && source.readyState !== EventSource.CLOSED;
-new EventSource(`${api}/changes`).onmessage = () => isReading() || look(); // the end of what is read is another look
+new EventSource(`${api}/changes`).onmessage = look;
