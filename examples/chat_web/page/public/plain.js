@@ -74,10 +74,11 @@ async function look() {
   let last;
   for (const { role, parts, chunks = [], ended } of kept.messages) {
     last = section(role ?? "assistant");
-    for (const part of parts ?? []) last.show(part.type === "text" ? { type: "text-start", id: 0 } : part);
-    for (const part of parts ?? []) if (part.type === "text") last.show({ type: "text-delta", id: 0, delta: part.text });
-    if (kept.live && !ended && !role) continue; // its stream says it again, from the start
-    chunks.forEach(last.show);
+    for (const part of parts ?? []) {
+      if (part.type === "text") last.show({ type: "text-start" });
+      last.show(part.type === "text" ? { type: "text-delta", delta: part.text } : part);
+    }
+    if (ended) chunks.forEach(last.show); // of the reply that is coming, the stream says it again from the start
     if (ended) last.end(ended);
   }
   [send.hidden, stop.hidden] = [kept.live, !kept.live];
