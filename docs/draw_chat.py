@@ -1,4 +1,4 @@
-"""Take the picture of `examples/chat_web` in a real browser: docs/chat.png. Needs npm and Chromium."""
+"""Take the picture of `examples/chat_web` in a real browser, in the middle of a reload: docs/chat.png. Needs npm and Chromium."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
@@ -16,29 +17,36 @@ PORT = "8321"
 
 
 def main() -> None:
-    server = subprocess.Popen(
-        [sys.executable, str(SERVER), "--port", PORT], env={**os.environ, "PACE": "0.1"}
-    )
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page = browser.new_page(viewport={"width": 760, "height": 620}, device_scale_factor=1.5)
-            for _ in range(100):
-                try:
-                    page.goto(f"http://127.0.0.1:{PORT}/")
-                    break
-                except Exception:
-                    page.wait_for_timeout(300)
-            page.click("#send")
-            page.wait_for_selector(
-                ".tool[data-state=output-available]"
-            )  # while the other is still being written
-            page.screenshot(path=DOCS / "chat.png")
-    finally:
-        server.terminate()
-        server.wait(10)
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, "PACE": "0.1", "CHATS": f"{folder}/chats.sqlite"}
+        server = subprocess.Popen([sys.executable, str(SERVER), "--port", PORT], env=environment)
+        try:
+            take_picture()
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+def take_picture() -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 760, "height": 620}, device_scale_factor=1.5)
+        for _ in range(100):
+            try:
+                page.goto(f"http://127.0.0.1:{PORT}/")
+                break
+            except Exception:
+                page.wait_for_timeout(300)
+        page.click("#send")
+        page.wait_for_selector(".tool[data-state=input-streaming]")
+        page.reload()
+        # What had come is there again, one tool is complete, and the other one is still being written.
+        page.wait_for_selector(".tool[data-state=output-available]")
+        page.wait_for_selector(".tool[data-state=input-streaming]")
+        page.locator(".search summary").click()
+        page.screenshot(path=DOCS / "chat.png")
 
 
 if __name__ == "__main__":

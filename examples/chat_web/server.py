@@ -4,151 +4,168 @@
 
 It plays recorded streams. With ANTHROPIC_API_KEY set (and `pip install anthropic`) it is live. The page of `/` is built
 from npm at the first start; where there is no npm, `/` shows the plain page.
+
+The server keeps the messages, in `chats.sqlite`, and the pages show them. A question is kept before its reply begins; a
+reply goes on and is kept whoever reads it. So a reload, a second tab and a broken line lose nothing, and after a crash the
+pages show what was kept and say that the rest is missing. Who knows a chat's address may read it: add your own login.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
+import json
 import shutil
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import assistant
+import kept
 import uvicorn
+from reactivex import operators as ops
+from reactivex.subject import Subject
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 import rxdelta as rd
-from rxdelta.asgi import EventStreamResponse
-from rxdelta.testing import sample_chunks
+from rxdelta.asgi import EventStreamResponse, RelayResponse
+from rxdelta.events import Custom, MessageInterrupted
+from rxdelta.relay import Relay
 
 PAGE = Path(__file__).parent / "page"
-PACE = float(os.environ.get("PACE", "0.03"))  # seconds between two recorded chunks
-FORECASTS = {"Lisbon": (17, "dry"), "Oslo": (-4, "snow, 10 cm")}
-TOOL = {
-    "name": "get_forecast",
-    "description": "The weather of a city on some days.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "string"}}},
-        "required": ["city"],
-    },
-}
-KEPT = 1_000_000  # bytes of a chat; it's an example, and a browser may send anything
-requests_open = 0  # to the provider: it falls when a reader stops, or leaves
-kept: dict[str, bytes] = {}  # the messages of each chat, as the page has sent them
+PUBLIC = PAGE / "public"
+LONGEST = 5_000_000  # bytes of a question with its images
+
+relay: Relay
+live: dict[
+    str, tuple[str, asyncio.Task[None]]
+] = {}  # by chat: the id of the reply that is coming, and its keeper
+changes: Subject[Custom] = Subject()  # its name is a chat whose messages have changed
 
 
-async def get_forecast(city: str, days: list[str] | None = None, **more: Any) -> AsyncIterator[Any]:
-    yield rd.ToolProgress(display_text=f"Looking up {city}")
-    await asyncio.sleep(10 * PACE)
-    degrees, sky = FORECASTS.get(city, (21, "sunny"))
-    yield {"city": city, "days": days, "celsius": degrees, "sky": sky}
+@asynccontextmanager
+async def running(app: Starlette) -> AsyncIterator[None]:
+    global relay
+    kept.end_lost()
+    async with Relay.open() as relay:
+        yield
+        for reply, keeping in [*live.values()]:
+            await relay.cancel(reply, "interrupted: the server was stopped")
+            await keeping
 
 
-async def ask(conversation: list[rd.Message]) -> AsyncIterator[Any]:
-    """The chunks of the model's next reply."""
-    global requests_open
-    requests_open += 1
+async def keep(chat: str, reply: str) -> None:
+    """Write a reply down as it comes, whether or not a page reads it."""
+    ended = kept.DONE
     try:
-        if "ANTHROPIC_API_KEY" in os.environ:
-            from anthropic import AsyncAnthropic
-
-            request: dict[str, Any] = rd.to_request(conversation, "anthropic-messages") | {"tools": [TOOL]}
-            model = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5")
-            client = AsyncAnthropic()
-            async with await client.messages.create(
-                model=model, max_tokens=2000, stream=True, **request
-            ) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        else:
-            answered = any(message.tool_calls for message in conversation)
-            async for chunk in sample_chunks("forecast" if answered else "weather", pause=PACE):
-                yield chunk
+        async with rd.to_async_iterable(relay.watch(reply), overflow="join") as events:
+            async for event in events:
+                kept.add(reply, event)
+                if isinstance(event, MessageInterrupted):
+                    ended = event.reason or "stopped"
+    except rd.RxDeltaError:
+        ended = "interrupted: the model's reply broke off"
     finally:
-        requests_open -= 1
+        kept.end(reply, ended)
+        del live[chat]
+        changes.on_next(Custom(chat, None))
 
 
-async def reply(conversation: list[rd.Message]) -> AsyncIterator[rd.Event]:
-    """The events of the model's turns: while it asks for tools, they run, and it gets their results."""
-    for _ in range(5):
-        turn = rd.Fold()
-        events = rd.from_async_iterable(ask(conversation)).pipe(
-            rd.decode("anthropic-messages"), rd.run_tools({"get_forecast": get_forecast}, timeout=30)
-        )
-        async with rd.to_async_iterable(events, overflow="block") as told:
-            async for event in told:
-                turn.step(event)
-                yield event
-        conversation = [*conversation, turn.snapshot.to_message()]
-        if turn.snapshot.finish_reason != "tool_use":
-            return
+async def post_question(request: Request) -> Response:
+    """Keep the question, begin the reply, and read it. The reply goes on when its reader leaves."""
+    chat, body = request.path_params["chat"], await request.body()
+    if len(body) > LONGEST:
+        return PlainTextResponse("the question is too long", 413)
+    question = json.loads(body)["message"]
+    asked = rd.from_ai_sdk([question])
+    if [message.role for message in asked] != ["user"]:
+        return PlainTextResponse("a question is a message of the user", 400)
+    if chat in live:
+        return PlainTextResponse("a reply is still coming", 409)
+    events = rd.from_async_iterable(assistant.reply([*kept.conversation(chat), *asked]))
+    reply = kept.begin(chat, question)
+    live[chat] = reply, asyncio.create_task(keep(chat, reply))
+    await relay.start(reply, events)
+    changes.on_next(Custom(chat, None))
+    return read(reply)
 
 
-def stream(conversation: list[rd.Message]) -> Response:
-    events = rd.from_async_iterable(reply(conversation))
-    return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
+async def get_stream(request: Request) -> Response:
+    """The reply that is coming: from its start for `useChat`, behind its `Last-Event-ID` for an `EventSource`."""
+    chat = request.path_params["chat"]
+    return read(live[chat][0]) if chat in live else Response(status_code=204)
 
 
-async def chat(request: Request) -> Response:
-    said = rd.from_ai_sdk((await request.json())["messages"])
-    return stream(said[-1:] if "ANTHROPIC_API_KEY" not in os.environ else said)
+def read(reply: str) -> Response:
+    encode = rd.to_ai_sdk(message_id=reply)
+    return RelayResponse(relay, reply, encode, live_only=True, headers=rd.wire.AI_SDK_HEADERS)
 
 
-async def plain_chat(request: Request) -> Response:
-    question = rd.ContentPart("text", request.query_params.get("question", ""))
-    return stream([rd.Message(role="user", blocks=[question])])
+async def get_messages(request: Request) -> Response:
+    """A chat's messages. A reply is what its stream said so far, in the same chunks, and how it ended."""
+    chat, shown = request.path_params["chat"], list[Any]()
+    for exchange in kept.exchanges(chat):
+        encoder = rd.wire.AiSdkEncoder(message_id=exchange.id)
+        events = [event for message in exchange.messages() for event in rd.to_events(message)]
+        chunks = [chunk for event in events for chunk in encoder.encode(event)]
+        if chunks and exchange.ended:
+            chunks += [chunk for chunk in encoder.close() if chunk is not rd.wire.DONE]
+        shown += [exchange.question, {"id": exchange.id, "ended": exchange.ended, "chunks": chunks}]
+    return JSONResponse({"live": chat in live, "messages": shown})
 
 
-async def messages(request: Request) -> Response:
-    name = request.path_params["chat"]
-    if request.method == "PUT":
-        kept[name] = (await request.body())[:KEPT]
-    return Response(kept.get(name, b"[]"), media_type="application/json")
+async def get_changes(request: Request) -> Response:
+    """Tells a page when to look at the messages again: once at first, and whenever they have changed."""
+    chat = request.path_params["chat"]
+    told = changes.pipe(ops.filter(lambda event: event.name == chat), ops.start_with(Custom(chat, None)))
+    return EventStreamResponse(told, ops.map(lambda event: event.to_dict()))
+
+
+async def post_stop(request: Request) -> Response:
+    """Stop the reply, for all who read it."""
+    chat = request.path_params["chat"]
+    return JSONResponse({"stopped": chat in live and await relay.cancel(live[chat][0], "stopped")})
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What a browser sent that is no conversation."""
-    return JSONResponse({"error": str(error)}, status_code=400)
-
-
-async def status(request: Request) -> Response:
-    return JSONResponse({"requests_open": requests_open})
+    """What a browser sent that is no question."""
+    return PlainTextResponse(str(error), 400)
 
 
 async def index(request: Request) -> Response:
-    return FileResponse(PAGE / ("index.html" if (PAGE / "built" / "main.js").exists() else "plain.html"))
+    return FileResponse(PUBLIC / ("index.html" if (PUBLIC / "built" / "main.js").exists() else "plain.html"))
 
 
 async def plain(request: Request) -> Response:
-    return FileResponse(PAGE / "plain.html")
+    return FileResponse(PUBLIC / "plain.html")
 
 
 app = Starlette(
     routes=[
         Route("/", index),
         Route("/plain", plain),
-        Route("/plain/stream", plain_chat),
-        Route("/api/chat/{chat}", chat, methods=["POST"]),
-        Route("/api/chat/{chat}/messages", messages, methods=["GET", "PUT"]),
-        Route("/status", status),
-        Mount("/page", StaticFiles(directory=PAGE)),
+        Route("/api/chat/{chat}", get_messages),
+        Route("/api/chat/{chat}", post_question, methods=["POST"]),
+        Route("/api/chat/{chat}/stream", get_stream),
+        Route("/api/chat/{chat}/stop", post_stop, methods=["POST"]),
+        Route("/api/chat/{chat}/changes", get_changes),
+        Mount("/page", StaticFiles(directory=PUBLIC)),
     ],
-    exception_handlers={rd.RxDeltaError: refuse, ValueError: refuse, KeyError: refuse},
+    exception_handlers={rd.RxDeltaError: refuse, ValueError: refuse, KeyError: refuse, TypeError: refuse},
+    lifespan=running,
 )
 
 
 def build() -> None:
     """The page that needs npm, once."""
     npm = shutil.which("npm")
-    if (PAGE / "built" / "main.js").exists():
+    if (PUBLIC / "built" / "main.js").exists():
         return
     if npm is None:
         print("npm is not here, so / shows the plain page")

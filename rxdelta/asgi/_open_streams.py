@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["OpenStream", "end_streams", "opened"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STOPPING_SECONDS = 5.0
+"""For how long after such a signal a server may still take requests. A page whose stream has ended asks again at once."""
 
 
 class OpenStream(Protocol):
@@ -22,6 +25,9 @@ class OpenStream(Protocol):
 
 
 _streams: dict[asyncio.AbstractEventLoop, set[OpenStream]] = {}
+_stopping: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = (
+    WeakKeyDictionary()
+)  # until when, by its clock
 _lock = threading.RLock()  # reentrant: a signal may arrive while this thread holds it
 _chained: dict[
     int, tuple[Callable[..., object], Any]
@@ -50,6 +56,8 @@ def opened(stream: OpenStream) -> Generator[None]:
     with _lock:
         _chain_handlers()
         _streams.setdefault(loop, set()).add(stream)
+        if loop.time() < _stopping.get(loop, 0):
+            loop.call_soon(stream.end)
     try:
         yield
     finally:
@@ -78,6 +86,9 @@ def _on_signal(handler: Callable[..., object], *arguments: Any) -> None:
     try:
         handler(*arguments)
     finally:
+        with _lock:
+            for loop in _streams:
+                _stopping[loop] = loop.time() + _STOPPING_SECONDS
         end_streams()
 
 

@@ -568,6 +568,34 @@ def test_handlers_are_given_back_with_the_last_stream() -> None:
         run(main)
 
 
+def test_a_stream_that_begins_while_the_server_stops_ends_at_once() -> None:
+    """A server hears of the signal a little later, and a page whose stream has ended asks again at once."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals are for the main thread")
+    kinds_sent: list[list[str]] = []
+
+    async def main() -> None:
+        for _ in range(2):
+            provider, body = Provider(*BEGUN, ev.TextDelta(0, "Hi")), b""
+
+            async def send(message: Any) -> None:
+                nonlocal body
+                body += message.get("body", b"")
+                if text(body) == "Hi" and not kinds_sent:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+            await provider.response()({"type": "http"}, asyncio.Event().wait, send)
+            assert provider.closed.is_set() or not provider.told.is_set()
+            kinds_sent.append(kinds(body)[-1:])
+
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        run(main)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert kinds_sent == [["[DONE]"], ["[DONE]"]]
+
+
 def test_a_reader_who_takes_nothing_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_open_response, "_SECONDS_TO_END", 0.0)
 

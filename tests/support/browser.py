@@ -28,16 +28,31 @@ def needed(*commands: str) -> None:
 
 
 @contextmanager
-def page() -> Iterator[Any]:
-    """A page in a new Chromium; what goes wrong in the page goes wrong in the test."""
+def chromium() -> Iterator[Any]:
+    """A Chromium for one thread at a time: Playwright runs a loop in it."""
     needed("chromium")
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        opened = browser.new_page(viewport={"width": 820, "height": 900})
-        opened.set_default_timeout(60_000)
-        wrong: list[str] = []
-        opened.on("pageerror", lambda error: wrong.append(str(error)))
-        yield opened
+        yield browser
         browser.close()
-        assert wrong == []
+
+
+@contextmanager
+def tab(browser: Any) -> Iterator[Any]:
+    """A page that shares nothing with others; what raises in the page fails the test."""
+    context = browser.new_context(viewport={"width": 820, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(30_000)
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+@contextmanager
+def page() -> Iterator[Any]:
+    """A page in a Chromium of its own."""
+    with chromium() as browser, tab(browser) as opened:
+        yield opened

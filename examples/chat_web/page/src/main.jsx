@@ -1,58 +1,40 @@
-// The page: the AI SDK's useChat over the server's stream. What it shows is what `parts` of a message say.
+// The page: the AI SDK's useChat. `chat.js` follows the server, `parts.jsx` shows the parts of a message.
+import "./jitless.js";
 import { useChat } from "@ai-sdk/react";
-import { DefaultChatTransport } from "ai";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
+import { chat, connect, send, shown, stop } from "./chat.js";
+import { Message } from "./parts.jsx";
 
-const chat = (location.hash ||= `#${crypto.randomUUID().slice(0, 8)}`).slice(1);
-const kept = `/api/chat/${chat}/messages`;
-
-function Tool({ part }) {
-  const name = part.toolName ?? part.type.replace("tool-", "");
-  const state = part.preliminary ? "output-preliminary" : part.state;
-  return (
-    <div className="tool" data-state={state}>
-      <b>{name}</b> <span className="state">{state}</span>
-      <pre>{JSON.stringify(part.input ?? part.rawInput)}</pre>
-      {part.output !== undefined && <pre>{JSON.stringify(part.output)}</pre>}
-      {part.errorText && <pre className="error">{part.errorText}</pre>}
-    </div>
-  );
-}
-
-function Part({ part }) {
-  if (part.type === "text") return <p className="text">{part.text}</p>;
-  if (part.type === "reasoning") return <p className="reasoning">{part.text}</p>;
-  if (part.type === "dynamic-tool" || part.type.startsWith("tool-")) return <Tool part={part} />;
-  return null;
-}
-
-function Chat({ known }) {
-  const { messages, sendMessage, status, stop, error } = useChat({
-    id: chat,
-    messages: known,
-    transport: new DefaultChatTransport({ api: `/api/chat/${chat}` }),
-    onFinish: ({ messages }) => fetch(kept, { method: "PUT", body: JSON.stringify(messages) }),
-  });
+function App() {
+  const { messages, status } = useChat({ chat, throttle: 50 });
   const [question, setQuestion] = useState("Lisbon or Oslo for a weekend of walking?");
+  const [problem, setProblem] = useState("");
+  const [away, setAway] = useState(false);
+  const files = useRef();
+  useEffect(() => connect(setAway), []);
+
+  async function submit(event) {
+    event.preventDefault();
+    const sent = send({ text: question, files: files.current.files });
+    setQuestion("");
+    event.target.reset();
+    const refused = await sent;
+    setProblem(refused);
+    if (refused) setQuestion(question);
+  }
   const busy = status === "submitted" || status === "streaming";
   return (
-    <main data-status={status}>
-      {messages.map((message) => (
-        <section key={message.id} className={message.role}>
-          {message.parts.map((part, place) => (
-            <Part key={place} part={part} />
-          ))}
-        </section>
+    <main data-status={status} data-away={away}>
+      {shown(messages).map((message) => (
+        <Message key={message.id} message={message} away={away} />
       ))}
-      {error && <p className="error">{error.message}</p>}
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          sendMessage({ text: question });
-        }}
-      >
-        <input value={question} onChange={(event) => setQuestion(event.target.value)} />
+      {busy && messages.at(-1)?.role === "user" && <p className="end">…</p>}
+      {problem && <p className="error">not sent: {problem}</p>}
+      {away && <p className="away">the server can’t be reached, reconnecting …</p>}
+      <form onSubmit={submit}>
+        <input id="question" required value={question} onChange={(event) => setQuestion(event.target.value)} />
+        <input id="files" type="file" accept="image/*" ref={files} />
         {busy ? (
           <button key="stop" type="button" id="stop" onClick={stop}>
             Stop
@@ -65,14 +47,6 @@ function Chat({ known }) {
       </form>
     </main>
   );
-}
-
-function App() {
-  const [known, setKnown] = useState(null);
-  useEffect(() => {
-    fetch(kept).then(async (response) => setKnown(await response.json()));
-  }, []);
-  return known && <Chat known={known} />;
 }
 
 createRoot(document.getElementById("root")).render(<App />);
