@@ -18,23 +18,40 @@ if TYPE_CHECKING:
 
     from rxdelta.core._limits import Limits
 
-__all__ = ["Placed", "custom_from_json", "custom_to_json", "place_custom", "to_placed"]
+__all__ = ["Placed", "custom_from_json", "custom_to_json", "numbers", "place_custom", "to_placed"]
 
 Placed: TypeAlias = tuple[int, Custom]
 
 
+def numbers(known: Iterable[Placed]) -> dict[tuple[str, str], int]:
+    """The number of each event that has an id, by its name and id."""
+    return {(event.name, event.id): number for number, (_, event) in enumerate(known) if event.id is not None}
+
+
 def place_custom(
-    known: tuple[Placed, ...], event: Custom, place: int, limits: Limits | None = None
+    known: tuple[Placed, ...],
+    event: Custom,
+    place: int,
+    limits: Limits | None = None,
+    *,
+    known_numbers: dict[tuple[str, str], int] | None = None,
 ) -> tuple[Placed, ...]:
     """The placed events with one more, or with its data in the place of the one that has its name and id.
+
+    Args:
+        known: The events so far.
+        event: The event.
+        place: Its own place.
+        limits: Bounds on the size of the message.
+        known_numbers: What `numbers` gave for `known`, if somebody keeps it, so that nothing is searched.
 
     Raises:
         LimitExceededError: There are more of them than a message may have blocks.
     """
     if event.id is not None:
-        for number, (at, other) in enumerate(known):
-            if (other.name, other.id) == (event.name, event.id):
-                return (*known[:number], (at, event), *known[number + 1 :])
+        number = (numbers(known) if known_numbers is None else known_numbers).get((event.name, event.id))
+        if number is not None:
+            return (*known[:number], (known[number][0], event), *known[number + 1 :])
     if limits is not None and len(known) >= limits.blocks:
         raise LimitExceededError.of("blocks", limits.blocks, "the number of custom events in one message")
     return (*known, (place, event))

@@ -42,8 +42,11 @@ class EventsSoFar:
         self._runs = PerRun(partial(_Run, limits, whole, choice), limits, name=_Run.name)
 
     def take(self, value: Event) -> None:
+        if isinstance(value, Custom) and value.transient:
+            return  # no replay has it, so it begins no run
         runs = self._runs.of(value)
-        if isinstance(value, Custom):  # replayed once: in its place, or else by the run that began last
+        if isinstance(value, Custom) and len(runs) > 1:
+            # Replayed once: in its place, or else by the run that began last.
             runs = [run for run in runs if run.has_custom(value)][:1] or runs[-1:]
         for run in runs:
             run.take(value)
@@ -125,7 +128,7 @@ class _Run:
         """Keep it with the first choice."""
         if self._now:
             next(iter(self._now.values())).fold.step(event)
-        elif not event.transient:
+        else:
             self._early = place_custom(self._early, event, 0, self._limits)
 
     def has_custom(self, event: Custom) -> bool:

@@ -13,7 +13,7 @@ import attrs
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
-from rxdelta.core._custom import place_custom
+from rxdelta.core._custom import numbers, place_custom
 from rxdelta.core._errors import LimitExceededError, ProtocolError, RxDeltaError
 from rxdelta.core._events import (
     EVENT_TYPES,
@@ -110,6 +110,7 @@ class Fold:
         self._quick = self._walk.choice  # whose deltas `step` handles itself; None if there is an order
         self._run_id = self._walk.run_id
         self._highest = None
+        self._custom: dict[tuple[str, str], int] | None = None  # from the first `Custom` on
 
     def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or one small delta; the same object if nothing changed.
@@ -208,8 +209,12 @@ class Fold:
 
     def _keep(self, event: Any) -> None:
         if not event.transient:
-            place = len(self._blocks) + self._walk.over
-            custom = place_custom(self._head.custom, event, place, self._walk.limits)
+            place, known = len(self._blocks) + self._walk.over, self._head.custom
+            if self._custom is None:
+                self._custom = numbers(known)
+            custom = place_custom(known, event, place, self._walk.limits, known_numbers=self._custom)
+            if event.id is not None and len(custom) > len(known):
+                self._custom[event.name, event.id] = len(known)
             self._head = attrs.evolve(self._head, custom=custom)
             self.snapshot = make_snapshot(self._head, self.snapshot.blocks)
 

@@ -97,6 +97,23 @@ def test_a_message_takes_no_more_of_them_than_blocks() -> None:
     assert len(folded.snapshot.custom_events) == 2
 
 
+def test_a_fold_that_is_loaded_knows_the_places_too() -> None:
+    before = fold([*REPLY[:5], NOTE, ev.Custom("note", 1)])
+    again = rd.Fold(before)
+    newer = ev.Custom(NOTE.name, "newer", NOTE.id)
+    assert again.step(newer).custom_events == (newer, ev.Custom("note", 1))
+    assert again.step(ev.AttemptReset(1)).custom_events == (newer, ev.Custom("note", 1))
+    assert again.step(NOTE).custom_events == (NOTE, ev.Custom("note", 1))
+
+
+def test_a_transient_one_begins_no_run_for_a_late_reader() -> None:
+    so_far = rd.core.EventsSoFar(rd.Limits(runs=1))
+    for event in REPLY:
+        so_far.take(event)
+    so_far.take(ev.Custom("typing", 1, transient=True, run_id="other"))
+    assert so_far.snapshot() == fold(REPLY)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [("", 1), (None, 1), (7, 1), ("a", object()), ("a", float("nan")), ("a", 1, 7), ("a", 1, None, "yes")],
