@@ -59,7 +59,7 @@ from rxdelta.core._values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core._events import Custom, Event
+    from rxdelta.core._events import Event
 
 __all__ = [
     "Head",
@@ -158,7 +158,7 @@ class Snapshot(Reply):
         provider_finish_reason: str | None = None,
         run_id: str | None = None,
         parent_run_id: str | None = None,
-        custom: Iterable[tuple[int, Custom]] | None = None,
+        custom: Iterable[Placed] | None = None,
     ) -> None:
         parts = items_of(
             "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
