@@ -273,7 +273,7 @@ def test_a_stream_of_state_alone_is_no_mistake_where_the_format_carries_it() -> 
     for chunks in ([{"type": "STATE_SNAPSHOT", "snapshot": {}}], [("updates", {"node": {}})]):
         name = "ag-ui" if isinstance(chunks[0], dict) else "langchain"
         (event,) = named(name, chunks)
-        assert isinstance(event, rd.events.ProviderEvent)
+        assert isinstance(event, rd.events.Custom if name == "ag-ui" else rd.events.ProviderEvent)
 
 
 def test_nothing_read_ends_the_operator_and_a_failure_of_the_source_comes_first() -> None:
