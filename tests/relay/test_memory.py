@@ -28,7 +28,7 @@ HELLO = turn(text(0, "Hello"))
 def left_behind() -> Counter[str]:
     gc.collect()
     found = (type(one) for one in gc.get_objects())
-    return Counter(one.__name__ for one in found if one.__module__.startswith("rxdelta.relay"))
+    return Counter(one.__name__ for one in found if str(one.__module__).startswith("rxdelta.relay"))
 
 
 def test_a_stream_is_kept_for_a_while_after_its_end_and_its_events_are_then_free() -> None:
