@@ -219,6 +219,21 @@ def test_a_users_kind_of_our_error_comes_as_ours() -> None:
     run(main)
 
 
+def test_notes_stay_with_the_publisher_and_a_reader_can_add_its_own() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            error = rd.ProviderError("busy")
+            error.add_note("the key was sk-1")
+            told(rx.throw(error).pipe(relay.publish("chat")))
+            (seen,) = await read(relay.watch("chat"))
+            seen.add_note("in chat 7")
+            assert seen.__notes__ == ["in chat 7"]
+            (other,) = await read(relay.watch("chat"))
+            assert not hasattr(other, "__notes__")
+
+    run(main)
+
+
 def test_an_error_before_the_first_event_has_no_snapshot() -> None:
     async def main() -> None:
         async with Relay.open() as relay:
