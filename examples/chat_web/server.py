@@ -83,6 +83,7 @@ async def post_question(request: Request) -> Response:
     if len(body) > LONGEST:
         return PlainTextResponse("the question is too long", 413)
     question = json.loads(body)["message"]
+    json.dumps(question, ensure_ascii=False, allow_nan=False).encode()  # raises for half an emoji or a NaN
     asked = rd.from_ai_sdk([question])
     if [message.role for message in asked] != ["user"]:
         return PlainTextResponse("a question is a message of the user", 400)

@@ -26,7 +26,8 @@ def for_readers(error: Exception) -> RxDeltaError:
         return StreamInterrupted(_MASKED)  # the text of ours quotes its cause
     shown: Any = ours.__new__(ours, str(error))
     for name, value in vars(error).items():
-        shown.__dict__[name] = value if isinstance(value, (str, int, float)) else None
+        if name != "__notes__":  # Python wants a list or nothing there
+            shown.__dict__[name] = value if isinstance(value, (str, int, float)) else None
     return shown  # type: ignore[no-any-return]
 
 

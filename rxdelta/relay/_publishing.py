@@ -12,6 +12,7 @@ from rxdelta.core import Event, InvalidValueError, LimitExceededError, quote
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
 from rxdelta.relay._failures import for_readers
 from rxdelta.relay._store import End
+from rxdelta.runtime import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,9 +117,23 @@ class Publication:
             if first and writer is None:
                 self._early = lambda writer: writer.end(last, end, then)
         if first and writer is not None:
-            self._sink.dispose_source()
+            failed = self._close_source()
             writer.end(last, end, then)
+            if failed is not None:
+                report(
+                    failed,
+                    f"the source of the stream {self._stream_id!r} could not be closed",
+                    self._sink.session,
+                )
         return first
+
+    def _close_source(self) -> Exception | None:
+        """Dispose the source, and return the error of one that can't be closed. The log ends all the same."""
+        try:
+            self._sink.dispose_source()
+        except Exception as error:
+            return error
+        return None
 
 
 def _too_long(max_events: int) -> LimitExceededError:

@@ -190,9 +190,11 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     def dispose(self) -> None:
         """Leave: dispose the source and all that this subscription owns."""
         self.closed = True
-        for source in self._sources:
-            source.end()
-        self._dispose_owned()
+        try:
+            for source in self._sources:
+                source.end()
+        finally:  # also behind a source that can't be closed
+            self._dispose_owned()
 
     def _dispose_owned(self) -> None:
         owned = self._owned

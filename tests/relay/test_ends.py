@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import Observable
+from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from relay.schedules import now
@@ -218,6 +219,21 @@ def test_a_users_kind_of_our_error_comes_as_ours() -> None:
     run(main)
 
 
+def test_notes_stay_with_the_publisher_and_a_reader_can_add_its_own() -> None:
+    async def main() -> None:
+        async with Relay.open() as relay:
+            error = rd.ProviderError("busy")
+            error.add_note("the key was sk-1")
+            told(rx.throw(error).pipe(relay.publish("chat")))
+            (seen,) = await read(relay.watch("chat"))
+            seen.add_note("in chat 7")
+            assert seen.__notes__ == ["in chat 7"]
+            (other,) = await read(relay.watch("chat"))
+            assert not hasattr(other, "__notes__")
+
+    run(main)
+
+
 def test_an_error_before_the_first_event_has_no_snapshot() -> None:
     async def main() -> None:
         async with Relay.open() as relay:
@@ -268,6 +284,44 @@ def test_a_stop_is_in_the_log_and_closes_a_source_that_is_silent(how: str) -> No
             assert await relay.cancel("another") is False
 
     run(main)
+
+
+@pytest.mark.parametrize("how", ["cancel", "delete", "close", "leave"])
+def test_a_source_that_cannot_be_closed_ends_the_stream_all_the_same(how: str) -> None:
+    def unclosable(observer: Any, _: Any) -> Disposable:
+        for event in BEGUN:
+            observer.on_next(event)
+
+        def close() -> None:
+            raise OSError("the connection is gone")
+
+        return Disposable(close)
+
+    reports: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        async with Relay.open() as relay:
+            publisher = rx.create(unclosable).pipe(relay.publish("chat")).subscribe()
+            other = told(rx.create(unclosable).pipe(relay.publish("other")))
+            following = asyncio.create_task(read(relay.watch("chat")))
+            await turns()
+            if how == "cancel":
+                assert await relay.cancel("chat", "enough") is True
+            elif how == "delete":
+                assert await relay.delete("chat") is True
+            elif how == "leave":
+                with pytest.raises(OSError, match="gone"):
+                    publisher.dispose()
+            if how != "close":
+                assert not await relay.is_live("chat")
+                assert await relay.cancel("other")
+        async with asyncio.timeout(2):
+            last, end = (await following)[-2:]
+        assert isinstance(last, ev.MessageInterrupted)
+        assert end == other[-1] == "|"
+
+    run(main, reports=reports)
+    assert {type(report["exception"]) for report in reports} == {OSError}
 
 
 def test_a_stop_that_comes_while_the_stream_begins_is_no_less_a_stop() -> None:

@@ -137,6 +137,8 @@ def test_images_go_both_ways_and_sources_are_a_list(
         (b'{"message": 3}', 400),
         (b'{"message": {"role": "system"}}', 400),
         (b'{"message": {"role": "assistant", "parts": [{"type": "text", "text": "I"}]}}', 400),
+        (rb'{"message": {"role": "user", "parts": [{"type": "text", "text": "half \ud83d"}]}}', 400),
+        (b'{"message": {"role": "user", "parts": [{"type": "text", "text": "I"}], "metadata": NaN}}', 400),
         (b" " * 5_000_001, 413),
     ],
 )
