@@ -114,7 +114,8 @@ def retry_stream(
     such as Chinese, Japanese or Thai, each character counts as a word. Other blanks or another case make another
     text.) The new text is held while it may be an overlap: until then each of its characters is one that the message
     has already. If the request fails meanwhile, and another one is made, the held text is dropped; at the end of the
-    stream it is emitted. Arguments and reasoning that broke off are never continued, so nothing is left out there.
+    stream it is emitted. A `Custom` behind held text waits until the text is emitted, left out or dropped.
+    Arguments and reasoning that broke off are never continued, so nothing is left out there.
     When a resumed message finishes, its metadata have `resumed_at`, the length of its `text` at the last resume, and
     `overlap`, the number of characters that were left out in all.
 

@@ -270,6 +270,9 @@ def _generated(values: Any, progress: Callable[[Any], None]) -> Any:
             try:
                 value = next(values)
             except StopIteration as end:
+                if isinstance(end.value, Custom):  # said last, and no part of the result
+                    progress(end.value)
+                    return last
                 return last if end.value is None else end.value
             last = _latest_result(last, value)
             progress(value)

@@ -126,6 +126,16 @@ def test_what_a_generator_returns_is_its_result() -> None:
     assert result(asyncio.run(run(tool))).content == 2
 
 
+def test_what_a_generator_has_yielded_is_its_result_if_it_returns_an_event() -> None:
+    def tool() -> Iterator[Any]:
+        yield 1
+        return DONE
+
+    events = asyncio.run(run(tool))
+    assert said(events) == ["identified", "executing", 1, DONE, "completed"]
+    assert result(events).content == 1
+
+
 def test_a_generator_fails_as_any_tool() -> None:
     def tool() -> Any:
         yield READING
