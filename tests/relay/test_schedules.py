@@ -37,7 +37,9 @@ def play(seeds: range) -> None:
 
 def left_behind() -> Counter[str]:
     return Counter(
-        type(one).__name__ for one in gc.get_objects() if str(type(one).__module__).startswith("rxdelta.relay")
+        type(one).__name__
+        for one in gc.get_objects()
+        if str(type(one).__module__).startswith("rxdelta.relay")
     )
 
 
