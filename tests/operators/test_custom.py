@@ -25,7 +25,7 @@ Operator: TypeAlias = Callable[[Observable[Any]], Observable[Any]]
 
 NOTE = ev.Custom("documents", [{"title": "Ä"}], "d1")
 PASSING = ev.Custom("status", "Searching", transient=True)
-FORMATS = ("anthropic-messages", "openai-chat", "openai-responses", "gemini", "ai-sdk", "bedrock-converse")
+FORMATS = ("anthropic-messages", "openai-chat", "openai-responses", "gemini", "cohere", "bedrock-converse")
 
 slow = pytest.mark.slow
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import Any, TypeVar
@@ -15,7 +17,7 @@ import rxdelta as rd
 from rxdelta.core import DEFAULT_LIMITS, EventsSoFar
 from rxdelta.relay import Entry, Relay
 
-__all__ = ["Schedule", "conversation", "now"]
+__all__ = ["Schedule", "conversation", "left_behind", "now"]
 
 T = TypeVar("T")
 ev = rd.events
@@ -291,3 +293,11 @@ def folded(events: Sequence[rd.Event]) -> Any:
 
 def place_of_message(found: dict[object, rd.Event]) -> int:
     return sum(isinstance(event, (ev.MessageStart, ev.AttemptReset)) for event in found.values())
+
+
+def left_behind(before: Counter[str] | None = None) -> Counter[str]:
+    """The relay's objects, without those of other tests that were there before."""
+    gc.collect()
+    found = (type(one) for one in gc.get_objects())
+    here = Counter(one.__name__ for one in found if str(one.__module__).startswith("rxdelta.relay"))
+    return here - (before or Counter())

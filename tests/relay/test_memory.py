@@ -14,6 +14,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
+from relay.schedules import left_behind
 from support.loops import run, turns
 from support.runs import text, turn
 from support.virtual_loop import run_virtually
@@ -25,13 +26,9 @@ ev = rd.events
 HELLO = turn(text(0, "Hello"))
 
 
-def left_behind() -> Counter[str]:
-    gc.collect()
-    found = (type(one) for one in gc.get_objects())
-    return Counter(one.__name__ for one in found if str(one.__module__).startswith("rxdelta.relay"))
-
-
 def test_a_stream_is_kept_for_a_while_after_its_end_and_its_events_are_then_free() -> None:
+    before = left_behind()
+
     async def main() -> None:
         async with Relay.open(keep=100) as relay:
             source = Subject[rd.Event]()
@@ -47,7 +44,7 @@ def test_a_stream_is_kept_for_a_while_after_its_end_and_its_events_are_then_free
             assert await rd.first_value(relay.watch("chat")) is seen()
             await asyncio.sleep(2)
             assert await relay.streams() == []
-            assert left_behind() == Counter(Relay=1, Memory=1)
+            assert left_behind(before) == Counter(Relay=1, Memory=1)
             assert seen() is None
             assert await relay.start("chat", rx.of(*HELLO))  # the name is free
 
@@ -86,6 +83,8 @@ def test_an_expired_streams_timer_doesnt_take_its_successor() -> None:
 
 
 def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() -> None:
+    before = left_behind()
+
     async def main() -> None:
         async with Relay.open(keep=100) as relay:
             rx.never().pipe(relay.publish("chat")).subscribe()
@@ -93,12 +92,14 @@ def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() 
             deleting.start()
             deleting.join()  # before this loop hears of the end
             await turns(3)
-            assert left_behind() == Counter(Relay=1, Memory=1)
+            assert left_behind(before) == Counter(Relay=1, Memory=1)
 
     run_virtually(main)
 
 
 def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
+    before = left_behind()
+
     async def main() -> None:
         async with Relay.open(lease=0.01) as relay:
             source = Subject[rd.Event]()
@@ -122,13 +123,13 @@ def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
                 relay.watch("chat").pipe(ops.take(1)).subscribe()
                 await turns(3)
             await asyncio.sleep(0.05)
-            kept = left_behind()
+            kept = left_behind(before)
             assert kept.keys() == {"Relay", "Memory", "_Log", "Publication"}
             assert kept["Publication"] == kept["_Log"] == 1
             publishing.dispose()
             await relay.delete("chat")
             del source, publishing
-            assert left_behind() == Counter(Relay=1, Memory=1)
+            assert left_behind(before) == Counter(Relay=1, Memory=1)
 
     run(main)
 

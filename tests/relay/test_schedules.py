@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections import Counter
 from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
-from relay.schedules import LEASE, Schedule, conversation, folded
+from relay.schedules import LEASE, Schedule, conversation, folded, left_behind
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
@@ -17,6 +16,8 @@ from rxdelta.relay import Entry, Relay
 
 
 def play(seeds: range) -> None:
+    before = left_behind()
+
     async def main() -> None:
         async with Relay.open(lease=LEASE) as relay:
             for seed in seeds:
@@ -26,21 +27,11 @@ def play(seeds: range) -> None:
                     error.add_note(f"in the schedule {seed}")
                     raise
             assert await relay.streams() == []
-            gc.collect()
-            assert left_behind() == Counter({"Relay": 1, "Memory": 1})
+            assert left_behind(before) == Counter({"Relay": 1, "Memory": 1})
         del relay
 
     asyncio.run(main())
-    gc.collect()
-    assert left_behind() == Counter()
-
-
-def left_behind() -> Counter[str]:
-    return Counter(
-        type(one).__name__
-        for one in gc.get_objects()
-        if str(type(one).__module__).startswith("rxdelta.relay")
-    )
+    assert left_behind(before) == Counter()
 
 
 def test_each_reader_has_what_was_published() -> None:

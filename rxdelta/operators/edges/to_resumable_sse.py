@@ -109,6 +109,7 @@ class _Resuming:
         self._behind = False  # whether the reader gets what comes now
         self._begun = False
         self._ids: IdsOf | None = None
+        self._newest: str | None = None  # the id of the newest entry
         self._events = Subject[Any]()
         self._frames: list[Any] = []  # of the call that is running
         self._end: Exception | bool = False  # how the encoder has ended: `True`, or an error
@@ -124,6 +125,7 @@ class _Resuming:
         if not self._begun and self._after is None:
             self._begin()
         self._begun = True
+        self._newest = entry.id
         is_transient = isinstance(event, Custom) and event.transient
         if self._ids is None and not is_transient and type(event) not in _CHANGEABLE:
             self._ids = IdsOf(entry.id)
@@ -153,6 +155,8 @@ class _Resuming:
                 self._sink.on_error(InvalidValueError.of([("after", self._after, wanted)]))
                 return
             self._begin()
+        if self._ids is None and self._newest is not None:  # a log without a message: its end needs ids, too
+            self._ids = IdsOf(self._newest)
         self._write(self._feed(end, *arguments), None)
         self._finish()
 
