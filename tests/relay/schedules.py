@@ -17,7 +17,7 @@ import rxdelta as rd
 from rxdelta.core import DEFAULT_LIMITS, EventsSoFar
 from rxdelta.relay import Entry, Relay
 
-__all__ = ["Schedule", "conversation", "left_behind", "now"]
+__all__ = ["Schedule", "conversation", "left_behind", "now", "relay_objects"]
 
 T = TypeVar("T")
 ev = rd.events
@@ -295,9 +295,13 @@ def place_of_message(found: dict[object, rd.Event]) -> int:
     return sum(isinstance(event, (ev.MessageStart, ev.AttemptReset)) for event in found.values())
 
 
-def left_behind(before: Counter[str] | None = None) -> Counter[str]:
-    """The relay's objects, without those of other tests that were there before."""
+def relay_objects() -> list[Any]:
+    """The relay's objects that are alive."""
     gc.collect()
-    found = (type(one) for one in gc.get_objects())
-    here = Counter(one.__name__ for one in found if str(one.__module__).startswith("rxdelta.relay"))
-    return here - (before or Counter())
+    return [one for one in gc.get_objects() if str(type(one).__module__).startswith("rxdelta.relay")]
+
+
+def left_behind(before: Sequence[Any]) -> Counter[str]:
+    """How many there are of each type, without those of other tests that were there before."""
+    known = {id(one) for one in before}
+    return Counter(type(one).__name__ for one in relay_objects() if id(one) not in known)

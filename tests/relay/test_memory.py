@@ -14,7 +14,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
-from relay.schedules import left_behind
+from relay.schedules import left_behind, relay_objects
 from support.loops import run, turns
 from support.runs import text, turn
 from support.virtual_loop import run_virtually
@@ -27,7 +27,7 @@ HELLO = turn(text(0, "Hello"))
 
 
 def test_a_stream_is_kept_for_a_while_after_its_end_and_its_events_are_then_free() -> None:
-    before = left_behind()
+    before = relay_objects()
 
     async def main() -> None:
         async with Relay.open(keep=100) as relay:
@@ -83,7 +83,7 @@ def test_an_expired_streams_timer_doesnt_take_its_successor() -> None:
 
 
 def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() -> None:
-    before = left_behind()
+    before = relay_objects()
 
     async def main() -> None:
         async with Relay.open(keep=100) as relay:
@@ -98,7 +98,7 @@ def test_a_stream_that_another_thread_has_stopped_and_deleted_leaves_no_timer() 
 
 
 def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
-    before = left_behind()
+    before = relay_objects()
 
     async def main() -> None:
         async with Relay.open(lease=0.01) as relay:

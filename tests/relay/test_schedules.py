@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
-from relay.schedules import LEASE, Schedule, conversation, folded, left_behind
+from relay.schedules import LEASE, Schedule, conversation, folded, left_behind, relay_objects
 from support.virtual_loop import run_virtually
 
 import rxdelta as rd
@@ -16,7 +16,7 @@ from rxdelta.relay import Entry, Relay
 
 
 def play(seeds: range) -> None:
-    before = left_behind()
+    before = relay_objects()
 
     async def main() -> None:
         async with Relay.open(lease=LEASE) as relay:
