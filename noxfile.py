@@ -65,12 +65,7 @@ def run_quick(session: nox.Session, *arguments: str) -> None:
 def tests(session: nox.Session) -> None:
     """All tests; with arguments, what pytest makes of them, which leaves out those marked slow."""
     install(session, group("tests", "examples", "judges"))
-    if shutil.which("npm") and _is_older(
-        CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
-    ):
-        # The front ends' own clients, without which their tests are skipped.
-        clients = ["npm", "ci", "--prefix", str(CLIENTS)]
-        session.run(*clients, external=True, silent=True, success_codes=range(256))
+    install_clients(session)
     session.run("pytest", "-n", "auto", *(session.posargs or ["--slow"]))
 
 
@@ -78,10 +73,20 @@ def _is_older(made: Path, source: Path) -> bool:
     return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
+def install_clients(session: nox.Session) -> None:
+    """The front ends' own clients, without which their tests are skipped."""
+    if shutil.which("npm") and _is_older(
+        CLIENTS / "node_modules/.package-lock.json", CLIENTS / "package-lock.json"
+    ):
+        clients = ["npm", "ci", "--prefix", str(CLIENTS)]
+        session.run(*clients, external=True, silent=True, success_codes=range(256))
+
+
 @nox.session
 def soak(session: nox.Session) -> None:
     """The tests that take minutes: thousands of streams that are cut off and read again at random."""
     install(session, group("tests"))
+    install_clients(session)
     session.run("pytest", "-n", "auto", "-m", "soak", *session.posargs)
 
 

@@ -42,7 +42,7 @@ project = "rxdelta"
 version = release = rd.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 nitpicky = True  # a name that leads nowhere is a warning, and a warning fails the session
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = f"rxdelta {version}"
@@ -58,8 +58,8 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 ALIASES = (  # not FinishReason: in the union that a property returns, Sphinx writes the alias as its own object
-    "AiSdkFrame Block CallStatus CallType CompleteToolCall Cumulative Event ExecutionStatus Frame Index "
-    "InvalidToolCall MessageRole MessageStatus Native RequestFormat SnapshotRole SnapshotStatus WireFormat"
+    "AiSdkFrame Answers Approve Block CallStatus CallType CompleteToolCall Cumulative Event ExecutionStatus Frame Index "
+    "InvalidToolCall MessageRole MessageStatus Native OpenAiChatFrame RequestFormat SnapshotRole SnapshotStatus WireFormat"
 )
 autodoc_type_aliases = {name: name for name in ALIASES.split()}
 napoleon_numpy_docstring = False

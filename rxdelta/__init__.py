@@ -17,6 +17,7 @@ from rxdelta.aio import (
     to_iterable,
 )
 from rxdelta.core import (
+    Approval,
     BufferOverflowError,
     Citation,
     CompleteToolCall,
@@ -105,6 +106,7 @@ from rxdelta.operators import (
     to_ai_sdk,
     to_langchain_events,
     to_message,
+    to_openai_chat,
     to_resumable_sse,
     to_sse,
     until_all_tools_terminal,
@@ -114,11 +116,20 @@ from rxdelta.operators import (
     with_custom,
     with_run,
 )
-from rxdelta.requests import ToolDefinition, from_ag_ui, from_ai_sdk, to_request
+from rxdelta.requests import (
+    ToolDefinition,
+    approvals_from_ag_ui,
+    approvals_from_ai_sdk,
+    from_ag_ui,
+    from_ai_sdk,
+    from_openai_chat,
+    to_request,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Approval",
     "__version__",
     # values
     "Snapshot",
@@ -137,6 +148,8 @@ __all__ = [
     "Event",
     "Fold",
     "apply_event",
+    "approvals_from_ag_ui",
+    "approvals_from_ai_sdk",
     "merge_delta",
     "merge_deltas",
     "to_events",
@@ -215,6 +228,7 @@ __all__ = [
     "to_ai_sdk",
     "to_ag_ui",
     "to_langchain_events",
+    "to_openai_chat",
     "to_sse",
     "to_resumable_sse",
     # … of your own
@@ -230,6 +244,7 @@ __all__ = [
     "to_request",
     "REQUEST_FORMATS",
     "from_ai_sdk",
+    "from_openai_chat",
     "from_ag_ui",
     # errors
     "RxDeltaError",

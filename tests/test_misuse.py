@@ -71,6 +71,7 @@ ENCODERS: dict[str, Callable[[], Any]] = {
     "to_ai_sdk": lambda: rd.to_ai_sdk(on_error=str),
     "to_langchain_events": lambda: rd.to_langchain_events(on_error=str),
     "to_ag_ui": lambda: rd.to_ag_ui(thread_id="t", run_id="r", on_error=str),
+    "to_openai_chat": lambda: rd.to_openai_chat(on_error=str),
 }
 OF_ANYTHING = {
     *(
@@ -157,7 +158,7 @@ def test_what_is_decoded_is_not_decoded_again(value: Any) -> None:
 @pytest.mark.parametrize("value", [ev.TextDelta(0, "Hi"), rd.Snapshot()], ids=["events", "snapshots"])
 def test_a_frame_is_made_by_an_encoder(value: Any) -> None:
     _, (error,) = ended(value, rd.to_sse())
-    assert "to_ai_sdk(), to_ag_ui() or to_langchain_events() makes frames" in str(error)
+    assert "to_ai_sdk(), to_ag_ui(), to_langchain_events() or to_openai_chat() makes frames" in str(error)
 
 
 def source() -> Any:
@@ -206,6 +207,8 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
     (lambda: rd.to_ai_sdk(on_error="Sorry"), ["on_error: must be a function that returns the text"]),  # type: ignore[arg-type]
+    (lambda: rd.to_openai_chat(tools="search"), ["tools: must be the names of tools"]),
+    (lambda: rd.to_openai_chat(5), ["model: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.to_ai_sdk(sdk_version=4), ["sdk_version: must be 5, 6 or 7"]),  # type: ignore[arg-type]
     (lambda: source().pipe(rd.scan_deltas), ["write source.pipe(scan_deltas(…))"]),
     (lambda: open_sample("wether"), ["name: must be 'weather', ", "did you mean 'weather'?"]),

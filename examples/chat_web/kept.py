@@ -53,6 +53,10 @@ def exchanges(chat: str) -> list[Exchange]:
     return [Exchange(reply, json.loads(question), ended) for reply, question, ended in rows]
 
 
+def last(chat: str) -> Exchange | None:
+    return next(reversed(exchanges(chat)), None)
+
+
 def conversation(chat: str) -> list[rd.Message]:
     """The chat as a model gets it."""
     said: list[rd.Message] = []
@@ -67,6 +71,12 @@ def begin(chat: str, question: Any) -> str:
     reply = secrets.token_hex(8)
     store.execute("INSERT INTO exchanges VALUES (?, ?, ?, NULL)", [reply, chat, json.dumps(question)])
     return reply
+
+
+def go_on(reply: str) -> bool:
+    """A reply whose calls were answered goes on. `False` if it does already, or has broken off: so no answer counts twice."""
+    done = store.execute("UPDATE exchanges SET ended = NULL WHERE id = ? AND ended = ?", [reply, DONE])
+    return done.rowcount == 1
 
 
 def add(reply: str, event: rd.Event) -> None:

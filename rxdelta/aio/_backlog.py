@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from rxdelta.core import JOINABLE, TERMINAL, InvalidValueError, Joined
+from rxdelta.core import JOINABLE, TERMINAL, InvalidValueError, Joined, usage_or_none
 from rxdelta.core.events import (
     EVENT_TYPES,
     BlockDelta,
@@ -114,7 +114,10 @@ class _Entry:
             if not held.takes(event):
                 return False
             held.pieces.append(getattr(event, JOINABLE[type(event)][0]))
-        elif type(held) is UsageUpdate or type(held) is Custom:
+        elif type(held) is UsageUpdate:
+            if usage_or_none(event.usage) is not None:  # an empty one changes nothing
+                self.held = event
+        elif type(held) is Custom:
             self.held = event
         elif type(held) is ToolUpdate:
             if held.execution_status != event.execution_status or held.execution_status in TERMINAL:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
+    from rxdelta.operators import Answers, Approve
     from rxdelta.providers import WireFormat
 
 __all__ = ["BlockingReply", "Reply", "ReplyOpener", "stream"]
@@ -61,6 +62,7 @@ def stream(
     wire_format: WireFormat | str = "auto",
     *,
     tools: Mapping[str, Callable[..., Any]] | None = None,
+    approve: Approve | Answers | None = None,
     every: float | None = None,
     timeout: float | None = None,
     meter: ReaderMeter | None = None,
@@ -77,6 +79,8 @@ def stream(
             blocking stream, runs on a thread, so that a sync client blocks no loop.
         wire_format: One of `rxdelta.providers.FORMATS`; by default what the first chunks show.
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
+        approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
+            provider will run.
         every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
             whenever it asks.
         timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
@@ -107,12 +111,15 @@ def stream(
     pace = None if every is None else throttle_latest(check_seconds("every", every))
     if tools is not None and not isinstance(tools, Mapping):
         raise InvalidValueError.of([("tools", tools, "must be functions by their names")])
+    run = None
+    if tools is not None or approve is not None:
+        run = run_tools(tools or {}, unknown="leave" if tools is None else "fail", approve=approve)
 
     def events() -> Observable[Event]:
         chunks = rx.defer(lambda _: read(source))
         return (chunks if silence is None else chunks.pipe(silence)).pipe(decoded)
 
-    return ReplyOpener(source, lambda: _Live(events(), tools, pace, meter))
+    return ReplyOpener(source, lambda: _Live(events(), run, pace, meter))
 
 
 class ReplyOpener:
@@ -197,7 +204,7 @@ class _Live:
     def __init__(
         self,
         decoded: Observable[Event],
-        tools: Mapping[str, Callable[..., Any]] | None,
+        run: Callable[[Observable[Event]], Observable[Event]] | None,
         pace: Callable[[Observable[Snapshot]], Observable[Snapshot]] | None,
         meter: ReaderMeter | None,
     ) -> None:
@@ -210,12 +217,12 @@ class _Live:
         self._ended = ThreadEvent()
         self._signal: Subject[str] = Subject()  # its value stops the reply, its error breaks it off
         events = decoded.pipe(until_stopped(self._signal))
-        if tools is not None:
+        if run is not None:
             later: Subject[str] = Subject()
             switch: Callable[[Observable[Event]], Observable[Event]] = ops.do_action(
                 on_completed=lambda: self._listen_to(later)
             )
-            events = events.pipe(switch, run_tools(tools), until_stopped(later))
+            events = events.pipe(switch, run, until_stopped(later))
         self._custom: Subject[Custom] = Subject()
         self.events = events.pipe(with_custom(self._custom), share_events())
         watch = ops.do_action(self._note, self._fail, self._complete)

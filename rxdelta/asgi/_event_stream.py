@@ -9,7 +9,7 @@ from reactivex import abc
 from reactivex.subject import AsyncSubject
 
 from rxdelta.aio import from_async_iterable, to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
 from rxdelta.core import InvalidValueError
 from rxdelta.operators import to_sse, until_stopped
 from rxdelta.wire import SSE_HEADERS
@@ -30,7 +30,8 @@ __all__ = ["EventStreamResponse"]
 class EventStreamResponse(OpenResponse):
     """A pipeline's events in a front end's protocol, as a response of Starlette or FastAPI.
 
-    The pipeline is subscribed when the response is sent, once. Each event is encoded and sent as it comes. While the
+    The pipeline is subscribed when the response is sent, once; for a HEAD, which Starlette adds to each route of GET, it is
+    not subscribed, and the headers are sent alone. Each event is encoded and sent as it comes. While the
     reader is slower than the events, the waiting events are joined (`overflow="join"`): the reader gets fewer, larger
     deltas, the provider and other readers of a shared source don't wait, and the queue doesn't grow. Events that can't
     be joined, such as a provider's own, wait in a bounded queue. A source with one reader waits for that reader; a
@@ -95,7 +96,9 @@ class EventStreamResponse(OpenResponse):
         self._stopped.on_next(STOPPING)
         self._stopped.on_completed()
 
-    async def _respond(self, scope: Scope, send: Send) -> None:  # noqa: ARG002
+    async def _respond(self, scope: Scope, send: Send) -> None:
+        if scope.get("method") == "HEAD":
+            self.body_iterator = no_pieces()
         try:
             await self.stream_response(send)
         finally:

@@ -12,11 +12,11 @@ from rxdelta.asgi._open_streams import opened
 from rxdelta.wire import KEEP_ALIVE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["STOPPING", "OpenResponse", "next_piece"]
+__all__ = ["STOPPING", "OpenResponse", "next_piece", "no_pieces"]
 
 STOPPING = "the server is stopping"
 _SECONDS_TO_END = 5.0
@@ -79,7 +79,9 @@ class OpenResponse(StreamingResponse):
             await self.listen_for_disconnect(receive)
 
 
-async def next_piece(pieces: AsyncIterator[bytes], keep_alive: float | None) -> bytes:
+async def next_piece(
+    pieces: AsyncIterator[bytes], keep_alive: float | None, comment: bytes = KEEP_ALIVE
+) -> bytes:
     """The next piece, or after a silence of that many seconds a comment."""
     silence = asyncio.timeout(keep_alive)
     try:
@@ -88,4 +90,10 @@ async def next_piece(pieces: AsyncIterator[bytes], keep_alive: float | None) -> 
     except TimeoutError:
         if not silence.expired():
             raise
-        return KEEP_ALIVE
+        return comment
+
+
+async def no_pieces() -> AsyncGenerator[bytes]:
+    """The body of a response that has none, such as the answer to a HEAD."""
+    for piece in b"":
+        yield bytes(piece)

@@ -12,10 +12,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
 from rxdelta.core import EmptyStreamError, InvalidValueError
 from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
-from rxdelta.wire import SSE_HEADERS
+from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["RelayResponse"]
 
 _FROM_THE_REQUEST = ("after", "split_at", "stream_id")
+_COMMENT = KEEP_ALIVE.removesuffix(b"\n")
+"""Without an empty line, which OpenAI's client for Python takes for an event once it has read an `id:`."""
 
 
 class RelayResponse(OpenResponse):
@@ -140,7 +142,7 @@ class RelayResponse(OpenResponse):
                 if isinstance(begun, int):
                     await _refuse(send, begun, "")
                 else:
-                    body = self._body(*begun) if scope.get("method") != "HEAD" else _nothing()
+                    body = self._body(*begun) if scope.get("method") != "HEAD" else no_pieces()
                     stack.push_async_callback(body.aclose)
                     self.body_iterator = body
                     await self.stream_response(send)
@@ -173,7 +175,7 @@ class RelayResponse(OpenResponse):
         except TimeoutError:
             if not deciding.expired():
                 raise
-            return (read, _nothing()) if returns else 503  # an `EventSource` comes back only after a 200
+            return (read, no_pieces()) if returns else 503  # an `EventSource` comes back only after a 200
         finally:
             self._deciding = None
         return read, pieces
@@ -192,15 +194,10 @@ class RelayResponse(OpenResponse):
             yield piece
         while True:
             try:
-                piece = await next_piece(pieces, self._keep_alive)
+                piece = await next_piece(pieces, self._keep_alive, _COMMENT)
             except StopAsyncIteration:
                 return
             yield piece
-
-
-async def _nothing() -> AsyncGenerator[bytes]:
-    for piece in b"":
-        yield bytes(piece)
 
 
 async def _refuse(send: Send, status: int, why: str) -> None:

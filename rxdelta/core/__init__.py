@@ -4,6 +4,15 @@
 
 from rxdelta.core import events
 from rxdelta.core._apply import apply_event, merge_delta, merge_deltas
+from rxdelta.core._approval import (
+    DENIED as DENIED,
+    Approval,
+    approved_result as approved_result,
+    decision_of as decision_of,
+    denied_result as denied_result,
+    is_asked as is_asked,
+    is_waiting as is_waiting,
+)
 from rxdelta.core._block_fold import BlockFold, grows_by as grows_by
 from rxdelta.core._block_key import message_order as message_order
 from rxdelta.core._block_wire import block_from_wire as block_from_wire, block_to_wire as block_to_wire
@@ -110,10 +119,17 @@ from rxdelta.core._tool_call import (
     with_news as with_news,
 )
 from rxdelta.core._usage_wire import usage_from_wire as usage_from_wire
-from rxdelta.core._values import USAGE_DETAILS as USAGE_DETAILS, Citation, TokenUsage, ToolResult
+from rxdelta.core._values import (
+    USAGE_DETAILS as USAGE_DETAILS,
+    Citation,
+    TokenUsage,
+    ToolResult,
+    usage_or_none as usage_or_none,
+)
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [
+    "Approval",
     "Block",
     "BlockFold",
     "BufferOverflowError",

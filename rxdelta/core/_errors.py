@@ -74,8 +74,8 @@ class InvalidValueError(RxDeltaError, ValueError):
         Args:
             problems: Each as (field, value, fault), or as (field, value, fault, advice).
         """
-        faults = "; ".join(f"{field}: {wrong}" for field, _, wrong, *_ in problems)
-        got = ", ".join(f"{field}={quote(_shown(value))}" for field, value, *_ in problems)
+        faults = "; ".join(f"{quote(field)}: {wrong}" for field, _, wrong, *_ in problems)
+        got = ", ".join(f"{quote(field)}={quote(_shown(value))}" for field, value, *_ in problems)
         advice = "".join(f"; {text}" for _, _, _, *texts in problems for text in texts if text)
         return cls(f"{faults} (got {got}){advice}", field=problems[0][0], value=problems[0][1])
 

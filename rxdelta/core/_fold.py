@@ -111,6 +111,7 @@ class Fold:
         self._run_id = self._walk.run_id
         self._highest = None
         self._custom: dict[tuple[str, str], int] | None = None  # from the first `Custom` on
+        self._settled = 0  # how many of the application's events failed attempts have left at the beginning
 
     def step(self, event: Event | Snapshot) -> Snapshot:
         """The snapshot after one event, or one small delta; the same object if nothing changed.
@@ -305,9 +306,12 @@ class Fold:
             parent_run_id=head.parent_run_id,
             started=False,
             origin=head.origin,
-            custom=tuple((0, event) for _, event in head.custom),  # the failed attempt didn't say them
+            # The failed attempt didn't say them. Those of earlier attempts are there already.
+            custom=head.custom[: self._settled]
+            + tuple((0, event) for _, event in head.custom[self._settled :]),
         )
         self._begin(make_snapshot(fresh, ()))
+        self._settled = len(fresh.custom)
 
     _HEADS: ClassVar[dict[str, Callable[[Fold, Any], None]]] = {
         "started": _started,

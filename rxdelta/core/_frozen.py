@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, NoReturn, TypeGuard, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar
 
 from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._limits import DEFAULT_LIMITS
@@ -134,7 +134,11 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
     return _freeze(value, field, lenient, 0)
 
 
-def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
+_Path: TypeAlias = "str | tuple[_Path, str | int]"
+"""The name of a field, or the path of a container and the place in it. Only an error writes it as text: keys may be long."""
+
+
+def _freeze(value: object, path: _Path, lenient: bool, depth: int) -> Any:
     if type(value) is int and -_MAX_INTEGER < value < _MAX_INTEGER:
         return value
     if isinstance(value, str):
@@ -147,33 +151,30 @@ def _freeze(value: object, field: str, lenient: bool, depth: int) -> Any:
             return int(value) if isinstance(value, int) else float(value)
         if lenient:
             return None
-        raise InvalidValueError.of([(field, value, "is not a number that JSON has")])
+        raise InvalidValueError.of([(_written(path), value, "is not a number that JSON has")])
     if is_mapping(value) or is_list(value):
         if depth == DEFAULT_LIMITS.json_depth:
             if lenient:
                 return None
-            raise InvalidValueError.of([(field, "…", "is nested too deep")])
+            raise InvalidValueError.of([(_written(path), "…", "is nested too deep")])
         if is_mapping(value):
-            return _freeze_mapping(value, field, lenient, depth)
-        items = [
-            _freeze(item, field if lenient else f"{field}[{n}]", lenient, depth + 1)
-            for n, item in enumerate(value)
-        ]
+            return _freeze_mapping(value, path, lenient, depth)
+        items = [_freeze(item, (path, n), lenient, depth + 1) for n, item in enumerate(value)]
         if isinstance(value, FrozenList) and all(map(is_, items, value)):
             return value
         return FrozenList(items)
     if lenient:
         return clean_text(repr(value))
-    raise InvalidValueError.of([(field, value, f"is a {type(value).__name__}, not a JSON value")])
+    raise InvalidValueError.of([(_written(path), value, f"is a {type(value).__name__}, not a JSON value")])
 
 
-def _freeze_mapping(value: Mapping[Any, Any], field: str, lenient: bool, depth: int) -> FrozenDict[Any]:
+def _freeze_mapping(value: Mapping[Any, Any], path: _Path, lenient: bool, depth: int) -> FrozenDict[Any]:
     frozen: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str) and not lenient:
-            raise InvalidValueError.of([(field, key, "has a key that is not a string")])
+            raise InvalidValueError.of([(_written(path), key, "has a key that is not a string")])
         name = clean_text(str.__str__(key) if isinstance(key, str) else str(key))
-        frozen[name] = _freeze(item, field if lenient else f"{field}.{name}", lenient, depth + 1)
+        frozen[name] = _freeze(item, (path, name), lenient, depth + 1)
     if (
         isinstance(value, FrozenDict)
         and value.keys() == frozen.keys()
@@ -181,6 +182,14 @@ def _freeze_mapping(value: Mapping[Any, Any], field: str, lenient: bool, depth: 
     ):
         return value  # it is frozen at every depth already
     return FrozenDict(frozen)
+
+
+def _written(path: _Path) -> str:
+    places: list[str] = []
+    while isinstance(path, tuple):
+        path, place = path
+        places.append(f"[{place}]" if isinstance(place, int) else f".{place}")
+    return path + "".join(reversed(places))
 
 
 def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> FrozenDict[Any]:

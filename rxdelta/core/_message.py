@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
+from rxdelta.core._approval import is_asked, is_waiting
 from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._custom import Placed, to_placed
@@ -117,10 +118,25 @@ class Reply:
             if isinstance(block, ToolCall) and block.type == "invalid_tool_call"
         )
 
+    @property
+    def waiting_calls(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for a person's approval, also those that the provider will then run itself."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall) and is_waiting(block))
+
     def all_tools_terminal(self) -> bool:
-        """Whether there are calls and each is `completed` or `failed`. An invalid call counts as failed."""
-        statuses = [call.execution_status() in TERMINAL for call in self.tool_calls]
-        return all(statuses) and bool(statuses or self.invalid_tool_calls)
+        """Whether there are calls and each is `completed` or `failed`. An invalid call counts as failed.
+
+        It is false while a call waits for approval, or is left to somebody else. A call that the provider runs itself
+        counts only if it waits for approval, or has been decided.
+        """
+        calls = [
+            block
+            for block in self.blocks
+            if isinstance(block, ToolCall)
+            and (block.type == "tool_call" or (block.type == "server_tool_call" and is_asked(block)))
+        ]
+        ended = all(call.execution_status() in TERMINAL for call in calls)
+        return ended and bool(calls or self.invalid_tool_calls)
 
     def content_to_string(self, type: str = "text") -> str | None:
         """The text of the parts of one type, joined by blank lines; `None` instead of `""`.

@@ -508,7 +508,11 @@ def is_over(snapshot: Snapshot) -> bool:
 
 def is_settled(snapshot: Snapshot) -> bool:
     """Whether the message is over, and each of its calls has an outcome."""
-    return is_over(snapshot) and all(call.execution_status() in TERMINAL for call in snapshot.tool_calls)
+    return (
+        is_over(snapshot)
+        and not snapshot.waiting_calls
+        and all(call.execution_status() in TERMINAL for call in snapshot.tool_calls)
+    )
 
 
 def absorb_content(snapshot: Snapshot) -> Snapshot:

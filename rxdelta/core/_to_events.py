@@ -23,8 +23,10 @@ from rxdelta.core._events import (
     ToolUpdate,
 )
 from rxdelta.core._fast_constructor import set_field
-from rxdelta.core._snapshot import absorb_content
+from rxdelta.core._message import Message
+from rxdelta.core._snapshot import Head, absorb_content, make_snapshot
 from rxdelta.core._tool_call import ToolCall
+from rxdelta.core._values import check, one_of
 
 if TYPE_CHECKING:
     from rxdelta.core._snapshot import Snapshot
@@ -32,12 +34,18 @@ if TYPE_CHECKING:
 __all__ = ["to_events"]
 
 
-def to_events(snapshot: Snapshot) -> list[Event]:
-    """The shortest legal list of events that folds to this snapshot.
+def to_events(snapshot: Snapshot | Message) -> list[Event]:
+    """The shortest legal list of events that folds to this snapshot, or to a finished message.
 
     The start of a block carries all of its text so far. So a block is one event, or two if it has ended, and one more
     if a tool has news. Blocks that were folded from events keep their index. Blocks of a snapshot that was merged from
-    small deltas have no index and are numbered.
+    small deltas have no index and are numbered, as are those of a message.
+
+    `run_tools` goes on with the calls of a reply that was stored: those that wait for approval are decided, and those
+    that have an outcome or had been started are not run again.
+
+    Raises:
+        InvalidValueError: A message of another role than `assistant`.
 
     Example:
         >>> import rxdelta as rd
@@ -45,7 +53,7 @@ def to_events(snapshot: Snapshot) -> list[Event]:
         >>> [event.event for event in rd.to_events(snapshot)]
         ['message-start', 'content-block-start']
     """
-    snapshot = absorb_content(snapshot)
+    snapshot = _as_snapshot(snapshot) if isinstance(snapshot, Message) else absorb_content(snapshot)
     choice, metadata = snapshot.choice, dict(snapshot.metadata)
     interrupted, ended = snapshot.status == "interrupted", snapshot.status != "incomplete"
     why = metadata.get("interrupted")
@@ -77,6 +85,27 @@ def to_events(snapshot: Snapshot) -> list[Event]:
     for place, event in reversed(own):
         found.insert(place, event)
     return [*found, *(event for _, event in custom)]
+
+
+def _as_snapshot(message: Message) -> Snapshot:
+    check([one_of("role", message.role, ("assistant",))])
+    head = Head(
+        role="assistant",
+        status=message.status,
+        metadata=message.metadata,
+        usage=message.usage,
+        choice=message.choice,
+        id=message.id,
+        model=message.model,
+        finish_reason=message.finish_reason,
+        provider_finish_reason=message.provider_finish_reason,
+        attempt=message.attempt,
+        failed_usage=message.failed_usage,
+        run_id=message.run_id,
+        parent_run_id=message.parent_run_id,
+        custom=message._custom,
+    )
+    return make_snapshot(head, message.blocks)
 
 
 def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:

@@ -6,7 +6,7 @@ Some providers say that they failed by an error, and some by the reply's finish 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -15,7 +15,18 @@ from rxdelta.core.events import ProviderEvent, StreamError
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.json_values import NOTHING, kept, word
 
-__all__ = ["OF_OPEN_SERVERS", "Broken", "broken_off", "error_code", "error_events", "error_in"]
+__all__ = [
+    "OF_OPEN_SERVERS",
+    "PROVIDER_ERROR",
+    "Broken",
+    "broken_off",
+    "error_code",
+    "error_events",
+    "error_in",
+]
+
+PROVIDER_ERROR: Final = "error"
+"""The name of the provider's event with the whole object of an error, in front of the `StreamError`."""
 
 
 @attrs.frozen
@@ -73,5 +84,5 @@ def error_events(provider: str, error: Mapping[str, Any], kind: object, read: fr
     more = any(value not in NOTHING for name, value in error.items() if name not in read)
     found: list[Event] = []
     if more or message is None:  # such as Groq's `failed_generation`
-        found.append(ProviderEvent(provider, "error", kept(error)))
+        found.append(ProviderEvent(provider, PROVIDER_ERROR, kept(error)))
     return [*found, StreamError(message or "unknown error", word(kind), error_code(error.get("code")))]

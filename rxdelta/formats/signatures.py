@@ -21,7 +21,7 @@ import attrs
 from rxdelta.core import ContentPart, ToolCall
 from rxdelta.formats.notes import REDACTED, SENT_AS, SIGNED_BY
 
-__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "readable", "signed", "unsigned", "via"]
+__all__ = ["ANTHROPIC", "GOOGLE", "MISTRAL", "readable", "signed", "unsigned", "via", "without_signatures"]
 
 ANTHROPIC: Final = "anthropic"
 GOOGLE: Final = "google"
@@ -71,6 +71,11 @@ def readable(block: ContentPart | ToolCall, readers: Set[str]) -> ContentPart | 
 def unsigned(block: ContentPart | ToolCall) -> ContentPart | ToolCall | None:
     """The block without its signature; `None` for a reasoning."""
     return None if block.type == "reasoning" else _without(block, (SIGNED_BY, *_SIGNATURES))
+
+
+def without_signatures(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a block, or the metadata of a call, without a signature."""
+    return {name: value for name, value in fields.items() if name not in (SIGNED_BY, *_SIGNATURES)}
 
 
 def _fields(block: ContentPart | ToolCall) -> Mapping[str, Any]:

@@ -81,7 +81,7 @@ def _data(frame: Any) -> str:
     except Exception as error:  # RecursionError, and anything that an object's own method raises
         raise InvalidValueError(f"a frame must be JSON: {error}", field="frame", value=frame) from error  # pyright: ignore[reportUnknownArgumentType]
     wanted = "must be a JSON object, an AG-UI event, or DONE"
-    makers = "to_ai_sdk(), to_ag_ui() or to_langchain_events() makes frames of events"
+    makers = "to_ai_sdk(), to_ag_ui(), to_langchain_events() or to_openai_chat() makes frames of events"
     is_ours = type(frame) in EVENT_TYPES or isinstance(frame, Snapshot)
     raise InvalidValueError.of([("frame", frame, wanted, makers if is_ours else "")])
 

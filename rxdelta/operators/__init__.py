@@ -6,6 +6,7 @@ from rxdelta.operators.edges.parse_sse import parse_sse
 from rxdelta.operators.edges.to_ag_ui import to_ag_ui
 from rxdelta.operators.edges.to_ai_sdk import to_ai_sdk
 from rxdelta.operators.edges.to_langchain_events import to_langchain_events
+from rxdelta.operators.edges.to_openai_chat import to_openai_chat
 from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
 from rxdelta.operators.edges.to_sse import to_sse
 from rxdelta.operators.folding.scan_deltas import scan_deltas
@@ -38,6 +39,8 @@ from rxdelta.operators.resilience.stall_timeout import stall_timeout
 from rxdelta.operators.resilience.until_stopped import until_stopped
 from rxdelta.operators.sharing.share_events import share_events
 from rxdelta.operators.sharing.share_latest import share_latest
+from rxdelta.operators.tools.approvals import Answers as Answers
+from rxdelta.operators.tools.approvals import Approve as Approve
 from rxdelta.operators.tools.run_tools import run_tools
 from rxdelta.operators.tools.tool_execution import ToolProgress
 from rxdelta.operators.tools.until_all_tools_terminal import until_all_tools_terminal
@@ -48,6 +51,8 @@ from rxdelta.operators.watching.tap_otel import tap_otel
 from rxdelta.runtime import Machine, Mapper, Serial, Sink, State, lift, lift_machine, lift_map
 
 __all__ = [
+    "Answers",
+    "Approve",
     # in
     "parse_sse",
     "parse_ndjson",
@@ -106,6 +111,7 @@ __all__ = [
     "to_ai_sdk",
     "to_ag_ui",
     "to_langchain_events",
+    "to_openai_chat",
     "to_sse",
     "to_resumable_sse",
     "LogEntry",

@@ -2,7 +2,7 @@
 
 from rxdelta.formats.ag_ui.encoder import AG_UI_HEADERS, AgUiEncoder
 from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
-from rxdelta.formats.ai_sdk.encoder import AI_SDK_HEADERS, AiSdkEncoder
+from rxdelta.formats.ai_sdk.encoder import AI_SDK_HEADERS, AiSdkEncoder, ShownSources
 from rxdelta.formats.encoding import MASKED, Encoder, Masked, masked
 from rxdelta.formats.langchain.encoder import (
     LANGCHAIN_HEADERS,
@@ -10,6 +10,9 @@ from rxdelta.formats.langchain.encoder import (
     LangChainFrame,
     LangChainParams,
 )
+from rxdelta.formats.openai_chat.chunks import OpenAiChatFrame
+from rxdelta.formats.openai_chat.completion import openai_chat_completion
+from rxdelta.formats.openai_chat.encoder import OpenAiChatEncoder
 from rxdelta.framing import DONE, KEEP_ALIVE, SSE_HEADERS, Done, sse_frame
 
 __all__ = [
@@ -29,6 +32,10 @@ __all__ = [
     "LangChainFrame",
     "LangChainParams",
     "Masked",
+    "OpenAiChatEncoder",
+    "OpenAiChatFrame",
+    "ShownSources",
     "masked",
+    "openai_chat_completion",
     "sse_frame",
 ]

@@ -54,6 +54,11 @@ def test_usage_between_the_pieces_is_the_newest_and_parts_nothing() -> None:
     assert waiting(*told) == [ev.TextDelta(0, "aba"), ev.UsageUpdate(rd.TokenUsage(2, 2))]
 
 
+def test_a_usage_without_figures_takes_none_back() -> None:
+    known = ev.UsageUpdate(rd.TokenUsage(output_tokens=0))
+    assert waiting(known, ev.UsageUpdate(rd.TokenUsage())) == [known]
+
+
 def test_nothing_passes_another_event_of_its_block() -> None:
     for between in (
         ev.BlockDelta(0, {"a": 1}),

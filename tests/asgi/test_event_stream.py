@@ -188,6 +188,29 @@ def test_an_error_of_the_source_is_told_by_the_protocol(caplog: pytest.LogCaptur
     assert "secret" in caplog.text
 
 
+def test_head_starts_no_request_and_has_the_headers() -> None:
+    async def main() -> None:
+        provider, asked = Provider(*BEGUN, hold=False), list[int]()
+
+        def ask() -> AsyncIterator[rd.Event]:
+            asked.append(1)
+            return provider()
+
+        events = rd.from_async_iterable(ask)
+
+        def endpoint(_: Any) -> EventStreamResponse:
+            return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
+
+        async with served(endpoint) as server, httpx.AsyncClient() as client:
+            response = await client.head(url(server))
+            assert (response.status_code, response.content, asked) == (200, b"", [])
+            assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+            await client.get(url(server))
+            assert asked == [1]
+
+    run(main)
+
+
 # A reader who leaves.
 
 
@@ -269,7 +292,7 @@ def test_a_server_that_says_so_by_failing_to_send_is_understood() -> None:
         provider = Provider(*BEGUN)
 
         async def send(message: Any) -> None:
-            if message.get("body"):
+            if b"text-start" in message.get("body", b""):
                 raise OSError("gone")
 
         await provider.response()({"type": "http"}, asyncio.Event().wait, send)

@@ -23,6 +23,7 @@ WIRES: dict[str, tuple[Encode, Any]] = {
     "ai-sdk": (rd.to_ai_sdk, lambda: rd.decode("ai-sdk")),
     "ag-ui": (lambda: rd.to_ag_ui({**RUN, "protocolVersion": "1.0"}), lambda: rd.decode("ag-ui")),
     "langchain": (lambda: rd.to_langchain_events(now=lambda: 0.0), lambda: rd.decode("langchain")),
+    "openai-chat": (lambda: rd.to_openai_chat(now=lambda: 0.0), lambda: rd.decode("openai-chat")),
     "wire": (
         lambda: ops.map(lambda event: event.to_dict()),
         lambda: ops.compose(

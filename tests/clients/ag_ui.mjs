@@ -1,11 +1,14 @@
 // Reads AG-UI runs with the protocol's own client (schema, order, application), and says what it ends up with.
-// stdin: a line for each stream, {"body": "…", "messages": [Message…], "threadId", "runId", "split": bytes, "client"};
-// stdout: a line for each. `client` is the version of the client that reads it.
-import { HttpAgent } from '@ag-ui/client';
-import { HttpAgent as HttpAgent_0_0_59 } from 'ag-ui-client-0.0.59';
+// stdin: a line for each stream, {"body": "…", "messages": [Message…], "threadId", "runId", "split": bytes, "client"}, or
+// {"frames": ["…"…], "ends": [[how many frames, "what follows them"]…], …} for one stream that ends in many ways;
+// stdout: a line for each, and for a stream with `ends` a list. `client` is the version of the client that reads it. `then` is
+// the run that answers the first one's interrupts, {"body": "…", "responses": {id: {"status", "payload"}}}, told as `second`.
+import { HttpAgent, buildResumeArray } from '@ag-ui/client';
+import { HttpAgent as HttpAgent_0_0_59, buildResumeArray as buildResumeArray_0_0_59 } from 'ag-ui-client-0.0.59';
 import { createInterface } from 'node:readline';
 
 const AGENTS = { '1.0.0': HttpAgent, '0.0.59': HttpAgent_0_0_59 };
+const RESUMES = { '1.0.0': buildResumeArray, '0.0.59': buildResumeArray_0_0_59 };
 
 const warnings = [];
 for (const level of ['log', 'info', 'debug', 'warn', 'error']) {
@@ -25,31 +28,61 @@ function response(body, split) {
   return new Response(stream, { status: 200, headers: { 'content-type': 'text/event-stream' } });
 }
 
-async function read({ body, messages = [], threadId = 't1', runId = 'r1', split, client = '1.0.0' }) {
-  warnings.length = 0;
-  const told = { started: null, finished: null, runError: null, error: null, custom: [], raw: [], pending: null };
+async function read({ body, messages = [], threadId = 't1', runId = 'r1', split, client = '1.0.0', then }) {
+  const sent = { body };
   const agent = new AGENTS[client]({
     url: 'http://test.invalid/run', threadId, initialMessages: messages,
     fetch: async (_url, init) => {
-      told.request = JSON.parse(init.body);
-      return response(body, split);
+      sent.request = JSON.parse(init.body);
+      return response(sent.body, split);
     },
   });
+  const told = await run(agent, sent, { runId });
+  if (then) {
+    const resume = RESUMES[client](agent.pendingInterrupts, then.responses);
+    sent.body = then.body;
+    told.second = await run(agent, sent, { runId: `${runId}-2`, resume });
+  }
+  return told;
+}
+
+async function run(agent, sent, parameters) {
+  warnings.length = 0;
+  const told = {
+    started: null, finished: null, runError: null, error: null, custom: [], raw: [], steps: [], pending: null, interrupts: null,
+  };
   try {
-    await agent.runAgent({ runId }, {
+    await agent.runAgent(parameters, {
       onRunStartedEvent: ({ event }) => { told.started = event; },
-      onRunFinishedEvent: ({ event, pendingToolCallIds }) => { told.finished = event; told.pending = pendingToolCallIds ?? null; },
+      onRunFinishedEvent: ({ event, pendingToolCallIds, interrupts }) => {
+        told.finished = event; told.pending = pendingToolCallIds ?? null; told.interrupts = interrupts ?? null;
+      },
       onRunErrorEvent: ({ event }) => { told.runError = event; },
+      onStepStartedEvent: ({ event }) => { told.steps.push(event.stepName); },
+      onStepFinishedEvent: ({ event }) => { told.steps.push(event); },
       onCustomEvent: ({ event }) => { told.custom.push(event); },
       onRawEvent: ({ event }) => { told.raw.push(event); },
       onRunFailed: ({ error }) => { told.error ??= `${error.name}: ${error.message}`; },
     });
   } catch (error) { told.error = `${error.name}: ${error.message}`.slice(0, 800); }
-  told.messages = agent.messages; told.state = agent.state;
+  told.request = sent.request;
+  told.messages = structuredClone(agent.messages); told.state = structuredClone(agent.state);
   told.warnings = [...warnings];
   return told;
 }
 
+async function readEnds({ frames, ends, ...given }) {
+  const answers = [];
+  for (const [count, end] of ends) {
+    const told = await read({ ...given, body: frames.slice(0, count).join('') + end });
+    const { error, runError, finished, pending, messages, warnings } = told;
+    answers.push({ error, runError, outcome: finished?.outcome ?? null, finished: finished !== null, pending, messages, warnings });
+  }
+  return answers;
+}
+
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-  if (line) process.stdout.write(JSON.stringify(await read(JSON.parse(line))) + '\n');
+  if (!line) continue;
+  const given = JSON.parse(line);
+  process.stdout.write(JSON.stringify(await (given.ends ? readEnds(given) : read(given))) + '\n');
 }

@@ -1,11 +1,12 @@
-// Reads UI message streams with the AI SDK's own client, the engine under `useChat`, and says what it ends up with.
-// stdin: a line for each stream, {"body": "…", "messages": [UIMessage…], "split": bytes}; stdout: a line for each.
-import { AbstractChat, DefaultChatTransport, convertToModelMessages, validateUIMessages } from 'ai';
+// Reads UI message streams with the AI SDK's own clients, the engine under `useChat`, and says what each ends up with.
+// stdin: a line for each stream, {"body": "…", "messages": [UIMessage…], "split": bytes, "sdk": 5 | 6 | 7}, or
+// {"frames": ["…"…], "ends": [[how many frames, "what follows them"]…], "sdk"} for one stream that ends in many ways;
+// stdout: a line for each. For a stream with `ends` it is a list of what the client shows at each end.
+// With "answers": [{"id", "approved", "reason"}…] a person answers these approvals behind the stream.
 import { createInterface } from 'node:readline';
 
 const HEADERS = { 'content-type': 'text/event-stream', 'x-vercel-ai-ui-message-stream': 'v1' };
-
-class Chat extends AbstractChat {}
+const SDKS = { 5: () => import('ai-5'), 6: () => import('ai-6'), 7: () => import('ai') };  // each takes a while
 
 class State {
   status = 'ready';
@@ -30,7 +31,9 @@ function response(body, split) {
   return new Response(stream, { status: 200, headers: HEADERS });
 }
 
-async function read({ body, messages = [], split }) {
+async function read({ body, messages = [], split, sdk = 7, answers = [] }) {
+  const { AbstractChat, DefaultChatTransport, convertToModelMessages, validateUIMessages } = await SDKS[sdk]();
+  class Chat extends AbstractChat {}
   const told = { request: null, error: null, data: [], toolCalls: [] };
   const fetch = async (_url, init) => {
     told.request = JSON.parse(init.body);
@@ -49,6 +52,7 @@ async function read({ body, messages = [], split }) {
   });
   if (messages.length) await chat.sendMessage();
   else await chat.sendMessage({ text: 'Well?' });
+  for (const answer of answers) await chat.addToolApprovalResponse(answer);
   told.status = chat.status;
   told.messages = state.messages;
   const last = state.messages.at(-1);
@@ -63,6 +67,27 @@ async function read({ body, messages = [], split }) {
   return told;
 }
 
+// What a person sees and what the page would run, short enough for one at each event of a long stream.
+function shown({ error, status, invalid, toolCalls, message }) {
+  const parts = message?.parts ?? [];
+  const said = type => parts.filter(part => part.type === type).map(part => part.text).join('');
+  const calls = parts.filter(part => 'toolCallId' in part).map(part => ({
+    id: part.toolCallId, name: part.toolName ?? part.type.slice('tool-'.length), state: part.state,
+    input: part.input ?? null, ours: !part.providerExecuted,
+  }));
+  const streaming = parts.filter(part => ['streaming', 'input-streaming'].includes(part.state)).length;
+  const ended = message?.metadata?.status ?? null;
+  return { error, status, invalid, toolCalls, text: said('text'), reasoning: said('reasoning'), calls, streaming, ended };
+}
+
+async function readEnds({ frames, ends, sdk }) {
+  const answers = [];
+  for (const [count, end] of ends) answers.push(shown(await read({ body: frames.slice(0, count).join('') + end, sdk })));
+  return answers;
+}
+
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-  if (line) process.stdout.write(JSON.stringify(await read(JSON.parse(line))) + '\n');
+  if (!line) continue;
+  const given = JSON.parse(line);
+  process.stdout.write(JSON.stringify(await (given.ends ? readEnds(given) : read(given))) + '\n');
 }

@@ -10,6 +10,7 @@ import pytest
 from core.strategies import every_event
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cost import lines_run
 
 import rxdelta as rd
 
@@ -228,3 +229,14 @@ def test_the_next_message_has_none_of_the_last_one() -> None:
     told = replay(events)
     assert told.index(NOTE) == len(told) - 2
     assert NOTE not in replay(events, whole=False)
+
+
+def test_an_attempt_moves_only_what_it_said_itself() -> None:
+    def cost(count: int) -> int:
+        fold = rd.Fold()
+        attempts = [(ev.Custom("note", n), ev.AttemptReset(n + 2)) for n in range(count)]
+        lines = lines_run(lambda: [fold.step(event) for pair in attempts for event in pair])
+        assert [place for place, _ in fold.snapshot._custom] == [0] * count
+        return lines
+
+    assert cost(200) <= 5 * cost(50)

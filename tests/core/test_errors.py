@@ -55,6 +55,12 @@ def test_standard_handlers_catch_what_they_expect() -> None:
     assert issubclass(rd.UnknownWireFormatError, LookupError)
 
 
+def test_an_error_is_short_however_long_the_place_is() -> None:
+    error = rd.InvalidValueError.of([(f"options.{'k' * 10_000}", "v" * 10_000, "is wrong", "mend it")])
+    assert len(str(error)) < 700
+    assert len(error.field) > 10_000
+
+
 def test_what_an_error_says() -> None:
     assert str(ERRORS[1]) == "malformed openai-chat chunk: at choices[0] expected an object, found 3"
     assert str(ERRORS[4]) == "the provider ended the stream with an error (overloaded_error/529): busy"

@@ -6,6 +6,7 @@ import copy
 import enum
 import json
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +193,25 @@ def test_bad_input_61_hostile_keys_are_plain_data() -> None:
     assert rd.apply_event(None, event).blocks[0].options == {
         k: v for k, v in hostile.items() if v is not None
     }
+
+
+def test_a_path_is_written_for_an_error_alone() -> None:
+    """A long key is no longer for each thing within it."""
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep, 1]
+    tracemalloc.start()
+    try:
+        freeze({"k" * 1_000_000: deep})
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5_000_000
+
+
+def test_an_error_names_the_place() -> None:
+    with pytest.raises(rd.InvalidValueError, match=r"arguments\.a\[1\]\.b: is not a number that JSON has"):
+        rd.ToolCall(arguments={"a": [0, {"b": float("nan")}]}, status="complete")
 
 
 def test_attributes_cannot_be_set_or_deleted_or_added() -> None:

@@ -151,11 +151,40 @@ def call(status: str | None, kind: str = "tool_call") -> rd.ToolCall:
         ([call(None, "invalid_tool_call"), call("executing")], False),
         ([call("completed", "server_tool_call")], False),
         ([call("completed"), call(None, "server_tool_call")], True),
+        ([call("completed"), call("awaiting_approval")], False),
+        ([call("awaiting_approval", "server_tool_call")], False),
+        ([call("completed"), call("awaiting_approval", "server_tool_call")], False),
     ],
 )
 def test_when_all_tools_are_terminal(calls: list[rd.ToolCall], terminal: bool) -> None:
     assert rd.Snapshot(tool_calls=calls).all_tools_terminal() is terminal
     assert rd.Message(blocks=calls).all_tools_terminal() is terminal
+
+
+def test_a_decided_call_of_the_provider_is_terminal() -> None:
+    for decision in ("approved", "denied"):
+        decided = rd.ToolCall(
+            call_id="c",
+            type="server_tool_call",
+            metadata={"execution_status": "completed"},
+            result=rd.ToolResult("c", metadata={decision: True}),
+        )
+        assert rd.Message(blocks=[decided]).all_tools_terminal()
+
+
+def test_the_calls_that_wait_for_approval() -> None:
+    kinds = ("tool_call", "server_tool_call", "invalid_tool_call")
+    calls = [call("awaiting_approval", kind) for kind in kinds] + [call("executing"), call(None)]
+    for reply in (rd.Snapshot(tool_calls=calls), rd.Message(blocks=calls)):
+        assert [one.type for one in reply.waiting_calls] == ["tool_call", "server_tool_call"]
+
+
+def test_an_approval_is_checked() -> None:
+    wrong: Any = "yes"
+    with pytest.raises(rd.InvalidValueError, match="approved"):
+        rd.Approval(wrong)
+    with pytest.raises(rd.InvalidValueError, match="reason"):
+        rd.Approval(False, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_setting_a_status_moves_only_forward_and_shares_what_it_leaves() -> None:

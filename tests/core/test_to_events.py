@@ -131,3 +131,18 @@ def test_what_comes_next_goes_on_from_there() -> None:
     ]
     for late in range(len(events) + 1):
         assert fold(*rd.to_events(fold(*events[:late])), *events[late:]).to_dict() == fold(*events).to_dict()
+
+
+@given(st.lists(events(), max_size=25))
+def test_the_events_of_a_message_fold_back_to_it(events: list[rd.Event]) -> None:
+    ended = fold(*rd.to_events(fold_leniently([*events, ev.MessageFinish("stop")])[-1]))
+    try:
+        message = ended.to_message()
+    except (rd.InvalidToolCallError, rd.IncompleteMessageError):
+        return
+    assert fold(*rd.to_events(message)).to_message() == message
+
+
+def test_only_an_assistants_message_has_events() -> None:
+    with pytest.raises(rd.InvalidValueError, match="role"):
+        rd.to_events(rd.Message(role="user"))

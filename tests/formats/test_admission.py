@@ -412,7 +412,8 @@ def test_nothing_of_a_recorded_reply_is_left_out(wire_format: str, chunks: list[
     if fold.snapshot.status == "incomplete":
         return
     whole = [block.type for block in fold.snapshot.blocks if block.type not in ("text", "reasoning")]
-    client = read(frames_of(rd.wire.AgUiEncoder(thread_id="t", run_id="r"), events))
+    encoder = rd.wire.AgUiEncoder(thread_id="t", run_id="r", provider_items=True)
+    client = read(frames_of(encoder, events))
     found = [block.type for message in rd.from_ag_ui(client.messages) for block in message.blocks]
     assert sorted(kind for kind in found if kind not in ("text", "reasoning")) == sorted(whole)
 

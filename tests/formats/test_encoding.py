@@ -28,6 +28,9 @@ WIRES: dict[str, Callable[[str], rd.wire.Encoder[Any]]] = {
     "langchain": lambda said: rd.wire.LangChainEncoder(
         now=lambda: 0.0, new_id=lambda: said, namespace=[said], on_error=lambda _: said
     ),
+    "openai-chat": lambda said: rd.wire.OpenAiChatEncoder(
+        now=lambda: 0.0, new_id=lambda: said, tools=["g"], on_error=lambda _: said
+    ),
 }
 NASTY = [
     "\ud83d",
@@ -124,6 +127,9 @@ FAILING: dict[str, Callable[[Callable[[Exception], str]], rd.wire.Encoder[Any]]]
     "ai-sdk": lambda on_error: rd.wire.AiSdkEncoder(on_error=on_error),
     "ag-ui": lambda on_error: rd.wire.AgUiEncoder(thread_id="t1", run_id="r1", on_error=on_error),
     "langchain": lambda on_error: rd.wire.LangChainEncoder(
+        now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
+    ),
+    "openai-chat": lambda on_error: rd.wire.OpenAiChatEncoder(
         now=lambda: 0.0, new_id=lambda: "m1", on_error=on_error
     ),
 }

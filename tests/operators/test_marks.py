@@ -50,6 +50,7 @@ EMITS_PIECES: dict[str, Operator] = {
     "to_ai_sdk": rd.to_ai_sdk(),
     "to_ag_ui": rd.to_ag_ui(),
     "to_langchain_events": rd.to_langchain_events(),
+    "to_openai_chat": rd.to_openai_chat(),
     "to_sse": rd.to_sse(),
     "to_resumable_sse": rd.to_resumable_sse(rd.to_ai_sdk()),
 }
@@ -87,6 +88,7 @@ NEEDS_ALL: dict[str, Operator] = {
         "to_ai_sdk",
         "to_ag_ui",
         "to_langchain_events",
+        "to_openai_chat",
     )
 }
 NOT_PUBLIC_STEPS = {"tap_otel", *NEEDS_ALL, *EMITS_PIECES, *EMITS_STATES, *PASSES_ON, *KEEPS_THE_NEWEST}

@@ -229,6 +229,14 @@ def langchain_messages(events: Events, error: Exception | None) -> Any:
     return rx.from_iterable(decoded).pipe(WHOLE["messages"]).run()
 
 
+def openai_chat_message(events: Events, error: Exception | None) -> Any:
+    encoder = rd.wire.OpenAiChatEncoder(now=lambda: 0, new_id=lambda: "made")
+    frames = [frame for event in events for frame in encoder.encode(event)]
+    frames += encoder.close() if error is None else encoder.fail(error)
+    deltas = [choice for frame in frames if isinstance(frame, dict) for choice in frame.get("choices", ())]
+    return rd.wire.openai_chat_completion(frames), joined([one["delta"].get("content", "") for one in deltas])
+
+
 def client(state: Callable[[Events, Exception | None], Any]) -> Operator:
     """The state of an encoder's client, or the rule of the protocol that the encoder has broken."""
 
@@ -256,6 +264,7 @@ PROJECTIONS: dict[str, Operator] = {
     "ai-sdk": client(ai_sdk_parts),
     "ag-ui": client(ag_ui_messages),
     "langchain": client(langchain_messages),
+    "openai-chat": client(openai_chat_message),
 }
 
 READERS = {"whole": WHOLE, "projections": PROJECTIONS}

@@ -63,6 +63,7 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         lambda: rd.to_langchain_events(now=lambda: 0.0, new_id=lambda: "m"),
         EVENTS,
     ),
+    "to_openai_chat": (lambda: rd.to_openai_chat(now=lambda: 0.0, new_id=lambda: "m"), EVENTS),
     "to_sse": (rd.to_sse, FRAMES),
     "to_sse with comments": (lambda: rd.to_sse(5), FRAMES),
     "to_resumable_sse": (lambda: rd.to_resumable_sse(rd.to_ai_sdk()), ENTRIES),
@@ -119,13 +120,15 @@ def test_a_second_thread_waits_for_no_observer(make: Callable[[], Any], values: 
         assert go_on.wait(10)
         seen.append("out")
 
-    source.pipe(make()).subscribe(draw, on_completed=lambda: seen.append("|"), scheduler=TestScheduler())
-
     def push() -> None:
+        read = source.pipe(make())
+        read.subscribe(draw, on_completed=lambda: seen.append("|"), scheduler=TestScheduler())
         for value in values[:-1]:
-            source.on_next(value)
-            if entered.is_set():
+            if entered.is_set():  # also by what an operator emits when its reader comes
                 return
+            source.on_next(value)
+        if entered.is_set():
+            return
         source.on_next(values[-1])
         source.on_completed()
 
@@ -167,9 +170,15 @@ def test_an_observer_that_raises_has_left(make: Callable[[], Any], values: list[
         seen.append(value)
         raise BOOM
 
-    source.pipe(make()).subscribe(draw, errors.append, scheduler=TestScheduler())
+    def begin() -> None:
+        source.pipe(make()).subscribe(draw, errors.append, scheduler=TestScheduler())
+
     raised = 0
-    for act in [*(lambda value=value: source.on_next(value) for value in values), source.on_completed]:
+    for act in [
+        begin,
+        *(lambda value=value: source.on_next(value) for value in values),
+        source.on_completed,
+    ]:
         try:
             act()
         except ValueError:

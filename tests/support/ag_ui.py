@@ -13,10 +13,13 @@ import rxdelta as rd
 
 __all__ = [
     "ASKED",
+    "CLIENTS",
     "AgUiClient",
+    "body",
     "call",
     "encoder",
     "frames_of",
+    "is_turn",
     "message",
     "read",
     "shown",
@@ -30,6 +33,8 @@ __all__ = [
 ev = rd.events
 Json = dict[str, Any]
 ASKED: list[Json] = [{"id": "u1", "role": "user", "content": "Well?"}]
+CLIENTS = {"1.0.0": "1.0", "0.0.59": None}
+"""The real clients, and the version of the protocol that each declares."""
 
 
 class AgUiClient:
@@ -124,13 +129,18 @@ class AgUiClient:
         assert "open" not in self.subagents.values(), f"G4: still open: {self.subagents}"
         assert not self.steps, f"G4: still open: {self.steps}"
         self.state = "finished"
-        assert self.newer or "outcome" not in frame, "fatal before 1.0"
         outcome = frame.get("outcome", {"type": "success"})
+        assert self.newer or "outcome" not in frame or outcome["type"] == "interrupt", "fatal before 1.0"
+        self.interrupts: list[Json] = outcome.get("interrupts", [])
         if outcome["type"] == "success":
             mine = [known for known in self.started if known not in self.answered]
             named = outcome.get("pendingToolCallIds", [])
             assert set(named) <= set(mine)
             self.pending = named or mine
+        elif outcome["type"] == "interrupt":
+            assert self.interrupts
+            assert all(one["toolCallId"] not in self.answered for one in self.interrupts)
+            assert len({one["id"] for one in self.interrupts}) == len(self.interrupts)
         else:
             assert outcome == {"type": "cancelled"}
 
@@ -279,11 +289,13 @@ class AgUiClient:
         step = frame.get("subagentRunId"), frame["stepName"]
         assert step not in self.steps, f"{step} is open already"
         self.steps.add(step)
-        self.said.append((frame["type"], frame["stepName"]))
+        if not is_turn(frame):
+            self.said.append((frame["type"], frame["stepName"]))
 
     def _step_finished(self, frame: Json) -> None:
         self.steps.remove((frame.get("subagentRunId"), frame["stepName"]))
-        self.said.append((frame["type"], frame["stepName"]))
+        if not is_turn(frame):
+            self.said.append((frame["type"], frame["stepName"]))
 
     def _raw(self, frame: Json) -> None:
         assert frame["event"]
@@ -308,6 +320,11 @@ def read(frames: Iterable[Json], messages: Iterable[Json] = ()) -> AgUiClient:
         client.take(frame)
     assert client.state in ("finished", "failed"), "G4: no end"
     return client
+
+
+def body(frames: Iterable[Json]) -> str:
+    """The frames as the real clients read them."""
+    return "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)
 
 
 def shown(messages: Iterable[Json]) -> Json:
@@ -368,7 +385,13 @@ def told(*events: rd.Event, error: Any = None, **options: Any) -> list[Json]:
 
 
 def types(frames: list[Json]) -> list[str]:
-    return [frame["type"] for frame in frames]
+    """The types of the frames, without the steps that the model's turns are."""
+    return [frame["type"] for frame in frames if not is_turn(frame)]
+
+
+def is_turn(frame: Json) -> bool:
+    """Whether the frame begins or ends the step of a model's turn."""
+    return frame.get("stepName", "").startswith("model-turn-") and "metadata" in frame
 
 
 def text(index: int | str, *pieces: str, kind: str = "text") -> list[rd.Event]:

@@ -50,6 +50,9 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "tool-input-delta": {"toolCallId": str, "inputTextDelta": str},
     "tool-input-available": {"toolCallId": str, "toolName": str, "input": dict},
     "tool-input-error": {"toolCallId": str, "toolName": str, "input": (str, dict), "errorText": str},
+    "tool-approval-request": {"approvalId": str, "toolCallId": str},
+    "tool-approval-response": {"approvalId": str, "approved": bool},
+    "tool-output-denied": {"toolCallId": str},
     "tool-output-available": {"toolCallId": str, "output": object},
     "tool-output-error": {"toolCallId": str, "errorText": str},
     "source-url": {"sourceId": str, "url": str},
@@ -65,8 +68,10 @@ REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "finish": {"finishReason": str, "messageMetadata": dict},
     "abort": {},
 }
-SINCE_7 = {"reset-step", "custom"}
+SINCE_7 = {"reset-step", "custom", "tool-approval-response"}
+SINCE_6 = {"tool-approval-request", "tool-output-denied"}
 MARKED_SINCE_6 = {"tool-input-start", "tool-output-available", "tool-output-error"}
+READY = {"input-available", "approval-requested", "approval-responded"}
 OUTSIDE = {"start", "start-step", "reset-step", "message-metadata", "error", "finish", "abort"}
 OUTSIDE |= {"data-tool-update", "data-attempt-reset", "data-run"}
 
@@ -101,6 +106,7 @@ class Client:
         for name, value in frame.items():
             assert value is not None or name in ("output", "data"), f"null in {frame}"
         assert self._sdk_version >= 7 or (kind not in SINCE_7 and "citations" not in frame), frame
+        assert self._sdk_version >= 6 or kind not in SINCE_6, frame
         if self._sdk_version < 6:  # its client refuses a field that it doesn't know
             assert frame.keys().isdisjoint(
                 {"title", "reason"} if kind.startswith(("tool", "abort")) else ()
@@ -108,9 +114,9 @@ class Client:
             assert kind not in MARKED_SINCE_6 or "providerMetadata" not in frame, frame
         assert self.ended is None, f"{kind} behind {self.ended}"
         assert self._started or kind == "start", f"{kind} is first"
-        assert self._in_step or is_said or kind in OUTSIDE or kind.startswith("tool-output"), (
-            f"{kind} outside of a step"
-        )
+        assert (
+            self._in_step or is_said or kind in OUTSIDE or kind.startswith(("tool-output", "tool-approval"))
+        ), f"{kind} outside of a step"
         if is_said:
             assert self._sdk_version >= 7 or frame.keys() <= {"type", "id", "data", "transient"}, frame
             if frame.get("transient"):
@@ -186,11 +192,28 @@ class Client:
     def _tool_output_available(self, kind: str, frame: Json) -> None:
         call = self._calls[frame["toolCallId"]]
         going_on = call["state"] == "output-available" and call.get("preliminary")
-        assert call["state"] == "input-available" or going_on, f"U3: {kind} in state {call['state']}"
+        assert call["state"] in READY or going_on, f"U3: {kind} in state {call['state']}"
         call.pop("preliminary", None)
         call.update({**frame, "state": "output-error" if kind == "tool-output-error" else "output-available"})
 
     _tool_output_error = _tool_output_available
+
+    def _tool_output_denied(self, kind: str, frame: Json) -> None:
+        call = self._calls[frame["toolCallId"]]
+        assert call["state"] in READY - {"input-available"}, f"U3: {kind} in state {call['state']}"
+        assert "providerMetadata" not in frame, frame
+        call["state"] = "output-denied"
+
+    def _tool_approval_request(self, kind: str, frame: Json) -> None:
+        call = self._calls[frame["toolCallId"]]
+        assert call["state"] == "input-available", f"U3: {kind} in state {call['state']}"
+        call.update(state="approval-requested", approval={"id": frame["approvalId"]})
+
+    def _tool_approval_response(self, kind: str, frame: Json) -> None:
+        (call,) = [
+            one for one in self._calls.values() if one.get("approval", {}).get("id") == frame["approvalId"]
+        ]
+        call["state"], call["approval"] = "approval-responded", {**frame, "id": frame["approvalId"]}
 
     def _part(self, _: str, frame: Json) -> None:
         for known in self.parts:
@@ -238,7 +261,7 @@ def frames_of(events: Iterable[Any], error: Exception | None = None, **options: 
 def said_in(message: rd.Message | rd.Snapshot) -> Json:
     """What a message says, as far as a UI message can say it, for comparing with `said_by`."""
     told = message.to_dict()
-    blocks = [_plain(block) for block in told.get("blocks", ())]
+    blocks = _joined([_plain(block) for block in told.get("blocks", ())])
     known = {block.get("call_id") for block in blocks}
     outputs = [block for block in blocks if block["type"] == "server_tool_result"]
     attached = {
@@ -271,6 +294,20 @@ def said_by(ui_message: Json) -> Json:
     """What a UI message says once it is read for the next request."""
     (message,) = rd.from_ai_sdk([ui_message])
     return said_in(message)
+
+
+def _joined(blocks: list[Json]) -> list[Json]:
+    """The blocks, where neighbouring texts that carry nothing but text are one: the client has one part of them."""
+    found: list[Json] = []
+    for block in blocks:
+        if found and all(
+            one["type"] == "text" and one.keys() <= {"type", "text"} for one in (found[-1], block)
+        ):
+            text = found[-1].get("text", "") + block.get("text", "")
+            found[-1] = {"type": "text", **({"text": text} if text else {})}
+        else:
+            found.append(block)
+    return found
 
 
 def _plain(block: Json) -> Json:

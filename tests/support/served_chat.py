@@ -92,6 +92,10 @@ class ServedChat:
         """Whether the model's requests end; how soon is the machine's business."""
         return _becomes(lambda: self.get("/test")["requests_open"] == 0)
 
+    def has_booked(self, city: str) -> bool:
+        """Whether the tool is called for this city; how soon is the machine's business."""
+        return _becomes(lambda: city in self.get("/test")["booked"])
+
     def kept(self, chat: str) -> list[Kept]:
         """What the server keeps of a chat, read behind its back."""
         with closing(sqlite3.connect(self.store)) as store:
@@ -138,10 +142,11 @@ def said(*texts: str) -> list[Any]:
     ]
 
 
-def called(tool: str, arguments: dict[str, Any]) -> list[Any]:
+def called(tool: str, arguments: dict[str, Any], id: str = "call", index: int = 0) -> list[Any]:
     """An Anthropic message that calls a tool."""
-    text, call = said(), {"type": "tool_use", "id": "call", "name": tool, "input": arguments}
-    text[1]["content_block"] = call
+    text, call = said(), {"type": "tool_use", "id": id, "name": tool, "input": arguments}
+    text[1] |= {"content_block": call, "index": index}
+    text[2]["index"] = index
     text[-2]["delta"]["stop_reason"] = "tool_use"
     return text
 

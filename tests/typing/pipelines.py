@@ -138,6 +138,16 @@ def to_resumable(relay: Relay, last_id: str | None) -> None:
     assert_type(entries.pipe(rd.to_resumable_sse(rd.to_ag_ui(), retry=2)), Observable[bytes])
 
 
+def to_openai_chat(events: Observable[rd.Event]) -> None:
+    frames = events.pipe(rd.to_openai_chat("house", tools={"look": print}, include_usage=False))
+    assert_type(frames, Observable[rd.wire.OpenAiChatFrame | rd.wire.Done])
+    assert_type(
+        events.pipe(rd.to_openai_chat(tools=["look"], on_error=str), rd.to_sse(15)), Observable[bytes]
+    )
+    assert_type(rd.wire.openai_chat_completion([rd.wire.DONE]), dict[str, Any])
+    assert_type(rd.from_openai_chat([{"role": "user", "content": "Hi"}], allow=["s3"]), list[rd.Message])
+
+
 def to_langchain(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.to_langchain_events()), Observable[rd.wire.LangChainFrame])
     assert_type(events.pipe(rd.to_langchain_events(1, ["a"], str), rd.to_sse(15)), Observable[bytes])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_type
 
+import reactivex as rx
 from reactivex import Observable
 
 import rxdelta as rd
@@ -28,8 +29,28 @@ def tools(events: Observable[rd.Event], look: Callable[[str], str]) -> None:
     assert_type(events.pipe(plain, rd.scan_deltas(), rd.to_message()), Observable[rd.Message])
     rd.run_tools({}, on_error=say_more)
     rd.run_tools({}, on_error=lambda call, error: f"{dict(call.arguments)} {error}")
+    decided(events, {})
     rd.run_tools({}, unknown="ignore")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.run_tools({}, on_error=lambda call: "no")  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]
+
+
+async def allow(call: rd.ToolCall) -> bool | rd.Approval:
+    return call.name == "look" or rd.Approval(False, "Not this one.")
+
+
+def answers(call: rd.ToolCall) -> Observable[bool]:
+    return rx.of(call.type == "server_tool_call")
+
+
+def decided(events: Observable[rd.Event], known: dict[str, rd.Approval]) -> None:
+    assert_type(events.pipe(rd.run_tools({}, approve=allow, rerun={"look"})), Observable[rd.Event])
+    rd.run_tools({}, approve=answers, rerun=["look"])
+    rd.run_tools({}, approve=known)
+    rd.run_tools({}, approve={"c1": True})
+    rd.run_tools({}, approve=lambda call: call.arguments["city"] == "Oslo" or None)
+    rd.stream(events, approve=allow)
+    rd.run_tools({}, approve=lambda call: call.name)  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
+    rd.run_tools({}, approve=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def fails() -> None:

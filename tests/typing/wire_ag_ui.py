@@ -14,13 +14,17 @@ def frames(events: Observable[rd.Event], run: RunAgentInput) -> None:
     told = events.pipe(rd.to_ag_ui(run))
     assert_type(told, Observable[BaseEvent])
     assert_type(told.pipe(rd.to_sse()), Observable[bytes])
-    assert_type(events.pipe(rd.to_ag_ui(on_error=str, choice=1), rd.to_sse(15)), Observable[bytes])
+    assert_type(
+        events.pipe(rd.to_ag_ui(on_error=str, choice=1, provider_items=True), rd.to_sse(15)),
+        Observable[bytes],
+    )
     posted: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": []}
     assert_type(events.pipe(rd.to_ag_ui(posted, thread_id="t", run_id="r")), Observable[BaseEvent])
 
 
 def messages(run: RunAgentInput) -> None:
     assert_type(rd.from_ag_ui(run), list[rd.Message])
+    assert_type(rd.approvals_from_ag_ui(run), dict[str, rd.Approval])
     assert_type(rd.from_ag_ui({"messages": []}, system=True, allow={"s3", "file_id"}), list[rd.Message])
 
 

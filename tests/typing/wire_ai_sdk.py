@@ -16,6 +16,13 @@ def frames(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.to_ai_sdk(on_error=str, metadata={"at": 1}), rd.to_sse(15)), Observable[bytes])
 
 
+def going_on(events: Observable[rd.Event], body: Mapping[str, Any]) -> None:
+    assert_type(rd.approvals_from_ai_sdk(body["messages"]), dict[str, rd.Approval])
+    more = rd.to_ai_sdk(messages=body["messages"], sources="results", provider_items=True)
+    assert_type(events.pipe(more), Observable[rd.wire.AiSdkFrame | rd.wire.Done])
+    rd.to_ai_sdk(sources="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 def told_apart(frame: rd.wire.AiSdkFrame) -> None:
     if frame["type"] == "tool-input-delta":
         assert_type(frame["inputTextDelta"], str)

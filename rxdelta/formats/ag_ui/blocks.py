@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import ContentPart, block_to_wire
 from rxdelta.formats.ag_ui.marks import BLOCK, activity_type
+from rxdelta.formats.ag_ui.results import answer_of
 from rxdelta.formats.encoding import whole_characters
 from rxdelta.formats.late_results import place_marks
 
@@ -168,7 +169,7 @@ class ActivityBlock(AgUiBlock):
                 content = block_to_wire(block)
                 output, _ = content.pop("output", None), content.pop("tool_call_id")
                 marks = {BLOCK: content, **place_marks(calls[-1].place, self.place)}
-                calls[-1].answer_with(output, marks)
+                calls[-1].answer(answer_of(output, marks))
             return
         self.reply.lane.open_texts.end_complete()
         self.run.pause_for_call()

@@ -2,6 +2,7 @@
 
 No call may stay that somebody would run by mistake: clients run every call of a finished run that has no result. A
 call that can't be read is therefore answered before the run ends, as is a call that the provider ran without a result.
+A call that waits for a person's decision stays without a result: the end of the run asks for the decision.
 """
 
 from __future__ import annotations
@@ -11,34 +12,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rxdelta.core import TERMINAL, BlockFold, InvalidJson, ToolCall, ToolResult, parse_object, thaw
-from rxdelta.core.events import ToolUpdate
+from rxdelta.core import BlockFold, InvalidJson, ToolCall, is_waiting, parse_object, thaw
 from rxdelta.formats.ag_ui.blocks import StreamedBlock
-from rxdelta.formats.ag_ui.marks import (
-    ERROR,
-    IS_ERROR,
-    JSON,
-    METADATA,
-    SIGNATURE,
-    TOOL_UPDATE,
-    TYPE,
-    UNRUN,
-    marked,
-)
-from rxdelta.formats.result_metadata import shown_metadata
+from rxdelta.formats.ag_ui.marks import ERROR, IS_ERROR, METADATA, SIGNATURE, TYPE, UNRUN, marked
+from rxdelta.formats.ag_ui.results import Answer, ToolNews, result_event, result_message
 
 if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.reply import EncodedReply
     from rxdelta.formats.ag_ui.texts import TextMessage
 
 __all__ = ["CallBlock"]
-
-
-class _Answer(NamedTuple):
-    """The content of a call's result, and its marks."""
-
-    text: str
-    marks: dict[str, Any]
 
 
 class _Shown(NamedTuple):
@@ -66,9 +49,8 @@ class CallBlock(StreamedBlock):
         self.message: TextMessage | None = None
         self.answers: list[Any] = []
         self._shown = _Shown(None, "", {}, None)
-        self._waiting_answers: list[_Answer] = []  # for the end of the arguments
-        self._news: tuple[object, ...] = (None, None, None)  # what the client has of the tool's progress
-        self._settled = False  # the tool has completed or failed
+        self._waiting_answers: list[Answer] = []  # for the end of the arguments
+        self._news = ToolNews(reply.run, reply.send)
 
     # The call.
 
@@ -140,7 +122,7 @@ class CallBlock(StreamedBlock):
             self._send_end()
             waiting, self._waiting_answers = self._waiting_answers, []
             for answer in waiting:
-                self._answer(answer)
+                self.answer(answer)
             if self.repeated:
                 self._give_up("This call has ended before.")
         if self.run.open_call is self:
@@ -197,87 +179,54 @@ class CallBlock(StreamedBlock):
 
     def send_news(self) -> None:
         """Send the progress of the tool, or its result, unless an open call must end first."""
-        block, before = self.fold.block, self._news
-        if not isinstance(block, ToolCall):
+        block = self.fold.block
+        if not isinstance(block, ToolCall) or self.message is None or self.run.open_call is not None:
             return
-        known, display_text, result = block.metadata.get("execution_status"), block.display_text, block.result
-        news = (known, display_text, result)
-        if news == before or self._settled or self.message is None or self.run.open_call is not None:
+        if self._news.is_told(block):
             return
-        self._news = news
-        status: Any = known if isinstance(known, str) else None
         self.run.pause_for_call()
-        terminal = status in TERMINAL
-        if display_text != before[1] or (not terminal and (status != "identified" or result is not None)):
-            value = ToolUpdate(self.id, status, display_text, result).to_dict()
-            del value["event"]
-            if result is not None and result.metadata:
-                value["result"][METADATA] = self._metadata_of(result)
-            self.reply.send(self.run.ag.CustomEvent(name=TOOL_UPDATE, value=value))
-        if terminal:
-            self._settled = True
-            result = result or ToolResult(self.id)
-            failed = status == "failed" or result.is_error
-            marks: dict[str, Any] = {IS_ERROR: True} if failed else {}
-            if result.metadata:
-                marks[METADATA] = self._metadata_of(result)
-            self.answer_with(result.content, marks)
+        answer = self._news.tell(self.id, block)
+        if answer is not None:
+            self.answer(answer)
 
-    def _metadata_of(self, result: ToolResult) -> dict[str, Any]:
-        return shown_metadata(result.metadata, reasoning=self.run.show_reasoning)
+    @property
+    def waits(self) -> bool:
+        """Whether the call waits for a person's decision, which the client is asked for."""
+        block = self.fold.block
+        return isinstance(block, ToolCall) and is_waiting(block) and not self.reply.lane.cancelled
 
-    def answer_with(self, content: Any, marks: dict[str, Any]) -> None:
-        """Send the result of the call once its arguments are complete."""
-        if content is None or isinstance(content, str):
-            self._answer(_Answer(content or "", marks))
-        else:
-            text = json.dumps(thaw(content), ensure_ascii=False)
-            self._answer(_Answer(text, {**marks, JSON: True}))
-
-    def answer_unless_it_may_run(self, *, stopped: bool) -> None:
+    def answer_unless_it_may_run(self, *, stopped: bool, may_wait: bool) -> None:
         """At the end of the run: answer a call that the client must not run.
 
         Args:
             stopped: Whether the run was stopped, and the protocol has no other way to say so.
+            may_wait: Whether the end of the run tells which calls wait for a decision.
         """
         block = self.fold.block
+        if may_wait and self.waits:
+            return
         if block.type == "invalid_tool_call" and isinstance(block, ToolCall):
             text = f"This call could not be read: {block.error}"
-            self._answer(_Answer(text, {UNRUN: True, IS_ERROR: True}))
+            self.answer(Answer(text, {UNRUN: True, IS_ERROR: True}))
         elif block.type != "tool_call":
-            self._answer(_Answer("", {UNRUN: True}))
+            self.answer(Answer("", {UNRUN: True}))
         elif stopped:
-            self._answer(_Answer("The run was stopped.", {UNRUN: True}))
+            self.answer(Answer("The run was stopped.", {UNRUN: True}))
 
     def _give_up(self, text: str) -> None:
         """Answer the call for the client, if nothing else has."""
         if self.id in self.run.unanswered:
-            self._answer(_Answer(text, {UNRUN: True}))
+            self.answer(Answer(text, {UNRUN: True}))
 
-    def _answer(self, answer: _Answer) -> None:
+    def answer(self, answer: Answer) -> None:
+        """Send the result of the call once its arguments are complete."""
         if not self.done and UNRUN not in answer.marks:
             self._waiting_answers.append(answer)
             return
         self.run.unanswered.pop(self.id, None)
-        message = self.run.ag.ToolMessage(
-            id=self.reply.lane.new_id(f"{self.id}-result"),
-            tool_call_id=self.id,
-            content=answer.text,
-            metadata=marked(answer.marks),
-        )
+        message = result_message(self.run, self.reply.lane.new_id(f"{self.id}-result"), self.id, answer)
         self.answers.append(message)
-        self._send_result(message)
-
-    def _send_result(self, message: Any) -> None:
-        self.reply.send(
-            self.run.ag.ToolCallResultEvent(
-                message_id=message.id,
-                tool_call_id=message.tool_call_id,
-                content=message.content,
-                role="tool",
-                metadata=message.metadata,
-            )
-        )
+        self.reply.send(result_event(self.run, message))
 
     # What is taken back.
 
@@ -293,7 +242,7 @@ class CallBlock(StreamedBlock):
             for answer in self.answers
         ]
         for answer in self.answers:
-            self._send_result(answer)
+            self.reply.send(result_event(self.run, answer))
 
     def message_call(self) -> Any:
         """The call as a message in MESSAGES_SNAPSHOT repeats it."""

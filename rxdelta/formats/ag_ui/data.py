@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rxdelta.core import thaw
 from rxdelta.core.events import Custom
-from rxdelta.formats.ag_ui.marks import ID, RUN, SYNTHETIC, TOOL_UPDATE, TRANSIENT, marked, marks_of
+from rxdelta.formats.ag_ui.marks import (
+    ID,
+    RUN,
+    SOURCES_EVENT,
+    SYNTHETIC,
+    TOOL_UPDATE,
+    TRANSIENT,
+    marked,
+    marks_of,
+)
 from rxdelta.formats.json_values import kept
 from rxdelta.formats.own_names import OwnNames
 
@@ -32,7 +41,9 @@ EVENTS: Final[Mapping[str, str]] = {
 }
 """The events of an application, and the field with its data."""
 
-_names: Final = OwnNames([RUN, TOOL_UPDATE])
+_TURN: Final = "model-turn"
+
+_names: Final = OwnNames([RUN, TOOL_UPDATE, SOURCES_EVENT])
 
 
 class ApplicationData:
@@ -45,6 +56,7 @@ class ApplicationData:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._steps: dict[tuple[str | None, str], RunMessages] = {}  # by the sub-agent and the step's name
+        self._turns: set[tuple[str | None, str]] = set()  # the steps that are a model's turns
         self._held: deque[tuple[RunMessages, Custom]] = deque()
 
     def say(self, lane: RunMessages, event: Custom) -> None:
@@ -58,6 +70,21 @@ class ApplicationData:
             lane, event = self._held.popleft()
             lane.send(self._event(lane, event))
 
+    def turn_name(self, lane: RunMessages) -> str:
+        """The name of the step that a model's turn is. The application has no open step of this name, and can't open one."""
+        step = owner, name = self._owner(lane), f"{_TURN}-{len(self._turns) + 1}"
+        while self._is_taken(step):
+            step = owner, name = owner, f"{name}-2"
+        self._turns.add(step)
+        return name
+
+    def _is_taken(self, step: tuple[str | None, str]) -> bool:
+        return step in self._steps or step in self._turns
+
+    @staticmethod
+    def _owner(lane: RunMessages) -> str | None:
+        return lane.name if lane.subagent else None
+
     def close(self) -> None:
         """The run ends: finish the steps that are open."""
         for (_, name), lane in self._steps.items():
@@ -67,7 +94,7 @@ class ApplicationData:
         ag, data = self._run.ag, thaw(event.data)
         known = {ID: event.id, TRANSIENT: event.transient or None}
         metadata = marked({name: value for name, value in known.items() if value is not None})
-        step = (lane.name if lane.subagent else None, data) if isinstance(data, str) else None
+        step = (self._owner(lane), data) if isinstance(data, str) else None
         try:
             if event.name == "STATE_SNAPSHOT":
                 return ag.StateSnapshotEvent(snapshot=data, metadata=metadata)
@@ -75,7 +102,7 @@ class ApplicationData:
                 return ag.StateDeltaEvent(delta=data, metadata=metadata)
         except ValueError:  # no JSON patch
             pass
-        if event.name == "STEP_STARTED" and step is not None and step not in self._steps:
+        if event.name == "STEP_STARTED" and step is not None and not self._is_taken(step):
             self._steps[step] = lane
             return ag.StepStartedEvent(step_name=data, metadata=metadata)
         if event.name == "STEP_FINISHED" and step in self._steps:

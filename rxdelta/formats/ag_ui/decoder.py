@@ -188,6 +188,7 @@ class _Run:
         self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
+        self._updated: set[str] = set()  # the calls of which something was told
         self._finished_calls: dict[str, _Block] = {}
         self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
@@ -202,12 +203,16 @@ class _Run:
         if self._noted:
             self.finished = True
             return
+        if self._updated and not self._started:  # of an earlier run's calls, and there is no message
+            self.finished = True
+            return
         self._begin(out, "")
         usage = self._usage(event)
         outcome = _READ.mapping(event.get("outcome"), "outcome")
         marks = marks_of(event)
         self._finish_blocks(out, marks.get(FINISH_REASON))
         self.finished = True
+        self._interrupts(out, outcome)
         if outcome.get("type") == "cancelled" or marks.get(INTERRUPTED) is True:
             if usage is not None:
                 out.append(events.UsageUpdate(usage))
@@ -230,6 +235,14 @@ class _Run:
             }
         )
         out.append(events.MessageFinish(reason, native, usage, metadata))
+
+    def _interrupts(self, out: Out, outcome: Json) -> None:
+        """The calls that an interrupt asks about wait, also where nothing has said so before."""
+        for place, found in enumerate(_READ.items(outcome.get("interrupts"), "outcome.interrupts")):
+            interrupt = _READ.mapping(found, f"outcome.interrupts[{place}]")
+            own_id = word(interrupt.get("toolCallId"))
+            if own_id in self._unanswered and own_id not in self._updated:
+                out.append(events.ToolUpdate(own_id, "awaiting_approval"))
 
     def subagent_finished(self, out: Out, event: Json) -> None:
         if not self._noted and self._started:
@@ -402,8 +415,7 @@ class _Run:
         failed = marks.get(IS_ERROR) is True
         metadata = fields_of("call", marks)
         result = ToolResult(own_id or None, freeze(content, lenient=True), failed, metadata=metadata)
-        if not self.ended:
-            self._begin(out, "")
+        self._updated.add(own_id)
         out.append(events.ToolUpdate(own_id, "failed" if failed else "completed", None, result))
 
     def encrypted(self, out: Out, event: Json) -> None:
@@ -422,7 +434,9 @@ class _Run:
         value = event.get("value")
         if event.get("name") == TOOL_UPDATE and is_mapping(value):
             try:
-                out.append(events.from_dict({**value, "event": "tool-update"}))
+                update = events.from_dict({**value, "event": "tool-update"})
+                out.append(update)
+                self._updated.add(getattr(update, "call_id", ""))
                 return
             except InvalidValueError:
                 pass

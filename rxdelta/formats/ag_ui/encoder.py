@@ -1,6 +1,7 @@
 """Events → AG-UI: one run, in which a reply is one or more messages.
 
-    run       = RUN_STARTED (text | reasoning | call | result | snapshot | …)* (RUN_FINISHED | RUN_ERROR)
+    run       = RUN_STARTED result* turn* (RUN_FINISHED | RUN_ERROR)
+    turn      = STEP_STARTED (text | reasoning | call | snapshot | …)* STEP_FINISHED result*
     text      = TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT* TEXT_MESSAGE_END
     reasoning = REASONING_START [REASONING_MESSAGE_START REASONING_MESSAGE_CONTENT* REASONING_MESSAGE_END
                 REASONING_ENCRYPTED_VALUE?] REASONING_END
@@ -21,7 +22,8 @@ run are the agent's, with a mark. CUSTOM events named `rxdelta.run` tell which m
 
 What AG-UI 1.0 added (`protocolVersion`, the outcome `cancelled`, `pendingToolCallIds`) is fatal to older clients, so it
 is sent only where the request declares 1.0. To older clients a stopped run is one that succeeded: a mark says that it
-was stopped, and its calls are answered.
+was stopped, and its calls are answered. The outcome `interrupt` is older than 1.0, and those who don't know it pass over
+it, so every client gets it.
 """
 
 from __future__ import annotations
@@ -36,11 +38,14 @@ from rxdelta.core import (
     InvalidValueError,
     Limits,
     ProviderError,
+    ToolCall,
     Walk,
     thaw,
 )
-from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
-from rxdelta.formats.ag_ui.marks import INTERRUPTED, marked
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, ToolUpdate
+from rxdelta.formats.ag_ui.earlier_calls import EarlierCalls
+from rxdelta.formats.ag_ui.interrupts import Answers, interrupt_of
+from rxdelta.formats.ag_ui.marks import INTERRUPTED, SHOWN_REASON, marked
 from rxdelta.formats.ag_ui.run import Run, load_ag_ui
 from rxdelta.formats.ag_ui.run_input import RunInput, ids_of
 from rxdelta.formats.ag_ui.run_messages import RunMessages
@@ -78,6 +83,7 @@ class AgUiEncoder:
         on_error: The text of an error for the client; by default only that there was one.
         reasoning: `False` keeps reasoning back, and signatures.
         provider_events: Send the provider's own events, as RAW.
+        provider_items: Send blocks that only the provider knows, as activities.
         limits: Bounds on the number of runs, and on the size of each message.
 
     Raises:
@@ -90,7 +96,7 @@ class AgUiEncoder:
         >>> events = [rd.events.MessageStart(), rd.events.BlockStart(0, {"text": "Hi"}), rd.events.MessageFinish()]
         >>> frames = [frame for event in events for frame in encoder.encode(event)] + [*encoder.close()]
         >>> [frame.type.value for frame in frames]
-        ['RUN_STARTED', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'RUN_FINISHED']
+        ['RUN_STARTED', 'STEP_STARTED', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'STEP_FINISHED', 'RUN_FINISHED']
     """
 
     def __init__(
@@ -105,6 +111,7 @@ class AgUiEncoder:
         on_error: Masked = masked,
         reasoning: bool = True,
         provider_events: bool = False,
+        provider_items: bool = False,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         if problems := number_problems("choice", choice):
@@ -121,8 +128,11 @@ class AgUiEncoder:
             speaks_1_0=request.declares_1_0(),
             serialize_calls=serialize_tool_calls,
             show_reasoning=reasoning,
+            provider_items=provider_items,
             history=None if messages is None else _as_in_snapshot(ag, messages),
         )
+
+        self._earlier = EarlierCalls(run, messages or (), Answers(run_input))
 
         def make(walk: Walk, first: RunMessages | None) -> RunMessages:
             return RunMessages(run, walk, first)
@@ -176,29 +186,45 @@ class AgUiEncoder:
         """The stream completed. If a message hadn't ended, it was cut off, and ends as by `fail`."""
         if self._over:
             return ()
-        if not self._lanes.over:
+        nothing_began = not len(self._lanes) and self._earlier.were_updated
+        if not self._lanes.over and not nothing_began:
             return self.fail(cut_off())
-        self._answer_calls()
+        self._answer_calls(may_wait=True)
         self._over = True
         self._run.data.close()
         for lane in self._lanes:
             lane.end_subagent()
         run, last, outcome = self._run, self._last, None
-        marks = {INTERRUPTED: True} if last.cancelled else last.reply.finish_marks()
-        if run.speaks_1_0 and last.cancelled:
-            outcome, marks = run.ag.RunFinishedCancelledOutcome(), {}
+        marks = {INTERRUPTED: True} if last.cancelled else {} if nothing_began else last.reply.finish_marks()
+        if last.cancelled:
+            if run.speaks_1_0:
+                outcome, marks = run.ag.RunFinishedCancelledOutcome(), {}
+        elif interrupts := self._interrupts():
+            outcome = run.ag.RunFinishedInterruptOutcome(interrupts=interrupts)
         elif run.speaks_1_0 and run.unanswered:
             outcome = run.ag.RunFinishedSuccessOutcome(pending_tool_call_ids=[*run.unanswered])
+        reason = None if last.cancelled else last.reply.shown_reason()
+        shown = {SHOWN_REASON: reason} if reason else {}
         run.send(
             run.ag.RunFinishedEvent(
                 thread_id=self._thread_id,
                 run_id=run.id,
                 outcome=outcome,
                 usage=self._total_usage(),
-                metadata=marked(marks),
+                metadata={**shown, **(marked(marks) or {})} or None,
             )
         )
         return run.take_frames()
+
+    def _interrupts(self) -> list[Any]:
+        """What the run asks: a decision about each call that waits."""
+        ag, run = self._run.ag, self._run
+        found = [interrupt_of(ag, own_id, call) for own_id, call in self._earlier.waiting()]
+        for own_id, block in run.unanswered.items():
+            call, lane = block.fold.block, block.reply.lane
+            if block.waits and isinstance(call, ToolCall):
+                found.append(interrupt_of(ag, own_id, call, lane.name if lane.subagent else None))
+        return found
 
     def _start(self) -> None:
         self._started = True
@@ -207,11 +233,17 @@ class AgUiEncoder:
         run.send(run.ag.RunStartedEvent(thread_id=self._thread_id, run_id=run.id, protocol_version=version))
 
     def _encode(self, event: Event) -> None:
+        if isinstance(event, ToolUpdate) and not any(
+            lane.walk.has_call(event.call_id) for lane in self._lanes
+        ):
+            self._earlier.update(event)
+            return
         for lane in self._lanes.of(event):
             was_over = lane.walk.over
             lane.encode(event)
             if lane.walk.over and not was_over and not lane.subagent:
                 self._last = lane
+        self._earlier.release()
 
     def _provider_event(self, event: ProviderEvent) -> None:
         if self._provider_events:
@@ -222,7 +254,8 @@ class AgUiEncoder:
     def _break_off(self, error: Exception) -> None:
         for lane in self._lanes:
             lane.close_message()
-        self._answer_calls()
+        self._earlier.release()
+        self._answer_calls(may_wait=False)
         self._over = True
         self._run.data.close()
         text = shown_error(self._on_error, error)
@@ -230,11 +263,12 @@ class AgUiEncoder:
             lane.end_subagent(text)
         self._run.send(self._run.ag.RunErrorEvent(message=text, usage=self._total_usage()))
 
-    def _answer_calls(self) -> None:
+    def _answer_calls(self, *, may_wait: bool) -> None:
         """Answer the calls that the client must not run."""
         says_so = self._run.speaks_1_0 and self._last.cancelled
         for call in [*self._run.unanswered.values()]:
-            call.answer_unless_it_may_run(stopped=call.reply.lane.cancelled and not says_so)
+            stopped = call.reply.lane.cancelled and not says_so
+            call.answer_unless_it_may_run(stopped=stopped, may_wait=may_wait)
 
     def _total_usage(self) -> list[Any] | None:
         total = {model: dict(counts) for model, counts in self._run.usage.items()}

@@ -16,6 +16,9 @@ If the stream has several runs, the events that open something have `run_id`, ex
 sub-agent's, which have AG-UI's own `subagentRunId`.
 
 Beside them there are activities and CUSTOM events whose names begin with `rxdelta.`.
+
+What any front end may show stands in the `metadata` itself: `sources` and `finishReason`. Our readers have the same in
+the marks.
 """
 
 # Marks come back from a client, as JSON without types.
@@ -53,7 +56,10 @@ __all__ = [
     "PROVIDER_FINISH_REASON",
     "RUN",
     "RUN_ID",
+    "SHOWN_REASON",
     "SIGNATURE",
+    "SOURCES",
+    "SOURCES_EVENT",
     "SYNTHETIC",
     "TOOL_UPDATE",
     "TRANSIENT",
@@ -160,7 +166,18 @@ MODEL: Final = "model"
 USAGE: Final = "usage"
 """Its usage, counted as the protocol does."""
 
+# For any front end.
+
+SOURCES: Final = "sources"
+"""In a message's metadata: the sources that it cites, each as `useChat` and assistant-ui know a source."""
+
+SHOWN_REASON: Final = "finishReason"
+"""In the metadata of the run's end, of the end of a model's turn, and of a text that ended with it: the finish reason."""
+
 # Events of our own.
+
+SOURCES_EVENT: Final = f"{_OURS}.{SOURCES}"
+"""The CUSTOM event with the sources of a message, for a front end that reads no metadata."""
 
 RUN: Final = f"{_OURS}.run"
 """The CUSTOM event for a message of a run, when it begins and when it has ended: then with the marks of a run's end."""

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from rxdelta.core import (
+    Approval,
     Block,
     CallType,
     ContentPart,
@@ -22,12 +23,15 @@ from rxdelta.core import (
     ToolCall,
     ToolResult,
     block_from_wire,
+    decision_of,
+    denied_result,
     freeze,
     is_mapping,
     parse_arguments,
     parse_json,
 )
 from rxdelta.formats.admission import Admission
+from rxdelta.formats.ag_ui.interrupts import Answers
 from rxdelta.formats.ag_ui.marks import (
     BLOCK,
     CITATIONS,
@@ -66,6 +70,10 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
     results of the provider's own tools. A call whose arguments can't be read is an invalid call. Left out are the messages
     of sub-agents, and activities that `to_ag_ui` didn't write.
 
+    Of the calls that waited for a person's decision, those that `resume` allows wait still (`awaiting_approval`): whether
+    they run is the word of `approve` in `run_tools`, which `approvals_from_ag_ui` helps to give. Those that it refuses have
+    failed, with the refusal as their result.
+
     The client sends all messages, also the assistant's and the tools', and may have changed them. Where that matters,
     take only the last message from the client and the others from your own storage. A client can't make the provider
     read what the server's key may read: an address with a scheme other than `https`, `http` and `data`, or the id of a
@@ -82,7 +90,7 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
 
     Raises:
         InvalidValueError: A message is not an AG-UI message, names what isn't allowed, or is a system message without
-            `system=True`. The error names the message.
+            `system=True`; or `resume` can't be read. The error names the message or the entry.
 
     Example:
         >>> import rxdelta as rd
@@ -90,10 +98,11 @@ def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str
         >>> rd.to_request(rd.from_ag_ui(run_input), "openai-chat")
         {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
-    admission, conversation = Admission(allow), _Conversation(system)
+    admission, conversation = Admission(allow), _Conversation(system, Answers(run_input))
     for place, message in enumerate(_messages_in(run_input)):
         path = f"messages[{place}]"
         conversation.add(_as_json(message, path), path)
+    conversation.decide()
     return admission.messages((turn.message(), turn.path) for turn in conversation.turns)
 
 
@@ -126,7 +135,6 @@ class _Turn:
         self.metadata = metadata
         self.blocks: list[Block] = []
         self.only_reasoning = True
-        self.run: str | None = None  # another run than the first
         self.calls: dict[str, int] = {}  # their places in `blocks`
         self._outputs: dict[int, list[Block]] = {}  # of the provider's tools, by the place of their call
         self._late: list[tuple[int, Block]] = []  # those that don't follow it
@@ -144,6 +152,24 @@ class _Turn:
         else:
             self._late.append((place, output))
 
+    def settle(self, call_id: str, status: str, result: ToolResult | None = None) -> None:
+        """Give a call a status and a result."""
+        place = self.calls[call_id]
+        call = self.blocks[place]
+        if isinstance(call, ToolCall):
+            metadata = {**call.metadata, "execution_status": status}
+            self.blocks[place] = attrs.evolve(call, result=result, metadata=metadata)
+
+    def decide(self, call_id: str, answer: Approval) -> None:
+        """Give a call that waited the person's decision, unless it is settled. Whether it may run isn't said here."""
+        call = self.blocks[self.calls[call_id]]
+        if not isinstance(call, ToolCall) or call.result is not None or call.type == "invalid_tool_call":
+            return
+        if answer.approved:
+            self.settle(call_id, "awaiting_approval")
+        else:
+            self.settle(call_id, "failed", denied_result(call_id, answer.reason))
+
     def message(self) -> Message:
         blocks = [one for n, block in enumerate(self.blocks) for one in (block, *self._outputs.get(n, ()))]
         blocks = put_back(blocks, self._late)
@@ -153,9 +179,11 @@ class _Turn:
 class _Conversation:
     """The messages so far."""
 
-    def __init__(self, system: bool) -> None:
+    def __init__(self, system: bool, answers: Answers) -> None:
         self._system = system
+        self._answers = answers
         self.turns: list[_Turn] = []
+        self._last: dict[str | None, _Turn] = {}  # by run: its last reply since something else than a reply
         self._calls: dict[str, tuple[_Turn, str]] = {}
 
     def add(self, message: Json, path: str) -> None:
@@ -189,31 +217,26 @@ class _Conversation:
             turn.add(*(_part(one, f"{path}.content[{n}]") for n, one in enumerate(content)))
         else:
             raise InvalidValueError.of([(f"{path}.content", content, "must be a string or a list of parts")])
-        self.turns.append(turn)
+        self._interpose(turn)
 
     def _turn(self, message: Json, path: str) -> _Turn:
         """The reply that a message belongs to. A reply continues under numbered ids, and after its reasoning."""
         base, run = reply_id(word(message.get("id")) or ""), _run_of(message)
-        last = self._last_turn(run)
+        last = self._last.get(run)
         if last is not None:
             if last.id == base:
                 return last
             if last.only_reasoning:
                 last.id = base or None
                 return last
-        turn = _Turn("assistant", base or None, path)
-        turn.run = run
+        turn = self._last[run] = _Turn("assistant", base or None, path)
         self.turns.append(turn)
         return turn
 
-    def _last_turn(self, run: str | None) -> _Turn | None:
-        """The last reply of a run since something else than a reply. Replies of other runs may stand behind it."""
-        for turn in reversed(self.turns):
-            if turn.role != "assistant":
-                return None
-            if turn.run == run:
-                return turn
-        return None
+    def _interpose(self, turn: _Turn) -> None:
+        """Add something else than a reply: none goes on behind it."""
+        self.turns.append(turn)
+        self._last.clear()
 
     def _assistant(self, message: Json, path: str) -> None:
         content, calls = message.get("content"), message.get("toolCalls")
@@ -251,7 +274,7 @@ class _Conversation:
         call_id, marks = message.get("toolCallId"), marks_of(message)
         if not isinstance(call_id, str):
             raise InvalidValueError.of([(f"{path}.toolCallId", call_id, "must be a string")])
-        if marks.get(UNRUN):
+        if marks.get(UNRUN) or self._answers.are_told_by(call_id, message.get("content")):
             return
         content = _result_content(message.get("content"), marks, f"{path}.content")
         turn, kind = self._calls.get(call_id, (None, ""))
@@ -264,22 +287,26 @@ class _Conversation:
         failed = marks.get(IS_ERROR) is True or word(message.get("error")) is not None
         if failed and content in (None, ""):
             content = word(message.get("error")) or ""
+        result = ToolResult(call_id, content, failed, metadata=fields_of("call", marks))
+        decision = decision_of(result)
+        if turn is not None and kind == "server_tool_call" and decision is not None:
+            turn.decide(call_id, decision)  # what the browser says is allowed waits all the same
+            return
         if turn is None or kind == "server_tool_call":
             text = content if isinstance(content, str) else str(message.get("content") or "")
             more = {"tool_call_id": call_id} | ({"is_error": True} if failed else {})
             stray = _Turn("tool", word(message.get("id")), path, more)
             stray.add(ContentPart("text", text))
-            self.turns.append(stray)
+            self._interpose(stray)
             return
-        place = turn.calls[call_id]
-        call = turn.blocks[place]
-        status = {"execution_status": "failed" if failed else "completed"}
-        if isinstance(call, ToolCall):
-            turn.blocks[place] = attrs.evolve(
-                call,
-                result=ToolResult(call_id, content, failed, metadata=fields_of("call", marks)),
-                metadata={**call.metadata, **status},
-            )
+        turn.settle(call_id, "failed" if failed else "completed", result)
+
+    def decide(self) -> None:
+        """Give the calls that waited the person's decisions."""
+        for call_id, answer in self._answers.approvals.items():
+            turn, _ = self._calls.get(call_id, (None, ""))
+            if turn is not None:
+                turn.decide(call_id, answer)
 
 
 def _run_of(message: Json) -> str | None:

@@ -34,6 +34,8 @@ class EncodedReply:
         count: How many of them the client can see.
         entries: The messages that the client has, in its order.
         reusable_reasoning_id: The id of a reasoning that was taken back. The next reasoning takes it.
+        finished: Whether the message has ended with a `MessageFinish`.
+        step: The name of the step that the client has open for the message; `None` without one.
     """
 
     def __init__(self, lane: RunMessages, number: int) -> None:
@@ -44,6 +46,8 @@ class EncodedReply:
         self.usage: TokenUsage | None = None
         self.reason: str | None = None
         self.provider_reason: str | None = None
+        self.finished = False
+        self.step: str | None = None
         self.ids = MessageIds(lane, number)
         self.blocks: dict[BlockFold, AgUiBlock] = {}
         self.count = 0
@@ -59,7 +63,11 @@ class EncodedReply:
     def finish(self, event: MessageFinish) -> None:
         self.model = self.model or event.model
         self.usage = event.usage or self.usage
-        self.reason, self.provider_reason = event.reason, event.provider_reason
+        self.reason, self.provider_reason, self.finished = event.reason, event.provider_reason, True
+
+    def shown_reason(self) -> str | None:
+        """Why the message ended; `None` before its end, and of a message that was stopped or cut off."""
+        return self.finish_marks()[FINISH_REASON] if self.finished else None
 
     def finish_marks(self) -> dict[str, Any]:
         """Why the message ended, in our words and in the provider's."""

@@ -9,7 +9,7 @@ from rxdelta.formats.ag_ui.marks import DISCARDED
 from rxdelta.formats.ag_ui.reply import EncodedReply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from types import ModuleType
 
     from ag_ui.core import BaseEvent
@@ -49,7 +49,9 @@ class Run:
         speaks_1_0: Whether the client declares version 1.0 of the protocol, or a later one.
         serialize_calls: Whether nothing else may be sent while a call is open.
         show_reasoning: Whether reasoning and signatures are sent.
-        history: The messages of the request as a snapshot repeats them; `None` if they aren't known.
+        provider_items: Whether the provider's own items that have no standard type are sent.
+        history: The messages of the request, and the results of their calls, as a snapshot repeats them; `None` if they
+            aren't known.
 
     Attributes:
         lanes: The runs of the stream.
@@ -73,13 +75,15 @@ class Run:
         speaks_1_0: bool,
         serialize_calls: bool,
         show_reasoning: bool,
-        history: Sequence[Any] | None,
+        provider_items: bool,
+        history: list[Any] | None,
     ) -> None:
         self.ag = ag
         self.id = run_id
         self.speaks_1_0 = speaks_1_0
         self.serialize_calls = serialize_calls
         self.show_reasoning = show_reasoning
+        self.provider_items = provider_items
         self.history = history
         self.lanes: list[RunMessages] = []
         self.subagents: set[str] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from rxdelta.core import Block, BlockFold, Change, Event, TokenUsage, ToolCall, Walk
 from rxdelta.core.events import (
@@ -27,6 +27,8 @@ from rxdelta.formats.ag_ui.marks import (
     PARENT_RUN_ID,
     RUN,
     RUN_ID,
+    SHOWN_REASON,
+    SYNTHETIC,
     USAGE,
     marked,
     with_marks,
@@ -56,6 +58,15 @@ _OPENERS: Final = frozenset(
     ]
 )  # fmt: skip
 """The events that say whose a message, a call or news is. Others continue one of these."""
+
+
+class _Note(NamedTuple):
+    """What the client is told of a message as a whole."""
+
+    reply: EncodedReply
+    frame: BaseEvent
+    ends: bool  # the message has ended, so that no other frame of it follows
+    ends_subagent: bool = False
 
 
 class RunMessages:
@@ -92,7 +103,7 @@ class RunMessages:
         self.reply = run.new_reply(self)
         self._first = first
         self._facts: dict[str, Any] = {}
-        self._notes: deque[tuple[EncodedReply, dict[str, Any], BaseEvent]] = deque()
+        self._notes: deque[_Note] = deque()
         self._subagent_is_open = False
 
     def begin(self, event: Event, /) -> None:
@@ -168,8 +179,30 @@ class RunMessages:
         if end and reply.usage is not None:
             known[USAGE] = counts_of(reply.usage) or None
         value = {name: one for name, one in known.items() if one is not None}
-        self._notes.append((reply, end, self.run.ag.CustomEvent(name=RUN, value=value)))
+        # After calls, and after a pause, another message of the run follows.
+        ends_subagent = bool(end) and end.get(FINISH_REASON) not in ("tool_use", "pause")
+        frame = self.run.ag.CustomEvent(name=RUN, value=value)
+        self._notes.append(_Note(reply, frame, bool(end), ends_subagent))
         self.send_notes()
+
+    def _begin_step(self) -> None:
+        """Tell the client that the model's turn has begun, unless it knows."""
+        reply, run = self.reply, self.run
+        if reply.step is None:
+            reply.step = run.data.turn_name(self)
+            frame = run.ag.StepStartedEvent(step_name=reply.step, metadata=marked({SYNTHETIC: True}))
+            self._notes.append(_Note(reply, frame, ends=False))
+            self.send_notes()
+
+    def _end_step(self) -> None:
+        reply = self.reply
+        if reply.step is not None:
+            reason = reply.shown_reason()
+            metadata = {**({SHOWN_REASON: reason} if reason else {}), **(marked({SYNTHETIC: True}) or {})}
+            frame = self.run.ag.StepFinishedEvent(step_name=reply.step, metadata=metadata)
+            reply.step = None
+            self._notes.append(_Note(reply, frame, ends=True))
+            self.send_notes()
 
     def send_notes(self, before: EncodedReply | None = None) -> None:
         """Send the notes that needn't wait any more.
@@ -178,15 +211,14 @@ class RunMessages:
             before: The reply whose block is sent next.
         """
         while self._notes:
-            reply, end, note = self._notes[0]
-            if end and (reply is before or any(block.reply is reply for block in self.run.waiting)):
+            reply, frame, ends, ends_subagent = self._notes[0]
+            if ends and (reply is before or any(block.reply is reply for block in self.run.waiting)):
                 return
             self._notes.popleft()
-            if end:
+            if ends:
                 self.open_texts.end_complete()
-            self.send(note)
-            # After calls, and after a pause, another message of the run follows.
-            if end and end.get(FINISH_REASON) not in ("tool_use", "pause"):
+            self.send(frame)
+            if ends_subagent:
                 self.end_subagent()
 
     # The end of the stream.
@@ -202,11 +234,10 @@ class RunMessages:
         self._subagent_is_open = False
         run, ag = self.run, self.run.ag
         if error is None:
-            run.send(
-                ag.SubagentFinishedEvent(
-                    subagent_run_id=self.name, metadata=marked({INTERRUPTED: True} if self.cancelled else {})
-                )
-            )
+            waiting = [call.id for call in run.unanswered.values() if call.waits and call.reply.lane is self]
+            outcome = ag.SubagentFinishedSuspendedOutcome(interrupt_ids=waiting) if waiting else None
+            metadata = marked({INTERRUPTED: True} if self.cancelled else {})
+            run.send(ag.SubagentFinishedEvent(subagent_run_id=self.name, outcome=outcome, metadata=metadata))
         else:
             run.send(ag.SubagentErrorEvent(subagent_run_id=self.name, message=error))
 
@@ -252,6 +283,7 @@ class RunMessages:
 
     def _message_started(self, _: Change, event: Any) -> None:
         self.reply.start(event)
+        self._begin_step()
         self._send_note(self.reply, {})
 
     def _usage_updated(self, _: Change, event: Any) -> None:
@@ -259,12 +291,12 @@ class RunMessages:
 
     def _message_ended(self, _: Change, event: Event) -> None:
         self._release()
-        self.open_texts.end_all()
         if isinstance(event, MessageFinish):
             self.reply.finish(event)
-        elif not self.cancelled:  # broken off
-            return
-        self._send_note(self.reply, self._end_marks())
+        self.open_texts.end_all()
+        self._end_step()
+        if isinstance(event, MessageFinish) or self.cancelled:  # else it was broken off
+            self._send_note(self.reply, self._end_marks())
 
     def _message_reset(self, _: Change, event: Any) -> None:
         """Take the failed attempt back."""
@@ -274,6 +306,7 @@ class RunMessages:
         failed.ids.give_back()
         self._begin_reply(failed)
         self.reply.reusable_reasoning_id = failed.reusable_reasoning_id
+        self.reply.step = failed.step
         if any(seen):
             correct_client(self.run, self.name)
 
@@ -289,6 +322,7 @@ class RunMessages:
     # Blocks.
 
     def _block_opened(self, change: Change, event: Event) -> None:
+        self._begin_step()
         block = self._begin_block(change.fold)
         self.reply.count += type(block) is not AgUiBlock
         if block.fold.block.open:  # else it is closed by the next change
@@ -310,6 +344,8 @@ class RunMessages:
     def _class_for(self, block: Block) -> type[AgUiBlock]:
         if isinstance(block, ToolCall):
             return CallBlock
+        if block.type == "unsupported" and not self.run.provider_items:
+            return AgUiBlock
         if block.type == "reasoning":
             return ReasoningBlock if self.run.show_reasoning else AgUiBlock
         return TextBlock if block.type in ("text", "refusal") else ActivityBlock

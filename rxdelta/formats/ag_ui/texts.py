@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import thaw
 from rxdelta.formats.ag_ui.blocks import StreamedBlock
-from rxdelta.formats.ag_ui.marks import CITATIONS, LENGTH, OPTIONS, PARTS, SIGNATURE, TYPE, marked
+from rxdelta.formats.ag_ui.marks import (
+    CITATIONS,
+    LENGTH,
+    OPTIONS,
+    PARTS,
+    SHOWN_REASON,
+    SIGNATURE,
+    SOURCES,
+    SOURCES_EVENT,
+    SYNTHETIC,
+    TYPE,
+    marked,
+)
+from rxdelta.formats.ag_ui.sources import sources_of
 
 if TYPE_CHECKING:
     from rxdelta.formats.ag_ui.calls import CallBlock
@@ -33,6 +46,8 @@ class TextMessage:
         self.growing = 0
         self.calls: dict[CallBlock, None] = {}
         self.is_open = False
+        self._reason: str | None = None
+        self._told_sources: list[dict[str, Any]] = []
 
     def can_take(self, block: TextBlock) -> bool:
         """Whether a text may continue this message."""
@@ -61,9 +76,13 @@ class TextMessage:
         if self.is_open:
             self.is_open = False
             self.reply.lane.open_texts.remove(self)
-            self.reply.send(
-                self.run.ag.TextMessageEndEvent(message_id=self.id, metadata=marked(self._marks()))
-            )
+            self._reason = self.reply.shown_reason()  # none yet, unless the text is the last of its reply
+            metadata = self._metadata()
+            self.reply.send(self.run.ag.TextMessageEndEvent(message_id=self.id, metadata=metadata))
+            sources = (metadata or {}).get(SOURCES, [])
+            if sources != self._told_sources:
+                self._told_sources = sources
+                self._tell_sources(sources)
 
     def count(self, growing: int) -> None:
         """So many more, or fewer, of its texts are open."""
@@ -109,9 +128,20 @@ class TextMessage:
             id=self.id,
             content=self.text() or None,
             tool_calls=calls or None,
-            metadata=marked(self._marks()),
+            metadata=self._metadata(),
         )
         return [message, *(answer for call in self.calls for answer in call.answers)]
+
+    def _metadata(self) -> dict[str, Any] | None:
+        """What a front end may show beside the text, and our marks."""
+        cited = (citation for block in self.texts for citation in block.part.citations)
+        known: dict[str, Any] = {SOURCES: sources_of(self.id, cited) or None, SHOWN_REASON: self._reason}
+        shown = {name: value for name, value in known.items() if value is not None}
+        return {**shown, **(marked(self._marks()) or {})} or None
+
+    def _tell_sources(self, sources: list[dict[str, Any]]) -> None:
+        value, metadata = {"messageId": self.id, SOURCES: sources}, marked({SYNTHETIC: True})
+        self.reply.send(self.run.ag.CustomEvent(name=SOURCES_EVENT, value=value, metadata=metadata))
 
     def _marks(self) -> dict[str, Any]:
         """Where each text ends, and its fields; nothing if there are only lengths."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from rxdelta.core import is_mapping
 from rxdelta.formats.ai_sdk.marks import DATA, FIRST, OWN_DATA, PARENT_RUN_ID, RUN, RUN_ID, marks_of
+from rxdelta.formats.approval_ids import ids_in
 from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.json_values import word
 from rxdelta.formats.runs import Address
@@ -36,6 +37,8 @@ class _Addresses:
         announced, self._announced = self._announced, None
         if kind == "start-step":
             return announced
+        if kind == "tool-approval-response":
+            return self._parts.get(("toolCallId", ids_in(str(found.get("approvalId")))[0]))
         address = self._named(found)
         if kind == RUN:
             self._announced = address

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from rxdelta.core import TERMINAL, BlockFold, ContentPart, ToolCall, ToolResult, thaw
-from rxdelta.formats.ai_sdk.marks import (
-    DISPLAY_TEXT,
-    METADATA,
-    OPTIONS,
-    TEXT,
-    TOOL_UPDATE,
-    TYPE,
-    marked,
-    marks_for,
-)
+from rxdelta.core import BlockFold, ContentPart, ToolCall, thaw
+from rxdelta.formats.ai_sdk.marks import OPTIONS, TEXT, TYPE, marks_for
+from rxdelta.formats.ai_sdk.outcomes import Outcome, title_chunk
 from rxdelta.formats.ai_sdk.parts import Part
-from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
+from rxdelta.formats.ai_sdk.tables import CUT_OFF
+from rxdelta.formats.approval_ids import approval_id
 from rxdelta.formats.encoding import whole_characters
 from rxdelta.formats.late_results import place_marks
-from rxdelta.formats.result_metadata import shown_metadata
 
 if TYPE_CHECKING:
     from rxdelta.core import Block
@@ -31,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CallIds", "CallPart", "OutputPart"]
 
 _INPUT_FIELDS = frozenset(["args", "input", "arguments"])
+_ENDED = frozenset(["completed", "failed", "incomplete"])  # a provider's words for the status of its call
 _UNNAMED = "invalid"  # the name of a tool in a call that names none
 
 
@@ -43,7 +35,7 @@ class CallPart(Part):
 
     def __init__(self, step: Step, fold: BlockFold) -> None:
         super().__init__(step, fold)
-        self.runs_at_provider = False
+        self._outcome = Outcome(self.stream)
         self._id: str | None = None  # for the client
         self._call_id: str | None = None  # the provider's
         self._name = _UNNAMED
@@ -52,18 +44,26 @@ class CallPart(Part):
         self._repeats = False  # a call with this id has ended in the block
         self._started = False  # tool-input-start was sent
         self._available = False  # tool-input-available was sent
-        self._settled = False  # the input was an error, or the last output was sent
         self._title: str | None = None
-        self._result: ToolResult | None = None  # the last preliminary one
         self._output: tuple[ContentPart, int] | None = None  # of a tool that the provider runs, and its place
+        self._has_none = False  # the provider has run the tool, and no output of it comes
 
     @property
     def _call(self) -> ToolCall:
         return cast("ToolCall", self.fold.block)
 
     @property
+    def runs_at_provider(self) -> bool:
+        return self._outcome.at_provider
+
+    @property
     def must_stay(self) -> bool:
         return self._available
+
+    @property
+    def is_acted_on(self) -> bool:
+        runs_here = not self.runs_at_provider or self._outcome.asked
+        return self._available and (runs_here or self.fold.place is not self)
 
     # The input.
 
@@ -86,13 +86,17 @@ class CallPart(Part):
 
     def _read_id(self, call: ToolCall) -> None:
         calls = self.run.calls
-        self.runs_at_provider = call.type == "server_tool_call"
+        self._outcome.at_provider = call.type == "server_tool_call"
         if call.call_id is not None and call.call_id != self._call_id:
             self._call_id = call.call_id
             if self._id is None:
-                self._id = calls.register(self, call.call_id)
+                self._name_outcome(calls.register(self, call.call_id))
             else:
                 calls.add_name(self, call.call_id)
+
+    def _name_outcome(self, own_id: str) -> None:
+        self._id = self._outcome.call_id = own_id
+        self._outcome.approval_id = approval_id(own_id, self._call_id)
 
     def grow(self, out: Out, piece: str, /) -> None:
         self.fold.grow(piece)
@@ -113,10 +117,7 @@ class CallPart(Part):
         head: dict[str, Any] = {"toolCallId": self._id, "toolName": self._name}
         if call.display_text and self.stream.since_6:
             head["title"] = self._title = call.display_text
-        return head | self._executor()
-
-    def _executor(self) -> dict[str, Any]:
-        return {"providerExecuted": True} if self.runs_at_provider else {}
+        return head | self._outcome.executor()
 
     def follow(self, out: Out, before: Block, fields: Mapping[str, Any], /) -> bool:
         """Another input needs no correction: the complete input comes at the end."""
@@ -135,7 +136,8 @@ class CallPart(Part):
         return True
 
     def send_again(self, out: Out, /) -> None:
-        self._started, self._half, self._streams = False, "", True
+        self._started, self._half, self._streams, self._available = False, "", True, False
+        self._outcome.settled = False
         self.begin(out)
         super().send_again(out)
 
@@ -149,28 +151,31 @@ class CallPart(Part):
             return
         self._read_id(call)
         if self._id is None:
-            self._id = self.run.calls.register(self, None)
+            self._name_outcome(self.run.calls.register(self, None))
         marks = marks_for(call, TYPE) if call.type == "invalid_tool_call" else marks_for(call)
         frame = {**self._head(call), "input": thaw(call.arguments), **self.run.marked(marks)}
         if call.status == "complete":
             self._available = True
             out.append({"type": "tool-input-available", **frame})
             self._send_title(out)
+            if self.runs_at_provider:
+                self.step.pending.append(self)
+                self.run.sources.send_found(out, self.step, call.arguments)
             self._send_result(out)
             return
-        self._settled = True
+        self._outcome.settled = True
         frame["input"] = frame["input"] if frame["input"] is not None else ""
         out.append({"type": "tool-input-error", **frame, "errorText": call.error or CUT_OFF})
 
     def take_back(self, out: Out, /) -> None:
         """Send an error in place of the input, unless the call has a result or is still valid."""
-        if self._available and not self._settled and self._call.type == "invalid_tool_call":
+        if self._available and not self._outcome.settled and self._call.type == "invalid_tool_call":
             self._close(out, None)
 
     def _drop(self, out: Out, /) -> None:
-        self._settled = True
+        self._outcome.settled = True
         if self._started:
-            head = {"toolCallId": self._id, "toolName": self._name, **self._executor()}
+            head = {"toolCallId": self._id, "toolName": self._name, **self._outcome.executor()}
             frame = {**head, "input": "", **self.run.marked({})}
             out.append({"type": "tool-input-error", **frame, "errorText": CUT_OFF})
 
@@ -188,68 +193,63 @@ class CallPart(Part):
     def _send_title(self, out: Out) -> None:
         """Send the call's display text, unless the client has it as the title."""
         call = self._call
-        if call.display_text not in (None, self._title):
+        if call.display_text is not None and call.display_text != self._title:
             self._title = call.display_text
-            data = {"toolCallId": self._id, DISPLAY_TEXT: call.display_text, **self.run.marks}
-            out.append({"type": TOOL_UPDATE, "id": cast("str", self._id), "data": data})
+            out.append(title_chunk(self._id, call.display_text, self.run.marks))
 
     def set_output(self, out: Out, output: ContentPart, place: int) -> bool:
-        """Send the output of the provider's own tool; `False` if the call has an output, or failed."""
-        if self._settled or self._output is not None:
+        """Send the output of the provider's own tool; `False` if the call has another output, or failed."""
+        if self._output is not None:
+            return self._output[0] is output
+        if self._outcome.settled:
             return False
         self._output = output, place
         self._send_result(out)
         return True
 
+    def conclude(self, out: Out, *, is_last: bool) -> bool:
+        """Tell the client that the provider has run the tool, where no output says so.
+
+        Args:
+            out: Where to append the frame.
+            is_last: Whether no output can come any more. Else the status that the provider gave the call decides.
+
+        Returns:
+            `False` if an output may still come.
+        """
+        if not self._outcome.settled:
+            ended = is_last or self._call.metadata.get("status") in _ENDED
+            if not ended or self._call.execution_status() != "identified":  # a person decides
+                return False
+            self._has_none = True
+            self._send_result(out)
+        return True
+
     def _send_result(self, out: Out) -> None:
         """Send the result so far, once the input is complete."""
-        if not self._available or self._settled:
+        if not self._available or self._outcome.settled:
             return
         if self._output is not None:
-            self._settled = True
+            self._outcome.settled = True
             self._send_provider_output(out, *self._output)
             return
-        result, status = self._call.result, self._call.execution_status()
-        content, marks = result and result.content, self._result_marks(result)
-        if status in TERMINAL:
-            self._settled = True
-            if status == "failed" or (result is not None and result.is_error):
-                self._send_error(out, content, marks)
-            else:
-                self._send_output(out, marks, output=thaw(content))
-        elif result is not None and result is not self._result:
-            self._result = result
-            self._send_output(out, marks, output=thaw(content), preliminary=True)
-
-    def _result_marks(self, result: ToolResult | None) -> dict[str, Any]:
-        """The marks of a result. Without any, the client would keep those of the result before."""
-        if result is None or not (result.metadata or (self._result and self._result.metadata)):
-            return {}
-        return {METADATA: shown_metadata(result.metadata, reasoning=self.run.show_reasoning)}
+        if self._has_none:
+            self._outcome.settled = True
+            self._outcome.send_output(out, {}, output=None)
+            return
+        self._outcome.tell(out, self._call.execution_status(), self._call.result)
 
     def _send_provider_output(self, out: Out, output: ContentPart, place: int) -> None:
         options = output.options
         content = options.get("output")
         marks = marks_for(output) | place_marks(self.place, place)
         if options.get("status") == "error" or options.get("is_error") is True:
-            self._send_error(out, content, marks)
+            self._outcome.send_error(out, content, marks)
             return
         del marks[OPTIONS]
         if rest := {name: value for name, value in thaw(options).items() if name != "output"}:
             marks[OPTIONS] = rest
-        self._send_output(out, marks, output=thaw(content))
-
-    def _send_output(self, out: Out, marks: dict[str, Any], **fields: Any) -> None:
-        frame = {"type": "tool-output-available", "toolCallId": self._id, **fields}
-        out.append(frame | self._about_output(marks))
-
-    def _send_error(self, out: Out, content: Any, marks: dict[str, Any]) -> None:
-        error = {"errorText": _as_text(content) or TOOL_FAILED}
-        frame = {"type": "tool-output-error", "toolCallId": self._id, **error}
-        out.append(frame | self._about_output(marks))
-
-    def _about_output(self, marks: dict[str, Any]) -> dict[str, Any]:
-        return {**(marked(marks) if self.stream.since_6 else {}), **self._executor()}
+        self._outcome.send_output(out, marks, output=thaw(content))
 
 
 class OutputPart(Part):
@@ -262,6 +262,7 @@ class OutputPart(Part):
         call = self.run.calls.provider_call(block.options.get("tool_call_id"))
         if call is None or not call.set_output(out, block, self.place):
             out.append(self.run.whole_block(marks_for(block, TYPE, TEXT)))
+        self.run.sources.send_found(out, self.step, block.options.get("output"))
 
 
 class CallIds:
@@ -311,10 +312,3 @@ class CallIds:
         """The client has dropped the calls of a step."""
         for call_id in [key for key, calls in self._calls.items() if calls[0].step is step]:
             del self._calls[call_id]
-
-
-def _as_text(content: Any) -> str:
-    """The content of a failed result, as the text of an error."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return json.dumps(thaw(content), ensure_ascii=False)

@@ -75,6 +75,25 @@ class ToolInputError(TypedDict):
     providerMetadata: NotRequired[ProviderMetadata]
 
 
+class ToolApprovalRequest(TypedDict):
+    type: Literal["tool-approval-request"]
+    approvalId: str
+    toolCallId: str
+
+
+class ToolApprovalResponse(TypedDict):
+    type: Literal["tool-approval-response"]
+    approvalId: str
+    approved: bool
+    reason: NotRequired[str]
+    providerExecuted: NotRequired[bool]
+
+
+class ToolOutputDenied(TypedDict):
+    type: Literal["tool-output-denied"]
+    toolCallId: str
+
+
 class ToolOutputAvailable(TypedDict):
     type: Literal["tool-output-available"]
     toolCallId: str
@@ -160,6 +179,9 @@ AiSdkFrame: TypeAlias = (
     | ToolInputDelta
     | ToolInputAvailable
     | ToolInputError
+    | ToolApprovalRequest
+    | ToolApprovalResponse
+    | ToolOutputDenied
     | ToolOutputAvailable
     | ToolOutputError
     | SourceUrl

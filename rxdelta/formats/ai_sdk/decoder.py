@@ -5,7 +5,8 @@
     part   = text-start text-delta* text-end                   `id`; reasoning likewise
            | tool-input-start tool-input-delta* (tool-input-available | tool-input-error)    `toolCallId`
            | file | source-… | custom | data-…                 complete; the application's data-… also elsewhere
-    output = tool-output-available | tool-output-error | tool-output-denied    of a `toolCallId`, at any time
+    output = tool-approval-request | tool-approval-response    of a person, about a `toolCallId`
+           | tool-output-available | tool-output-error | tool-output-denied    of a `toolCallId`, at any time
 
 Each step is a message, which ends when another step follows. A stream of several steps is therefore a conversation,
 for `group_by_message()`. The last message ends with `finish`, which has the reason and, in its metadata, the usage of
@@ -32,7 +33,9 @@ from rxdelta.core import (
     ExecutionStatus,
     RxDeltaError,
     ToolResult,
+    approved_result,
     block_to_wire,
+    denied_result,
     events,
     is_mapping,
 )
@@ -61,6 +64,7 @@ from rxdelta.formats.ai_sdk.marks import (
     USAGE,
     WHOLE_BLOCK,
     foreign_metadata,
+    is_without_output,
     marks_of,
 )
 from rxdelta.formats.ai_sdk.tables import BROKEN, CUT_OFF, FINISH_REASONS, MEDIA_TYPES, PAUSE, SIGNERS
@@ -94,7 +98,6 @@ _CALL_FIELDS = frozenset(
     ["type", "index", "id", "call_id", "name", "args", "input", "arguments", "error"]
 )  # fmt: skip
 """The fields of a call that its metadata can't set."""
-_DENIED = "The call was not allowed."
 
 
 def recognises(chunk: Json) -> bool:
@@ -122,6 +125,7 @@ class AiSdkDecoder:
         self._noted = False  # messages begin and end with `data-run`
         self._has_no_name = False  # it is one of several runs, and the one without marks
         self._ended = False  # the message, by its `data-run`
+        self._asked: dict[str, _Call] = {}  # calls of all steps, by the id of the approval
         self._new()
 
     def _new(self) -> None:
@@ -348,7 +352,7 @@ class AiSdkDecoder:
             self._whole(out, content)
 
     def _source(self, _out: Out, found: Json) -> None:
-        """A source that no text cites goes into the message's metadata."""
+        """A source that nothing else has goes into the message's metadata."""
         if not marks_of(found).get(CITED):
             self._sources.append(found)
 
@@ -422,9 +426,7 @@ class AiSdkDecoder:
         kind = found["type"]
         failed = kind != "tool-output-available"
         content = found.get("output")
-        if kind == "tool-output-denied":
-            content = _DENIED
-        elif failed:
+        if failed:
             content = _READ.text(found.get("errorText"), "errorText")
         more = found.get("preliminary") is True and not failed
         if call.runs_at_provider:
@@ -440,6 +442,28 @@ class AiSdkDecoder:
         )
         out.append(events.ToolUpdate(call.id, status, result=result))
 
+    def _approval_request(self, out: Out, found: Json) -> None:
+        call = self._call(out, found)
+        self._asked[_READ.text(found.get("approvalId"), "approvalId")] = call
+        out.append(events.ToolUpdate(call.id, "awaiting_approval"))
+
+    def _approval_response(self, out: Out, found: Json) -> None:
+        """A decision. The server runs an allowed call itself; the provider runs its own at the next request."""
+        call = self._asked.get(_READ.text(found.get("approvalId"), "approvalId"))
+        reason = word(found.get("reason"))
+        if call is None:
+            self._other(out, found)
+        elif found.get("approved") is not True:
+            out.append(_refusal(call.id, reason))
+        elif call.runs_at_provider:
+            out.append(events.ToolUpdate(call.id, "completed", result=approved_result(call.id, reason)))
+        else:
+            out.append(events.ToolUpdate(call.id, "executing"))
+
+    def _denied(self, out: Out, found: Json) -> None:
+        """A refusal, of which the response has told the reason: of two outcomes the first one counts."""
+        out.append(_refusal(self._call(out, found).id, None))
+
     def _read_output(
         self, out: Out, call: _Call, found: Json, content: Any, *, failed: bool, more: bool
     ) -> None:
@@ -450,7 +474,7 @@ class AiSdkDecoder:
         if is_mapping(ours):
             options = {**({} if "output" in ours or failed else {"output": content}), **ours}
         fields = {**options, "type": "server_tool_result"}
-        if call.output in call.finished:
+        if call.output in call.finished or is_without_output(found):
             return
         if call.output is None:
             call.output = self._open(out, fields)
@@ -513,7 +537,9 @@ class AiSdkDecoder:
         "tool-input-error": _input,
         "tool-output-available": _output,
         "tool-output-error": _output,
-        "tool-output-denied": _output,
+        "tool-output-denied": _denied,
+        "tool-approval-request": _approval_request,
+        "tool-approval-response": _approval_response,
         RUN: _run,
         WHOLE_BLOCK: _custom,
         TOOL_UPDATE: _tool_update,
@@ -541,6 +567,10 @@ class _Call:
         self.finished: set[int] = set()
         self.runs_at_provider = self.late_is_known = False
         self.title: str | None = None
+
+
+def _refusal(call_id: str, reason: str | None) -> Event:
+    return events.ToolUpdate(call_id, "failed", result=denied_result(call_id, reason))
 
 
 def _foreign_fields(found: Json) -> dict[str, Any]:

@@ -16,8 +16,8 @@ parts of all runs but the first are marked, and `data-run` parts tell which mess
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
@@ -32,12 +32,13 @@ from rxdelta.core import (
     is_mapping,
     thaw,
 )
-from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
+from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, ToolUpdate
 from rxdelta.formats.ai_sdk.chunks import AiSdkFrame
+from rxdelta.formats.ai_sdk.continued import ContinuedMessage
 from rxdelta.formats.ai_sdk.marks import FINISH_REASON, MODEL, STATUS, USAGE
 from rxdelta.formats.ai_sdk.parts import Out
 from rxdelta.formats.ai_sdk.run_parts import RunParts
-from rxdelta.formats.ai_sdk.stream import Stream
+from rxdelta.formats.ai_sdk.stream import Shown, Stream
 from rxdelta.formats.ai_sdk.tables import PAUSE
 from rxdelta.formats.ai_sdk.usage import add_usage, written_usage
 from rxdelta.formats.encoding import (
@@ -51,12 +52,14 @@ from rxdelta.formats.encoding import (
 from rxdelta.formats.run_lanes import Lanes
 from rxdelta.framing import DONE, SSE_HEADERS, Done
 
-__all__ = ["AI_SDK_HEADERS", "AiSdkEncoder"]
+__all__ = ["AI_SDK_HEADERS", "AiSdkEncoder", "ShownSources"]
 
 AI_SDK_HEADERS: Final[Mapping[str, str]] = {**SSE_HEADERS, "x-vercel-ai-ui-message-stream": "v1"}
 """Headers of a response that is a UI message stream."""
 
 Frame: TypeAlias = AiSdkFrame | Done
+ShownSources: TypeAlias = Literal["cited", "results"]
+"""Which sources a front end gets: those that texts cite, or also what the provider's tools have found."""
 
 _piece_field = PIECE_FIELDS.get  # bound once, because it runs for every event
 
@@ -65,7 +68,8 @@ class AiSdkEncoder:
     """The frames of one UI message stream.
 
     Args:
-        message_id, choice, sdk_version, on_error, reasoning, metadata, limits: See `rxdelta.to_ai_sdk`.
+        message_id, choice, sdk_version, on_error, reasoning, provider_items, sources, metadata, messages, limits: See
+            `rxdelta.to_ai_sdk`.
 
     Raises:
         InvalidValueError: An argument is invalid.
@@ -85,10 +89,15 @@ class AiSdkEncoder:
         sdk_version: int = 7,
         on_error: Masked = masked,
         reasoning: bool = True,
+        provider_items: bool = False,
+        sources: ShownSources = "cited",
         metadata: Mapping[str, Any] | None = None,
+        messages: Iterable[Mapping[str, Any]] = (),
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        _check_options(message_id, choice, sdk_version, metadata)
+        _check_options(message_id, choice, sdk_version, sources, metadata)
+        self._continued = ContinuedMessage(messages)
+        message_id = message_id or self._continued.id
         start: dict[str, Any] = {"type": "start"}
         if message_id is not None:
             start["messageId"] = clean_text(message_id)
@@ -96,14 +105,23 @@ class AiSdkEncoder:
             start["messageMetadata"] = thaw(freeze(metadata, "metadata"))
         self._on_error = on_error
         self._over = False
-        self._stream = Stream(sdk_version, start, limits)
+        shown = Shown(reasoning, provider_items, found_sources=sources == "results")
+        self._stream = Stream(sdk_version, start, limits, shown)
+        self._stream.used_call_ids.update(self._continued.call_ids)
+        self._stream.used_ids = self._continued.part_ids
 
         def make(walk: Walk, first: RunParts | None) -> RunParts:
-            return RunParts(self._stream, walk, first, show_reasoning=reasoning)
+            return RunParts(self._stream, walk, first)
 
         self._choice = choice
         self._runs = Lanes(make, choice, limits)
         self._last = self._runs.first  # of the runs that aren't sub-agents', the one whose message ended last
+
+    def open(self) -> Sequence[Frame]:
+        """The frames before the first event: `start`. Without this call it comes with the first event."""
+        out: Out = []
+        self._stream.start_early(out)
+        return out
 
     def encode(self, event: Event, /) -> Sequence[Frame]:
         """The frames of one event; none after the end, nor for an event of another choice.
@@ -130,7 +148,12 @@ class AiSdkEncoder:
             return out
         if kind is Custom:
             run = runs.find(given.run_id) or runs.first
+            if not given.transient:
+                for one in runs:
+                    one.end_text(out)  # the data are a part, behind the text
             self._stream.say(out, given, run.marks)
+            return out
+        if kind is ToolUpdate and self._tell_continued(out, given):
             return out
         try:
             concerned = runs.of(event)
@@ -145,6 +168,18 @@ class AiSdkEncoder:
                 self._last = run
         return out
 
+    def _tell_continued(self, out: Out, event: ToolUpdate) -> bool:
+        """Send the news of a call that the client has of an earlier stream; `False` if the call isn't one of those."""
+        if any(run.walk.has_call(event.call_id) for run in self._runs):
+            return False
+        news: Out = []
+        if not self._continued.tell(news, event, self._stream):
+            return False
+        if news:
+            self._stream.start_early(out)
+            out += news
+        return True
+
     def fail(self, error: Exception, /) -> Sequence[Frame]:
         """The stream ended with an error: close what is open, then send `error` and `DONE`."""
         out: Out = []
@@ -158,7 +193,12 @@ class AiSdkEncoder:
         if self._over:
             return out
         if not self._runs.over:
-            self._fail(out, cut_off())
+            if self._continued.told and not self._runs:
+                self._stream.start(out)
+                out.append({"type": "finish", "finishReason": self._continued.reason, "messageMetadata": {}})
+                self._end(out)
+            else:
+                self._fail(out, cut_off())
             return out
         step, summary = self._last.step, self._summary(self._last)
         if step.status == "interrupted":
@@ -190,7 +230,7 @@ class AiSdkEncoder:
     def _summary(self, run: RunParts) -> dict[str, Any]:
         """The message's metadata at its end: what the run's last message says, and the usage of all runs."""
         step = run.step
-        figures: dict[str, int] = {}
+        figures: Mapping[str, int] = self._continued.usage
         for one in self._runs:
             figures = add_usage(figures, one.usage())
         usage = written_usage(figures)
@@ -205,7 +245,9 @@ class AiSdkEncoder:
         return {name: value for name, value in known.items() if value is not None}
 
 
-def _check_options(message_id: object, choice: object, sdk_version: object, metadata: object) -> None:
+def _check_options(
+    message_id: object, choice: object, sdk_version: object, sources: object, metadata: object
+) -> None:
     """Raise `InvalidValueError` for arguments that are invalid."""
     problems: list[tuple[str, object, str]] = []
     if message_id is not None and (not isinstance(message_id, str) or not message_id):
@@ -213,6 +255,8 @@ def _check_options(message_id: object, choice: object, sdk_version: object, meta
     problems += number_problems("choice", choice)
     if isinstance(sdk_version, bool) or sdk_version not in (5, 6, 7):
         problems.append(("sdk_version", sdk_version, "must be 5, 6 or 7"))
+    if sources not in ("cited", "results"):
+        problems.append(("sources", sources, "must be 'cited' or 'results'"))
     if metadata is not None and not is_mapping(metadata):
         problems.append(("metadata", metadata, "must be a mapping"))
     if problems:

@@ -59,6 +59,7 @@ __all__ = [
     "WHOLE_BLOCK",
     "foreign_metadata",
     "is_invalid_call",
+    "is_without_output",
     "marked",
     "marks_for",
     "marks_in",
@@ -86,7 +87,7 @@ METADATA: Final = "metadata"
 """A call's `metadata`, or that of its result."""
 
 CITED: Final = "cited"
-"""`True`: a text cites this source, so its citations repeat it."""
+"""`True`: a text or the output of a tool has this source, too."""
 
 AGAIN: Final = "again"
 """`True`: the client has dropped these data with its step, so they are sent again. Our reader skips them."""
@@ -195,6 +196,13 @@ def foreign_metadata(chunk: Mapping[str, Any]) -> dict[str, Any]:
 def is_invalid_call(metadata: object) -> bool:
     """Whether the metadata of a UI message's tool part marks an invalid call."""
     return marks_in(metadata).get(TYPE) == _INVALID_CALL
+
+
+def is_without_output(chunk: Mapping[str, Any]) -> bool:
+    """Whether an output of the provider's tool says only that the tool has run: it is `null`, and has no marks."""
+    return (
+        chunk.get("type") == "tool-output-available" and chunk.get("output") is None and not marks_of(chunk)
+    )
 
 
 def marks_in(metadata: object) -> Mapping[str, Any]:

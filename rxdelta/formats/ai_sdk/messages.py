@@ -41,10 +41,12 @@ from rxdelta.formats.ai_sdk.marks import (
     TOOL_UPDATE,
     WHOLE_BLOCK,
     is_invalid_call,
+    is_without_output,
     marks_in,
     marks_of,
 )
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TOOL_FAILED
+from rxdelta.formats.json_values import word
 from rxdelta.formats.late_results import place_in, put_back
 
 __all__ = ["from_ai_sdk"]
@@ -58,6 +60,7 @@ _SAME_AS_CHUNK = frozenset(
     ]
 )  # fmt: skip
 _FROM_A_PERSON = frozenset(["text", "file"])
+_OUTPUTS = ("tool-output-available", "tool-output-error")
 _NO_BLOCK = frozenset(["step-start", "source-url", "source-document", TOOL_UPDATE, ATTEMPT_RESET])
 _REQUESTED_CALLS = frozenset(["tool_call", "invalid_tool_call"])
 _MESSAGE_EVENTS = (
@@ -157,6 +160,7 @@ class _Reply:
         self._rest = Fold()
         self._walk = Walk()
         self._custom: dict[object, tuple[int, events.Custom]] = {}  # by name and id, or by number
+        self._placed: list[object] = []  # the keys of those that this attempt has added
 
     @property
     def over(self) -> bool:
@@ -176,7 +180,9 @@ class _Reply:
             self._keep(event)
             return
         if isinstance(event, events.AttemptReset):  # it takes back the blocks alone
-            self._custom = {key: (0, said) for key, (_, said) in self._custom.items()}
+            for key in self._placed:
+                self._custom[key] = 0, self._custom[key][1]
+            self._placed = []
         self._walk.step(event)
         if isinstance(event, _MESSAGE_EVENTS):
             if isinstance(event, events.MessageFinish):  # its reason depends on the calls
@@ -186,6 +192,8 @@ class _Reply:
 
     def _keep(self, event: events.Custom) -> None:
         key = len(self._custom) if event.id is None else (event.name, event.id)
+        if key not in self._custom:
+            self._placed.append(key)
         place, _ = self._custom.get(key, (len(self._walk.blocks) + self.over, event))
         self._custom[key] = place, event
         if len(self._custom) > DEFAULT_LIMITS.blocks:
@@ -236,7 +244,8 @@ class _Step:
             self._blocks[-1] += chunks
             return
         last: Json = chunks[-1][1] if chunks else {}
-        if last.get("providerExecuted") is True and str(last.get("type")).startswith("tool-output"):
+        is_output = last.get("type") in _OUTPUTS and not is_without_output(last)
+        if last.get("providerExecuted") is True and is_output:
             *chunks, output = chunks
             self._blocks.append(chunks)
             place = place_in(marks_of(output[1]))
@@ -279,7 +288,7 @@ def _run_marks(part: object) -> Json:
     if not is_mapping(part):
         return {}
     data = part.get("data")
-    if is_mapping(data) and part.get("type") in OWN_DATA:
+    if is_mapping(data) and word(part.get("type")) in OWN_DATA:
         return data
     return {
         **marks_in(part.get("resultProviderMetadata")),
@@ -333,12 +342,14 @@ def _chunks_of_tool(part: Json, name: Any) -> Iterator[Json]:
         yield {"type": "tool-output-available", "output": part.get("output"), **preliminary, **result}
     elif state == "output-error":
         yield {"type": "tool-output-error", "errorText": failed, **result}
-    elif state == "output-denied" or (is_mapping(approval) and approval.get("approved") is False):
-        reason = approval.get("reason") if is_mapping(approval) else None
-        if isinstance(reason, str) and reason:
-            yield {"type": "tool-output-error", "errorText": reason, **result}
-        else:
-            yield {"type": "tool-output-denied", **result}
+    elif is_mapping(approval):
+        asked = {"approvalId": part.get("toolCallId")}
+        yield {"type": "tool-approval-request", **asked, **call}
+        if state == "output-denied" or approval.get("approved") is False:
+            reason = {"reason": approval.get("reason")}
+            yield {"type": "tool-approval-response", **asked, "approved": False, **reason}
+    elif state == "output-denied":
+        yield {"type": "tool-output-denied", **call}
 
 
 def _known(**fields: Any) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+import attrs
+
 from rxdelta.core import BlockFold, ContentPart, ToolCall
 from rxdelta.formats.ai_sdk.marks import TEXT, TYPE, marks_for
 from rxdelta.formats.ai_sdk.tables import MEDIA_TYPES
@@ -61,7 +63,12 @@ class Part:
 
     @property
     def must_stay(self) -> bool:
-        """Whether the part can't be reset and sent again, as its tool would run again."""
+        """Whether the client keeps the part when its block goes on as another one."""
+        return False
+
+    @property
+    def is_acted_on(self) -> bool:
+        """Whether the part can't be reset and sent again, as its tool would run, or a person be asked, again."""
         return False
 
     def begin(self, _out: Out, /) -> None:
@@ -122,13 +129,19 @@ class Part:
 
 
 class TextPart(Part):
-    """A text, a refusal, or a reasoning."""
+    """A text, a refusal, or a reasoning.
+
+    Some providers begin a block with each token. So a text that carries nothing but text goes on with the client's part
+    of such a text before it, whose end waits until something else comes. Whether it does is decided when its text
+    begins, because citations come in front of that.
+    """
 
     def __init__(self, step: Step, fold: BlockFold, kind: Literal["text", "reasoning"]) -> None:
         super().__init__(step, fold)
         self._kind = kind
         self._delta_type = f"{kind}-delta"
-        self._id: str | None = None
+        self._id: str | None = None  # until the client has its start
+        self._before = 0  # how much text of other blocks the client's part has before this one's
         self._half = ""  # the first half of a character
         self._cited = 0  # how many of the citations have been looked at
 
@@ -136,12 +149,36 @@ class TextPart(Part):
     def _block(self) -> ContentPart:
         return cast("ContentPart", self.fold.block)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the client has the start of the part."""
+        return self._id is not None
+
+    @property
+    def _is_plain(self) -> bool:
+        block = self._block
+        return block.type == "text" and not block.citations and not block.options
+
     def begin(self, out: Out, /) -> None:
-        self._id, self._half, self._cited = self.stream.new_id(), "", 0
-        marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
-        out.append({"type": f"{self._kind}-start", "id": self._id, **self.run.marked(marks)})
+        self._id, self._half, self._cited, self._before = None, "", 0, 0
+        if self.run.waiting is None or not self._is_plain:
+            self._start(out)
         self._send(out, self._block.text or "")
         self._send_sources(out)
+
+    def _start(self, out: Out) -> None:
+        """Begin a part, or go on with the one that waits."""
+        waiting, run = self.run.waiting, self.run
+        if waiting is not None and self._is_plain:
+            self._id, self._before = waiting._id, waiting._before + len(waiting._block.text or "")
+            self.step.count -= 1
+            run.waiting = None
+        else:
+            run.end_text(out)
+            self._id = self.stream.new_id()
+            marks = {TYPE: "refusal"} if self._block.type == "refusal" else {}
+            out.append({"type": f"{self._kind}-start", "id": self._id, **run.marked(marks)})
+        run.newest_text = self
 
     def grow(self, out: Out, piece: str, /) -> None:
         self.fold.grow(piece)
@@ -151,10 +188,14 @@ class TextPart(Part):
         if self._half or not piece.isascii():
             piece, self._half = whole_characters(self._half, piece)
         if piece:
+            if self._id is None:
+                self._start(out)
             out.append({"type": self._delta_type, "id": self._id, "delta": piece})
 
     def _send_sources(self, out: Out) -> None:
         citations = self._block.citations
+        if self._id is None and not self._is_plain:
+            self._start(out)
         for citation in citations[self._cited :]:
             self.run.sources.send(out, self.step, citation)
         self._cited = len(citations)
@@ -184,11 +225,18 @@ class TextPart(Part):
 
     def _close(self, out: Out, _cut: str | None, /) -> None:
         if self._half:
-            self._half = ""
-            out.append({"type": self._delta_type, "id": self._id, "delta": "\ufffd"})
-        block, sources = self._block, self.run.sources
+            half, self._half = "\ufffd", ""
+            self._send(out, half)
         self._cited = 0  # the citations may have been replaced; a source that the client has isn't sent again
         self._send_sources(out)
+        if self._id is not None and self._is_plain and self.run.newest_text is self:
+            self.run.waiting = self
+        elif self._id is not None:
+            self.send_end(out)
+
+    def send_end(self, out: Out) -> None:
+        """Send the end of the part, with what it carries beside text."""
+        block, sources = self._moved(), self.run.sources
         citations = [
             cited for one in block.citations if (cited := sources.cite(out, self.step, one)) is not None
         ]
@@ -199,8 +247,24 @@ class TextPart(Part):
             frame | self.run.marked(marks_for(block) if block.type == self._kind else marks_for(block, TYPE))
         )
 
+    def _moved(self) -> ContentPart:
+        """The block, whose citations name places in the client's part."""
+        block, before = self._block, self._before
+        if not before or not block.citations:
+            return block
+        moved = [
+            attrs.evolve(
+                one,
+                start_index=None if one.start_index is None else one.start_index + before,
+                end_index=None if one.end_index is None else one.end_index + before,
+            )
+            for one in block.citations
+        ]
+        return attrs.evolve(block, citations=moved)
+
     def _drop(self, out: Out, /) -> None:
-        out.append({"type": f"{self._kind}-end", "id": self._id})
+        if self._id is not None:
+            out.append({"type": f"{self._kind}-end", "id": self._id})
 
 
 class WholePart(Part):

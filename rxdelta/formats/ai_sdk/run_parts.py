@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk, finish_reason
-from rxdelta.core.events import AttemptReset, BlockDelta, BlockFinish, MessageFinish, MessageStart, ToolUpdate
+from rxdelta.core import Block, BlockFold, Change, Event, ToolCall, Walk, finish_reason, is_mapping
+from rxdelta.core.events import (
+    AttemptReset,
+    BlockDelta,
+    BlockFinish,
+    BlockStart,
+    MessageFinish,
+    MessageStart,
+    ToolUpdate,
+    UsageUpdate,
+)
 from rxdelta.formats.ai_sdk.calls import CallIds, CallPart, OutputPart
 from rxdelta.formats.ai_sdk.data import DataPart
 from rxdelta.formats.ai_sdk.marks import (
@@ -16,7 +25,9 @@ from rxdelta.formats.ai_sdk.marks import (
     FINISH_REASON,
     FIRST,
     MESSAGE_ID,
+    METADATA,
     MODEL,
+    OPTIONS,
     PARENT_RUN_ID,
     REASON,
     RUN,
@@ -32,6 +43,7 @@ from rxdelta.formats.ai_sdk.sources import Sources
 from rxdelta.formats.ai_sdk.stream import Step
 from rxdelta.formats.ai_sdk.tables import CUT_OFF, TO_FINISH_REASON
 from rxdelta.formats.ai_sdk.usage import add_usage, usage_figures, written_usage
+from rxdelta.formats.signatures import without_signatures
 
 if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.chunks import ProviderMetadata
@@ -49,32 +61,33 @@ class RunParts:
         stream: What the runs of the stream share.
         walk: Follows the run's messages.
         first: The first run of the stream, whose parts have no marks; `None` if this is the first.
-        show_reasoning: Whether reasoning is sent.
 
     Attributes:
         step: The message that the walk is in.
         blocks: Its blocks.
+        newest_text: The text whose part began last.
+        waiting: This text, if it has ended, and its part waits for a text that goes on with it.
         calls: The calls of the run by their ids.
         sources: The sources that the client has.
         marks: What each part of the run is marked with.
-        show_reasoning: Whether reasoning is sent.
         noted: Whether the client is told which messages the run has, since there are several runs.
         parent: The run's parent.
         subagent: Whether the run works for another one: it has a parent, and not the same as the first run.
     """
 
-    def __init__(self, stream: Stream, walk: Walk, first: RunParts | None, *, show_reasoning: bool) -> None:
+    def __init__(self, stream: Stream, walk: Walk, first: RunParts | None) -> None:
         self.stream = stream
         self.walk = walk
         self.step = Step(self)
+        self.newest_text: TextPart | None = None
+        self.waiting: TextPart | None = None
         self.calls = CallIds(stream)
-        self.sources = Sources(stream.new_id)
+        self.sources = Sources(stream.new_id, wants_found=stream.shown.found_sources)
         self.marks: dict[str, Any] = {}
         self.parent: str | None = None
         self.noted = self.subagent = self._is_new = False
         self._first = first
         self._facts: dict[str, Any] = {}
-        self.show_reasoning = show_reasoning
         self.blocks = walk.blocks
         self._past_usage: dict[str, int] = {}  # of the messages and attempts that have ended
 
@@ -101,8 +114,26 @@ class RunParts:
         """Send what another event of this run, or of every run, changes."""
         if self._is_new and not isinstance(event, AttemptReset):
             self._read_parent(event)
+        if self.waiting is not None and not self._may_go_on_with_text(event):
+            self.end_text(out)
         for change in self.walk.step(event):
             self._CHANGES[change.kind](self, out, event, change)
+
+    def _may_go_on_with_text(self, event: Event) -> bool:
+        """Whether the part of a text that has ended may wait behind this event."""
+        if not isinstance(event, (BlockStart, BlockDelta, BlockFinish)):
+            return isinstance(event, UsageUpdate)
+        fold = self.blocks.get(event.index)
+        if fold is not None:
+            return isinstance(fold.place, TextPart) and not fold.place.has_begun
+        content = None if isinstance(event, BlockDelta) else event.content
+        return is_mapping(content) and content.get("type", "text") == "text"
+
+    def end_text(self, out: Out) -> None:
+        """End the part of a text that waits: something else comes."""
+        if self.waiting is not None:
+            waiting, self.waiting = self.waiting, None
+            waiting.send_end(out)
 
     def break_off(self, out: Out) -> None:
         """The stream has failed: end what is open."""
@@ -116,13 +147,24 @@ class RunParts:
 
     def marked(self, marks: Mapping[str, Any]) -> dict[str, ProviderMetadata]:
         """The field of a chunk that holds these marks and the run's."""
-        return marked({**marks, **self.marks})
+        return marked({**self._shown(marks), **self.marks})
 
     def whole_block(self, marks: dict[str, Any]) -> dict[str, Any]:
         """The frame of a block that no chunk of the protocol fits."""
         if self.stream.has_custom:
             return {"type": "custom", "kind": CUSTOM_KIND, **self.marked(marks)}
-        return {"type": WHOLE_BLOCK, "id": self.stream.new_id(), "data": {**marks, **self.marks}}
+        return {"type": WHOLE_BLOCK, "id": self.stream.new_id(), "data": {**self._shown(marks), **self.marks}}
+
+    def _shown(self, marks: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The marks without signatures, if reasoning stays on the server."""
+        if self.stream.shown.reasoning:
+            return marks
+        signed = (OPTIONS, METADATA)
+        return {
+            name: rest
+            for name, found in marks.items()
+            if (rest := without_signatures(found) if name in signed else found)
+        }
 
     # Messages.
 
@@ -160,16 +202,19 @@ class RunParts:
             self.stream.enter(out, step)
         return step
 
-    def finish_step(self, out: Out, cut: str | None) -> None:
+    def finish_step(self, out: Out, cut: str | None, *, is_last: bool = False) -> None:
         """End the parts of the message, and the message in its step.
 
         Args:
             out: Where to append the frames.
             cut: Why the parts that are open were cut off; `None` if they have ended.
+            is_last: Whether no output of the provider's tools can come any more.
         """
         step = self.step
         for part in step.parts:
             part.end(out, cut)
+            self.end_text(out)
+        step.conclude(out, is_last=is_last)
         if step.open:
             self._send_note(out)
             self.stream.leave(out, step)
@@ -179,6 +224,7 @@ class RunParts:
         before = self.step
         self._past_usage = add_usage(self._past_usage, before.usage)
         self.step = Step(self, open=open)
+        self.step.pending = [call for call in before.pending if not open or call.step is not before]
         if open:
             self.stream.replace(before, self.step)
         return before
@@ -201,16 +247,19 @@ class RunParts:
 
     def _ended(self, out: Out, event: Any, _: Change) -> None:
         step = self._open_step(out)
+        is_last = False
         if isinstance(event, MessageFinish):
             step.finish(event)
+            self.sources.send_found(out, step, event.metadata)
             calls = (fold.block for fold in self.blocks.values() if isinstance(fold.block, ToolCall))
             asked = any(call.type != "server_tool_call" for call in calls)
             reason = finish_reason(event.reason, asked=asked)
             step.status = "length" if reason == "length" else "complete"
             step.reason = TO_FINISH_REASON[reason]
+            is_last = reason not in ("pause", "tool_use")  # the provider goes on with its tools behind these
         else:
             step.status, step.reason = "interrupted", event.reason
-        self.finish_step(out, None)
+        self.finish_step(out, None, is_last=is_last)
 
     def _reset(self, out: Out, event: Any, _: Change) -> None:
         step = self.step
@@ -259,6 +308,8 @@ class RunParts:
         fold.place = part = self._new_part(step, fold)
         step.parts[part] = None
         step.count += type(part) is not Part
+        if isinstance(part, TextPart):
+            step.conclude(out, is_last=False)  # the model goes on, so it has what the provider found
         part.begin(out)
 
     def _leave_part(self, out: Out, part: Part) -> None:
@@ -268,8 +319,10 @@ class RunParts:
             part.step.parts.pop(part, None)
 
     def _new_part(self, step: Step, fold: BlockFold) -> Part:
-        kind = kind_of(fold.block)
-        if kind == "reasoning" and not self.show_reasoning:
+        kind, shown = kind_of(fold.block), self.stream.shown
+        if (kind == "reasoning" and not shown.reasoning) or (
+            fold.block.type == "unsupported" and not shown.provider_items
+        ):
             return Part(step, fold)
         if kind == "text" or kind == "reasoning":
             return TextPart(step, fold, kind)
@@ -287,7 +340,7 @@ class RunParts:
         if kinds[0] == kinds[1] and part.follow(out, before, fields):
             return
         step = part.step
-        may_reset = self.stream.resets(step) and not any(one.must_stay for one in step.parts)
+        may_reset = self.stream.resets(step) and not any(one.is_acted_on for one in step.parts)
         if may_reset and (kinds[0] == kinds[1] or kinds == ("text", "reasoning")):
             if kinds[0] != kinds[1]:
                 del step.parts[part]
@@ -297,6 +350,8 @@ class RunParts:
             self.sources.forget(step)
             self._send_note(out)
             for one in step.parts:
+                if not isinstance(one, TextPart):
+                    self.end_text(out)
                 one.send_again(out)
         elif kinds[0] == kinds[1]:
             part.restart(out)
@@ -314,6 +369,8 @@ class RunParts:
         else:
             whole = finish or (isinstance(event, MessageFinish) and event.reason != "length")
             part.end(out, None if whole else CUT_OFF)
+        if not finish:
+            self.end_text(out)  # with its message
 
     def _overruled(self, out: Out, event: BlockFinish, change: Change) -> None:
         """Of a call, which the client may be running, it learns only that the call is invalid now."""

@@ -1,10 +1,11 @@
-"""The sources that texts cite. Each is sent once in a run."""
+"""The sources that texts cite or, if they are wanted, that the provider's tools have found. Each is sent once in a run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rxdelta.formats.ai_sdk.marks import CITED
+from rxdelta.formats.found_sources import sources_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from rxdelta.formats.ai_sdk.parts import Out
     from rxdelta.formats.ai_sdk.stream import Step
 
-__all__ = ["Sources"]
+__all__ = ["SOURCE", "Sources"]
+
+SOURCE: Final = "source-"
+"""What the id of a source begins with."""
 
 
 class Sources:
@@ -21,10 +25,12 @@ class Sources:
 
     Args:
         new_id: Makes the id of a source.
+        wants_found: Whether sources are sent that no text cites.
     """
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], *, wants_found: bool) -> None:
         self._new_id = new_id
+        self._wants_found = wants_found
         self._ids: dict[str, str] = {}  # by address or title
 
     def send(self, out: Out, step: Step, citation: Citation) -> dict[str, Any] | None:
@@ -37,7 +43,7 @@ class Sources:
             return None
         key = f"url {citation.url}" if citation.url else f"title {citation.title}"
         known = self._ids.get(key)
-        source_id = known or f"source-{self._new_id()}"
+        source_id = known or f"{SOURCE}{self._new_id()}"
         where: dict[str, Any] = {"url": citation.url} if citation.url else {"mediaType": "text/plain"}
         if citation.title:
             where["title"] = citation.title
@@ -49,6 +55,12 @@ class Sources:
                 {"type": f"source-{kind}", "sourceId": source_id, **where, **step.run.marked({CITED: True})}
             )
         return {"type": "source", "sourceType": kind, "id": source_id, **where}
+
+    def send_found(self, out: Out, step: Step, found: Any) -> None:
+        """Send the sources in what a provider's tool was asked for or has found, if they are wanted."""
+        if self._wants_found:
+            for source in sources_in(found):
+                self.send(out, step, source)
 
     def cite(self, out: Out, step: Step, citation: Citation) -> dict[str, Any] | None:
         """Send the source of a citation if needed, and return the citation for the end of its text.

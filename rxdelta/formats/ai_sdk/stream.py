@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rxdelta.core import LimitExceededError
 from rxdelta.formats.ai_sdk.data import DataPart
@@ -14,10 +14,25 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Limits
     from rxdelta.core.events import Custom, MessageFinish, MessageStart
+    from rxdelta.formats.ai_sdk.calls import CallPart
     from rxdelta.formats.ai_sdk.parts import Out, Part
     from rxdelta.formats.ai_sdk.run_parts import RunParts
 
-__all__ = ["Step", "Stream"]
+__all__ = ["Shown", "Step", "Stream"]
+
+
+class Shown(NamedTuple):
+    """What the client gets.
+
+    Attributes:
+        reasoning: Whether reasoning, and signatures.
+        provider_items: Whether the provider's items that no part fits.
+        found_sources: Whether sources that no text cites.
+    """
+
+    reasoning: bool
+    provider_items: bool
+    found_sources: bool
 
 
 class Stream:
@@ -30,20 +45,26 @@ class Stream:
         sdk_version: The client's major version.
         start: The frame that starts the stream; a message's model is added to its metadata.
         limits: Bounds the number of parts that are kept for a reset.
+        shown: What the client gets.
 
     Attributes:
         started: Whether the client has the start of the stream.
-        since_6: Whether the client knows the titles of calls, metadata of their starts and outputs, and why it is aborted.
+        since_6: Whether the client knows the titles of calls, metadata of their starts and outputs, requests for approval,
+            and why it is aborted.
         has_citations: Whether it knows the citations of a text.
         has_custom: Whether it knows `custom` parts.
+        has_answers: Whether it knows the answer to a request for approval.
         used_call_ids: The ids of the calls that the client has.
+        used_ids: The ids of the parts that the client has of an earlier stream: it would put another one in their place.
     """
 
-    def __init__(self, sdk_version: int, start: Mapping[str, Any], limits: Limits) -> None:
+    def __init__(self, sdk_version: int, start: Mapping[str, Any], limits: Limits, shown: Shown) -> None:
         self.started = False
+        self.shown = shown
         self.since_6 = sdk_version >= 6
-        self.has_citations = self.has_custom = self._can_reset = sdk_version >= 7
+        self.has_citations = self.has_custom = self.has_answers = self._can_reset = sdk_version >= 7
         self.used_call_ids: set[str] = set()
+        self.used_ids: set[str] = set()
         self._start = start
         self._limits = limits
         self._owes_model = False  # the stream has started before its first message
@@ -54,6 +75,8 @@ class Stream:
 
     def new_id(self) -> str:
         self._count += 1
+        while str(self._count) in self.used_ids:
+            self._count += 1
         return str(self._count)
 
     def run_name(self, run_id: str | None) -> str:
@@ -76,6 +99,12 @@ class Stream:
         if model:
             frame["messageMetadata"] = {**frame.get("messageMetadata", {}), MODEL: model}
         out.append(frame)
+
+    def start_early(self, out: Out) -> None:
+        """Start the stream before its first message, whose model is sent when it begins."""
+        if not self.started:
+            self.start(out)
+            self._owes_model = True
 
     def enter(self, out: Out, step: Step) -> None:
         """A message begins: the client is in its step from now on."""
@@ -104,9 +133,7 @@ class Stream:
         Raises:
             LimitExceededError: There are too many.
         """
-        if not self.started:
-            self.start(out)
-            self._owes_model = True
+        self.start_early(out)
         known = None if event.id is None or event.transient else self._data.get((event.name, event.id))
         part = known or DataPart(marks if self.has_custom else {})
         part.send(out, event)
@@ -139,6 +166,7 @@ class Step:
         parts: What the client has of the message, in the order in which the parts began.
         count: How many of them the client can see.
         sources: The keys of the sources that were sent with it.
+        pending: The calls of the provider's tools, also of earlier messages, that may have no output yet.
         note: The id of the message's `data-run`; `None` if the client has none.
         status: How the message ended; `None` until then.
         reason: Why it ended.
@@ -150,6 +178,7 @@ class Step:
         self.parts: dict[Part, None] = {}
         self.count = 0
         self.sources: list[str] = []
+        self.pending: list[CallPart] = []
         self.note: str | None = None
         self.id: str | None = None
         self.model: str | None = None
@@ -163,6 +192,11 @@ class Step:
         self.model = self.model or event.model
         if event.usage is not None and not self.usage:
             self.usage = usage_figures(event.usage)
+
+    def conclude(self, out: Out, *, is_last: bool) -> None:
+        """Tell the client which of the provider's tools have run without an output, see `CallPart.conclude`."""
+        if self.pending:
+            self.pending = [call for call in self.pending if not call.conclude(out, is_last=is_last)]
 
     def finish(self, event: MessageFinish) -> None:
         self.model = self.model or event.model

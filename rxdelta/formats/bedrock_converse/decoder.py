@@ -38,7 +38,7 @@ from rxdelta.formats.bedrock_converse.tables import BROKEN, FORMAT, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import others, remember, word
-from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
 from rxdelta.formats.usage import BEDROCK, usage_of
 from rxdelta.framing import DONE
 
@@ -147,7 +147,7 @@ class BedrockConverseDecoder:
     def _break_off(self, out: Out, name: str, error: Json) -> None:
         self._message.blocks.flush(out)
         if not _ERROR_FIELDS.issuperset(error):
-            out.append(events.ProviderEvent(_PROVIDER, name, readable(error)))
+            out.append(events.ProviderEvent(_PROVIDER, PROVIDER_ERROR, readable(error)))
         sentences = map(word, map(error.get, ("message", "Message", "originalMessage")))
         sentence = next(filter(None, sentences), "unknown error")
         kind = word(error.get("__type")) or (name if name != "message" else None)

@@ -33,6 +33,7 @@ from rxdelta.formats.encoding import Masked, cut_off, masked, not_an_event, numb
 from rxdelta.formats.langchain.block_frames import DELTAS
 from rxdelta.formats.langchain.frames import FrameWriter, LangChainFrame, LangChainParams
 from rxdelta.formats.langchain.run_frames import RunFrames
+from rxdelta.formats.provider_errors import PROVIDER_ERROR
 from rxdelta.formats.run_lanes import Lanes
 from rxdelta.framing import SSE_HEADERS
 
@@ -104,6 +105,8 @@ class LangChainEncoder:
         if kind not in EVENT_TYPES:
             raise not_an_event(event)
         if isinstance(event, ProviderEvent):
+            if event.name == PROVIDER_ERROR:  # its text is masked, so the object that has it stays here, too
+                return ()
             return (self._frames.of_run(event.run_id).custom(event),)
         if isinstance(event, Custom):
             return (self._frames.of_run(event.run_id).application(event),)

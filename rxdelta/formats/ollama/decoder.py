@@ -31,7 +31,7 @@ from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import NOTHING, kept, others, remember, word
 from rxdelta.formats.notes import PROVIDER_TYPE
 from rxdelta.formats.ollama.tables import BROKEN, REASONS
-from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.usage import OLLAMA, usage_of
 from rxdelta.framing import DONE
@@ -199,7 +199,7 @@ class OllamaDecoder:
         message = word(error.get("message") if isinstance(error, Mapping) else error)
         more = any(not _has_a_place(name) and name not in _ERROR for name in line)
         if message is None or isinstance(error, Mapping) or more:  # such as where to sign in
-            self._out.append(events.ProviderEvent(_PROVIDER, "error", kept(line)))
+            self._out.append(events.ProviderEvent(_PROVIDER, PROVIDER_ERROR, kept(line)))
         code = line.get("status_code", line.get("status"))
         self._out.append(events.StreamError(message or "unknown error", None, error_code(code)))
         self._over = True

@@ -38,7 +38,7 @@ from rxdelta.formats.openai_chat.tables import (
     THINKING_BLOCKS,
 )
 
-__all__ = ["request"]
+__all__ = ["request", "written_call"]
 
 Json = dict[str, Any]
 
@@ -88,7 +88,7 @@ def _assistant(turn: Turn) -> Json:
     for part in turn.parts:
         if part.type == "audio" and "id" in part.options:  # by which the provider still has it
             message["audio"] = {"id": part.options["id"]}
-    calls = [_call(call) for call in turn.calls]
+    calls = [written_call(call) for call in turn.calls]
     if calls:
         message["tool_calls"] = calls
     elif not message["content"] and not refusal and "audio" not in message:
@@ -134,7 +134,8 @@ def _detail(part: ContentPart) -> Json:
     return {"type": kind or REASONING_TEXT, "text": part.text or "", **options}
 
 
-def _call(call: ToolCall) -> Json:
+def written_call(call: ToolCall) -> Json:
+    """A call as an entry of `tool_calls`."""
     metadata = thaw(call.metadata)
     arguments = "{}" if call.arguments is None else text_of(call.arguments)
     if call.metadata.get(PROVIDER_TYPE) == CUSTOM_CALL:

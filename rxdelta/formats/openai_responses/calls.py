@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 
 from rxdelta.formats.openai_responses.reading import Json
 
-__all__ = ["CALLS", "NAMED_CALLS", "CallType", "result_field"]
+__all__ = ["APPROVAL_REQUEST", "CALLS", "NAMED_CALLS", "CallType", "result_field"]
+
+APPROVAL_REQUEST = "mcp_approval_request"
+"""The type of a call that the provider makes as soon as a person has allowed it."""
 
 
 class CallType(NamedTuple):
@@ -93,14 +96,14 @@ CALLS: Mapping[str, CallType] = {
     "computer_call": CallType(_always, ("action", "actions")),
     "tool_search_call": CallType(_with_client_execution),
     "mcp_call": CallType(_never, None, "output"),
-    "mcp_approval_request": CallType(_never),
+    APPROVAL_REQUEST: CallType(_never),
     "web_search_call": CallType(_never, ("action",)),
     "file_search_call": CallType(_never, ("queries",), "results"),
     "code_interpreter_call": CallType(_never, ("code",), "outputs"),
     "program": CallType(_never, ("code",)),
 }
 
-NAMED_CALLS = frozenset(["function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"])
+NAMED_CALLS = frozenset(["function_call", "custom_tool_call", "mcp_call", APPROVAL_REQUEST])
 """The calls whose items have the name of the tool. Any other is named by its type."""
 
 _OUTPUTS: Mapping[str, str] = {"tool_search_output": "tools", "program_output": "result"}

@@ -66,7 +66,7 @@ from rxdelta.formats.openai_responses.reading import (
 )
 from rxdelta.formats.openai_responses.tables import BROKEN, CANCELLED, ENDS, REASONS
 from rxdelta.formats.openai_responses.tools import INCOMPLETE
-from rxdelta.formats.provider_errors import error_code
+from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF, CUT_OFF_BY_FILTER
 from rxdelta.formats.usage import RESPONSES, usage_of
 from rxdelta.framing import DONE
@@ -338,7 +338,7 @@ class _Reader:
     def _emit_error(self, out: Out, error: Json) -> None:
         self._flush(out)
         if any(value not in NOTHING and name not in _ERROR for name, value in error.items()):
-            out.append(events.ProviderEvent("openai", "error", kept(error)))
+            out.append(events.ProviderEvent("openai", PROVIDER_ERROR, kept(error)))
         message, code = word(error.get("message")), error_code(error.get("code"))
         out.append(events.StreamError(message or "unknown error", word(error.get("type")), code))
         self._failed = True

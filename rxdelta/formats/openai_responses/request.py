@@ -3,6 +3,7 @@
     input     = item*                            instructions are items of role system, in their places
     assistant = (reasoning | message | call | the provider's own item)*
     result    = <the call's type>_output         by call_id, after the items of its reply
+    decision  = mcp_approval_response            by the id of the request's item, there too
 
 Texts and refusals with one item id are one message. A call and results that came in the same item are one item again.
 
@@ -21,13 +22,13 @@ an image that this provider's own tool made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import ContentPart, ToolCall, thaw
+from rxdelta.core import Approval, ContentPart, ToolCall, decision_of, thaw
 from rxdelta.formats.conversation import Native, Turn, refuse, text_of, text_or_parts
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE, SYNTHETIC_ID
-from rxdelta.formats.openai_responses.calls import CALLS, NAMED_CALLS, result_field
+from rxdelta.formats.openai_responses.calls import APPROVAL_REQUEST, CALLS, NAMED_CALLS, result_field
 from rxdelta.formats.openai_responses.notes import (
     ITEM_ERROR,
     ITEM_STATUS,
@@ -46,14 +47,16 @@ _FORMAT = "openai-responses"
 
 
 def request(turns: Sequence[Turn | Native]) -> Json:
-    calls = _calls_in(turns)
+    calls, allowed = _calls_in(turns), _allowed_in(turns)
     items: list[Json] = []
-    for turn in turns:
+    for place, turn in enumerate(turns):
         if isinstance(turn, Mapping):
             items.append(thaw(turn))
             continue
         if turn.role == "assistant":
-            items += _Reply(turn).items()
+            continued = place + 1 < len(turns) and isinstance(turns[place + 1], Turn)
+            reply = _Reply(turn)
+            items += [*reply.items(), *reply.decisions(allowed, continued=continued)]
         elif turn.role != "tool":
             items.append({"role": turn.role, "content": text_or_parts(turn, _input_part)})
         items += [result_item(result, calls.get(result.call_id or "", {})) for result in turn.results]
@@ -126,6 +129,35 @@ class _Reply:
             self._items.pop()
         # Options may have come through a browser: they must not add an item of another role.
         return [item for item in self._items if item.get("role", "assistant") == "assistant"]
+
+    def decisions(self, allowed: Collection[object], *, continued: bool) -> list[Json]:
+        """What a person has decided about calls that the provider asked for.
+
+        If the conversation continues, a call without a decision is refused: the API refuses a request without one.
+
+        Args:
+            allowed: The requests whose calls the provider has made since, so a person has allowed them.
+            continued: Whether more turns follow.
+        """
+        found: list[Json] = []
+        for block in self._turn.blocks:
+            if not isinstance(block, ToolCall) or not self._asks(block):
+                continue
+            decision = decision_of(block.result)
+            if decision is None and block.metadata[ITEM_ID] in allowed:
+                decision = Approval(True)
+            if decision is None and (continued or block.result is not None):
+                decision = Approval(False, _STOPPED)
+            if decision is not None:
+                reason = {"reason": decision.reason} if decision.reason else {}
+                asked = {"approval_request_id": block.metadata[ITEM_ID], "approve": decision.approved}
+                found.append({"type": "mcp_approval_response", **asked, **reason})
+        return found
+
+    def _asks(self, call: ToolCall) -> bool:
+        """Whether the provider asks for the call, in an item that is written."""
+        item = self._calls.get(str(call.metadata.get(ITEM_ID)))
+        return item is not None and item["type"] == APPROVAL_REQUEST
 
     def _add(self, item: Json | None) -> None:
         if item is not None:
@@ -325,6 +357,20 @@ def _server_call(call: ToolCall) -> Json | None:
     return item | item_fields(metadata)
 
 
+def _allowed_in(turns: Sequence[Turn | Native]) -> set[str]:
+    """The requests for approval whose calls the provider has made."""
+    found: list[object] = []
+    for turn in turns:
+        if isinstance(turn, Mapping):
+            found += [turn.get("approval_request_id")] if turn.get("type") == "mcp_call" else []
+        else:
+            calls = [block.metadata for block in turn.blocks if isinstance(block, ToolCall)]
+            found += [
+                call.get("approval_request_id") for call in calls if call.get(PROVIDER_TYPE) == "mcp_call"
+            ]
+    return {name for name in found if isinstance(name, str)}
+
+
 def _calls_in(turns: Sequence[Turn | Native]) -> dict[str, Json]:
     """The items of calls by `call_id`, also of replies in the provider's own form."""
     found: dict[str, Json] = {}
@@ -348,5 +394,6 @@ _DEFAULTS: Mapping[str, Json] = {
 """Fields that the API requires, though they say nothing."""
 
 _NEEDS_ID = frozenset(["computer_call", "local_shell_call"])
-_HAS_NO_STATUS = frozenset(["program", "mcp_approval_request", "custom_tool_call"])
+_HAS_NO_STATUS = frozenset(["program", APPROVAL_REQUEST, "custom_tool_call"])
+_STOPPED = "This call was stopped before it was decided."
 _OF_A_MESSAGE = frozenset([ITEM_ID, "phase", "status"])

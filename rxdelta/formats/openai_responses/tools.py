@@ -12,7 +12,13 @@ from rxdelta.core import events, thaw
 from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
 from rxdelta.formats.openai_responses.arguments import TEXT_OF, Arguments
-from rxdelta.formats.openai_responses.calls import CALLS, NAMED_CALLS, CallType, result_field
+from rxdelta.formats.openai_responses.calls import (
+    APPROVAL_REQUEST,
+    CALLS,
+    NAMED_CALLS,
+    CallType,
+    result_field,
+)
 from rxdelta.formats.openai_responses.items import Item
 from rxdelta.formats.openai_responses.notes import ITEM_ERROR, ITEM_STATUS, fields_beside
 from rxdelta.formats.openai_responses.reading import (
@@ -138,6 +144,9 @@ class CallItem(Item):
             self._arguments.close(out)
         if args is not None:
             content["args"] = args
+        if self.type == APPROVAL_REQUEST and self.id is not None:
+            # In front of the end, at which a reader of single blocks is done with a call that waits for nothing.
+            out.append(events.ToolUpdate(self.id, "awaiting_approval"))
         self._finish_call(out, for_client, content, item.get("arguments") or item.get("input") or "")
         if kind.result is not None and not for_client:
             self._add_result(out, item, content["id"], item.get(kind.result))

@@ -1,8 +1,9 @@
-"""The base of `to_ai_sdk`, `to_ag_ui` and `to_langchain_events`: a sans-IO encoder for a stream of events."""
+"""The base of the operators that encode events for front ends: a sans-IO encoder for a stream of events."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits
 from rxdelta.runtime import lift_machine
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.runtime import Sink
+    from rxdelta.runtime import Machine, Sink
 
 __all__ = ["encode"]
 
@@ -21,16 +22,43 @@ F = TypeVar("F")
 
 
 def encode(
-    name: str, make: Callable[[Limits], Encoder[F]], limits: Limits | None
+    name: str,
+    make: Callable[[Limits], Encoder[F]],
+    limits: Limits | None,
+    *,
+    open: Callable[[Any], Sequence[F]] | None = None,
 ) -> Callable[[Observable[Event]], Observable[F]]:
     """Encode the source's events into frames, by an encoder that `make()` returns for each subscription.
 
     A front end knows no `on_error`: an error becomes frames, and the output completes.
+
+    Args:
+        name: The operator's name.
+        make: Makes an encoder.
+        limits: The user's own limits, if any.
+        open: Returns the encoder's frames that come before any event: they are emitted as soon as a reader is there. They
+            are the same for all encoders that `make` returns.
     """
-    make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
-    return lift_machine(
-        name, lambda sink: _Encoding(sink, make(sink.limits)), limits=limits, emits="frames", needs_all=True
-    )
+    encoder = make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
+    if open is None:
+        return lift_machine(
+            name,
+            lambda sink: _Encoding(sink, make(sink.limits)),
+            limits=limits,
+            emits="frames",
+            needs_all=True,
+        )
+    frames = open(encoder)
+
+    def begin(sink: Sink[F]) -> Machine[Event, F]:
+        def opened() -> Encoder[F]:
+            encoder = make(limits or sink.limits)
+            open(encoder)
+            return encoder
+
+        return cast("Machine[Event, F]", _OpeningEncoding(sink, frames, opened))  # its `step` is a property
+
+    return lift_machine(name, begin, leads=True, emits="frames", needs_all=True)
 
 
 class _Encoding(Generic[F]):
@@ -48,3 +76,39 @@ class _Encoding(Generic[F]):
         ):  # the log should name the operator
             error = self._sink.refusal(error.value)
         return self._encoder.fail(error), None
+
+
+class _OpeningEncoding(Generic[F]):
+    """One subscription's state that is made at once, and emits the first frames. The rest is `_Encoding`'s.
+
+    A source that emits while it is subscribed comes before the effect. Then its first notification emits them.
+    """
+
+    def __init__(self, sink: Sink[F], frames: Sequence[F], make: Callable[[], Encoder[F]]) -> None:
+        self._sink = sink
+        self._frames = frames
+        self._make = make
+        sink.effect(sink.turn, self._open)
+
+    def _open(self) -> None:
+        frames, self._frames = self._frames, ()
+        for frame in frames:
+            self._sink.on_next(frame)
+
+    @cached_property
+    def _encoding(self) -> _Encoding[F]:
+        """The state with an encoder, made when the first notification arrives: only then the limits are known."""
+        self._open()
+        return _Encoding(self._sink, self._make())
+
+    @property
+    def step(self) -> Callable[[Event], Sequence[F]]:
+        return self._encoding.step
+
+    @property
+    def close(self) -> Callable[[], Sequence[F]]:
+        return self._encoding.close
+
+    @property
+    def fail(self) -> Callable[[Exception], tuple[Sequence[F], None]]:
+        return self._encoding.fail

@@ -31,6 +31,7 @@ def to_ag_ui(
     on_error: Masked = masked,
     reasoning: bool = True,
     provider_events: bool = False,
+    provider_items: bool = False,
     limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
@@ -43,10 +44,17 @@ def to_ag_ui(
     Pass the request. It has the run's ids, the messages, whose ids must not be used again, and the client's
     version: the additions of AG-UI 1.0 break older clients, so only clients that send `protocolVersion` get them.
 
-    At any end of the source, open blocks are closed first. The last event is RUN_FINISHED; for clients of 1.0 with the
-    outcome `cancelled` after a `MessageInterrupted`, and otherwise with the calls that wait for the client. It is
-    RUN_ERROR if the source fails or completes before its message has finished. Then the output completes; it
-    never fails.
+    At any end of the source, open blocks are closed first. The last event is RUN_FINISHED. Its outcome is `interrupt`
+    where calls wait for a person's decision; for clients of 1.0 it is `cancelled` after a `MessageInterrupted`, and has
+    otherwise the calls that wait for the client. The last event is RUN_ERROR if the source fails or completes before its
+    message has finished. Then the output completes; it never fails.
+
+    Each message is a step, `model-turn-1` and so on. The finish reason is in the metadata of its end, of the run's end,
+    and of the text that ended with the message; the sources that a text cites are in its metadata, and in a CUSTOM event
+    `rxdelta.sources`.
+
+    A run that answers interrupts begins with the updates of the calls that the person decided about. The request has the
+    calls, so that their results are sent although the calls aren't in this stream.
 
     Several runs become one run of AG-UI. One that has another parent than the first run is a sub-agent's, with
     `subagentRunId`; all others are the agent's own (docs/wire.md).
@@ -66,6 +74,8 @@ def to_ag_ui(
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
         provider_events: Whether to pass the provider's own events on, as RAW. They may reveal more than a front
             end should know.
+        provider_items: Whether to send items that only the provider knows, such as the list of an MCP server's tools, or a
+            compaction; as activities, which the client sends back.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
@@ -79,9 +89,11 @@ def to_ag_ui(
         >>> frames = rx.from_iterable(reply).pipe(rd.to_ag_ui({"threadId": "t1", "runId": "r1", "messages": []}))
         >>> frames.subscribe(lambda frame: print(frame.type.value, getattr(frame, "delta", ""))).dispose()
         RUN_STARTED
+        STEP_STARTED
         TEXT_MESSAGE_START
         TEXT_MESSAGE_CONTENT Hi
         TEXT_MESSAGE_END
+        STEP_FINISHED
         RUN_FINISHED
     """
 
@@ -96,6 +108,7 @@ def to_ag_ui(
             on_error=on_error,
             reasoning=reasoning,
             provider_events=provider_events,
+            provider_items=provider_items,
             limits=limits,
         )
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.operators.edges.encode import encode
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, masked
+from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, ShownSources, masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from reactivex import Observable
 
@@ -26,14 +27,17 @@ def to_ai_sdk(
     on_error: Masked = masked,
     *,
     reasoning: bool = True,
+    provider_items: bool = False,
+    sources: ShownSources = "cited",
     metadata: Mapping[str, Any] | None = None,
+    messages: Iterable[Mapping[str, Any]] = (),
     limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
     In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
-    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. Most events are encoded at once. A file waits
-    until it is whole, and `finish` until the source completes, because results of tools may come until then.
+    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
+    most events are encoded as they come. A text's end waits until no other text can go on with it, a file until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of
     each of its messages (docs/wire.md).
@@ -52,8 +56,14 @@ def to_ai_sdk(
             5 gets no metadata of results.
         on_error: The text of an error for the browser; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server, with the signatures that some providers want back.
+        provider_items: `True` sends the items of the provider that are no text, reasoning, call, result or file, such as
+            the list of an MCP server's tools. They come back with `from_ai_sdk`, which some providers need to go on.
+        sources: Which sources are sent: those that texts `cited`, or all `results` of the provider's searches too.
         metadata: Your own metadata of the UI message. The stream adds `model`, `status`, `finishReason` and
             `usage` (of all messages and attempts).
+        messages: The UI messages of the request. If the last one is the assistant's, the reply goes on with it: its id is
+            the default of `message_id`, its usage is added to, and a `ToolUpdate` of one of its calls is sent although
+            the call isn't in this stream, such as what a person has decided now.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
@@ -73,6 +83,7 @@ def to_ai_sdk(
         {'type': 'finish', 'finishReason': 'stop', 'messageMetadata': {'status': 'complete', 'finishReason': 'stop'}}
         DONE
     """
+    known = [*messages] if isinstance(messages, Iterator) else messages  # each subscription reads them
 
     def make(limits: Limits) -> AiSdkEncoder:
         return AiSdkEncoder(
@@ -81,8 +92,11 @@ def to_ai_sdk(
             sdk_version=sdk_version,
             on_error=on_error,
             reasoning=reasoning,
+            provider_items=provider_items,
+            sources=sources,
             metadata=metadata,
+            messages=known,
             limits=limits,
         )
 
-    return encode("to_ai_sdk", make, limits)
+    return encode("to_ai_sdk", make, limits, open=AiSdkEncoder.open)

@@ -49,15 +49,16 @@ def to_resumable_sse(
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
-    behind it a reader can go on. Frames that come by themselves, such as those of the end, have none, and neither has a
+    behind it a reader can go on. What the encoder says before the first event comes with it. Frames that come by themselves, such as those of the end, have none, and neither has a
     transient `Custom`, which no log keeps.
 
     With `after` the encoder is fed the whole log, and what it says up to this entry is left out. So what follows is
     what the first connection would have got, with the same ids of messages and blocks, also where the encoder made
     them up. The encoder must be made with the same arguments as for the first connection.
 
-    The first piece is `retry:`, the seconds after which an `EventSource` comes back; it comes with the first entry, or
-    when `after` has been found.
+    The first piece is the line `retry:`, the seconds after which an `EventSource` comes back; it comes with the first
+    entry, or when `after` has been found. No empty line follows it. Some clients take each empty line behind a `retry:` or
+    an `id:` for an event, so a comment between two pieces must be one line, too.
 
     Completes with the encoder, at the latest with the source.
 
@@ -82,9 +83,8 @@ def to_resumable_sse(
         >>> reply = rd.to_events(rd.Snapshot(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
         >>> log = rx.from_iterable([SimpleNamespace(id=str(at), event=event) for at, event in enumerate(reply)])
         >>> log.pipe(rd.to_resumable_sse(rd.to_ai_sdk(), after="1")).subscribe(print).dispose()
-        b'retry: 1000\\n\\n'
-        b'id: 2\\ndata: {"type":"text-end","id":"1"}\\n\\n'
-        b'id: 3\\ndata: {"type":"finish-step"}\\n\\n'
+        b'retry: 1000\\n'
+        b'data: {"type":"text-end","id":"1"}\\n\\nid: 3\\ndata: {"type":"finish-step"}\\n\\n'
         b'data: {"type":"finish","finishReason":"stop","messageMetadata":{"status":"complete","finishReason":"stop"}}\\n\\ndata: [DONE]\\n\\n'
     """
     if not callable(encode):
@@ -105,7 +105,7 @@ class _Resuming:
     ) -> None:
         self._sink = sink
         self._after = after
-        self._retry = b"retry: %d\n\n" % round(retry * 1000)
+        self._retry = b"retry: %d\n" % round(retry * 1000)
         self._behind = False  # whether the reader gets what comes now
         self._begun = False
         self._ids: IdsOf | None = None
@@ -115,7 +115,11 @@ class _Resuming:
         self._end: Exception | bool = False  # how the encoder has ended: `True`, or an error
         self._thread: int | None = None  # the thread that feeds the encoder
         encoded = self._events.pipe(encode)
-        sink.own(encoded.subscribe(self._emitted, self._ended, self._ended, scheduler=sink.scheduler))
+        self._thread = get_ident()  # what the encoder says before the first event comes with that event
+        try:
+            sink.own(encoded.subscribe(self._emitted, self._ended, self._ended, scheduler=sink.scheduler))
+        finally:
+            self._thread = None
 
     def on_next(self, entry: LogEntry) -> None:
         event = getattr(entry, "event", None)
@@ -185,7 +189,9 @@ class _Resuming:
                 self._sink.on_completed()
 
     def _emitted(self, frame: Any) -> None:
-        if self._thread == get_ident():
+        if (
+            self._thread == get_ident() or self._newest is None
+        ):  # what comes before the first entry goes with it
             self._frames.append(frame)
         else:
             self._sink.run(self._write, [frame], None)

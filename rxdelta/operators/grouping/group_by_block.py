@@ -15,6 +15,7 @@ from rxdelta.core import (
     ToolCall,
     Walks,
     call_id_of,
+    is_waiting,
     refusal,
 )
 from rxdelta.core.events import (
@@ -50,7 +51,7 @@ class BlockStream(Branch[Block]):
     raised there.
 
     Completes when the block has finished and, if its call has an execution status, that is `completed` or
-    `failed`.
+    `failed`; a finished call that waits for approval completes with the source.
 
     Errors: `StreamInterrupted` if the source completed, or an attempt was given up, before that; else the
     source's own.
@@ -115,7 +116,7 @@ def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Even
     a source that emits on several threads must serialise its emissions; blocks are subscribed on its thread. An
     observer of the stream of blocks that raises ends the subscription: open blocks end with `StreamInterrupted`.
 
-    Completes with the source; open blocks then end with `StreamInterrupted`.
+    Completes with the source; open blocks then end with `StreamInterrupted`, except for calls that wait for approval.
 
     Args:
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
@@ -230,6 +231,9 @@ class Grouping(Split[BlockStream]):
             stream._end(None)
 
     def _completion_error(self, stream: BlockStream) -> Exception | None:
+        block = stream._block
+        if isinstance(block, ToolCall) and not block.open and is_waiting(block):
+            return None  # nothing is lost: the person answers with a later request
         return StreamInterrupted(f"the stream ended while {stream._label} was open")
 
     def _forget(self) -> Iterable[BlockStream]:

@@ -1,13 +1,20 @@
-"""Decides which calls of a stream are to be run, and when: each call once."""
+"""Decides which calls of a stream are to be run, and when: each call once.
+
+Somebody else may have run a call: the source's own `ToolUpdate`s tell of it, as those of a stored reply do. A call with an
+outcome is never decided. One that has been started fails when the source has ended without its outcome. A call that
+waits for approval is decided like any other if a person is asked here, and otherwise stays as it is.
+"""
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import attrs
 
 from rxdelta.core import (
+    TERMINAL,
     BlockFold,
     Event,
     Limits,
@@ -15,6 +22,7 @@ from rxdelta.core import (
     ToolCall,
     Walk,
     is_mapping,
+    is_waiting,
     message_order,
 )
 from rxdelta.core.events import (
@@ -26,16 +34,21 @@ from rxdelta.core.events import (
     MessageInterrupted,
     MessageStart,
     ToolCallDelta,
+    ToolUpdate,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from rxdelta.core import Block, Change, CompleteToolCall
+    from rxdelta.core import Block, Change
+    from rxdelta.operators.tools.approvals import WholeCall
 
 __all__ = ["AskedCall", "AskedCalls", "Decision"]
 
-Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'withdrawn', 'gone'], str]"
+Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'gone'], str]"
+
+_LOG = logging.getLogger("rxdelta")
+_OUTCOME_UNKNOWN = "the tool had been started, and its outcome isn't known"
 
 
 class AskedCall:
@@ -47,16 +60,19 @@ class AskedCall:
         identified: Whether it is for us; other calls are not reported.
         asked: The whole call, as soon as it is to be run.
         open: Whether the call has neither ended nor failed. A call that has is never decided again.
+        taken: Whether its tool has been started here, or it has its outcome from here. What the source says of the call
+            comes too late then.
     """
 
-    __slots__ = ("asked", "call_id", "identified", "open", "run")
+    __slots__ = ("asked", "call_id", "identified", "open", "run", "taken")
 
     def __init__(self, run: CallsOfRun, call_id: str) -> None:
         self.run = run
         self.call_id = call_id
         self.identified = False
-        self.asked: CompleteToolCall | None = None
+        self.asked: WholeCall | None = None
         self.open = True
+        self.taken = False
 
 
 class AskedCalls:
@@ -64,6 +80,9 @@ class AskedCalls:
 
     Args:
         is_ours: Whether a call by this name is for us; other calls are not reported.
+        approves: Whether somebody is asked for calls. Those that wait in the source are then decided, also those that
+            the provider will run.
+        rerun: The names of tools that run again for a call that had been started.
         at_once: Whether a call is to be run when it is whole, or with the end of its message.
         choice: Which of several alternative replies.
         limits: The most that the stream may make us hold.
@@ -72,20 +91,37 @@ class AskedCalls:
     EVENTS = frozenset(
         (
             MessageStart, BlockStart, ToolCallDelta, BlockDelta, BlockFinish, MessageFinish, MessageInterrupted,
-            AttemptReset,
+            AttemptReset, ToolUpdate,
         )
     )  # fmt: skip
     """The kinds of event that may change a call."""
 
-    def __init__(self, is_ours: Callable[[str], bool], *, at_once: bool, choice: int, limits: Limits) -> None:
-        begin = partial(CallsOfRun, is_ours=is_ours, at_once=at_once, choice=choice, limits=limits)
+    def __init__(
+        self,
+        is_ours: Callable[[str], bool],
+        *,
+        approves: bool,
+        rerun: Collection[str],
+        at_once: bool,
+        choice: int,
+        limits: Limits,
+    ) -> None:
+        begin = partial(
+            CallsOfRun,
+            is_ours=is_ours,
+            approves=approves,
+            rerun=rerun,
+            at_once=at_once,
+            choice=choice,
+            limits=limits,
+        )
         self._runs = PerRun(begin, limits, name=CallsOfRun.name)
 
     def step(self, event: Event) -> Sequence[Decision]:
         """Apply one of `EVENTS`, and return what it decides.
 
-        `identified`: the call has an id. `asked`: run it. `failed`, with the reason: don't run it, or stop it.
-        `withdrawn`, with the reason: it fails unless its tool has started. `gone`: stop it, without an outcome.
+        `identified`: the call has an id. `asked`: run it. `failed`, with the reason: don't run it, or stop it. `gone`:
+        don't run it, or stop it, without an outcome.
 
         Raises:
             LimitExceededError: There are too many runs or blocks, an index is too large, or a block is too large.
@@ -98,8 +134,8 @@ class AskedCalls:
         return any(run.begins_another(start) for run in self._runs.of(start))
 
     def give_up(self, why: str) -> Sequence[Decision]:
-        """Fail all undecided calls."""
-        return [decision for run in self._runs.known() for decision in run.give_up(why)]
+        """Fail all undecided calls, and those that somebody else has started, because the stream is over."""
+        return [decision for run in self._runs.known() for decision in run.end(why)]
 
 
 class CallsOfRun:
@@ -115,6 +151,8 @@ class CallsOfRun:
         run_id: str | None,
         *,
         is_ours: Callable[[str], bool],
+        approves: bool,
+        rerun: Collection[str],
         at_once: bool,
         choice: int,
         limits: Limits,
@@ -122,10 +160,14 @@ class CallsOfRun:
         self.run_id = run_id
         self.choice: int | None = None
         self._is_ours = is_ours
+        self._approves = approves
+        self._rerun = rerun
         self._at_once = at_once
         self._walk = Walk(choice, run_id=run_id, limits=limits)
         self._calls: dict[tuple[BlockFold, str], AskedCall] = {}  # of the current message
         self._waiting: dict[AskedCall, ToolCall | None] = {}  # undecided calls; the whole call after its end
+        self._named: dict[str, AskedCall] = {}  # by id, the first that was asked for in the message
+        self._elsewhere: dict[tuple[BlockFold, str], AskedCall] = {}  # started by others, in any message
         self._grown: dict[BlockFold, None] = {}  # blocks that have grown since the newest block began
         self._decisions: list[Decision] = []
 
@@ -156,6 +198,12 @@ class CallsOfRun:
             self._fail(call, why)
         return self._decided()
 
+    def end(self, why: str) -> Sequence[Decision]:
+        for call in self._elsewhere.values():
+            self._fail(call, _OUTCOME_UNKNOWN)
+        self._elsewhere.clear()
+        return self.give_up(why)
+
     def _decided(self) -> Sequence[Decision]:
         decisions, self._decisions = self._decisions, []
         return decisions
@@ -166,6 +214,8 @@ class CallsOfRun:
                 self._block(change)
             case "overruled":
                 self._withdraw(change.fold)
+            case "noted":
+                self._note(change.fold)
             case "ended":
                 whole = [(call, block) for call, block in self._waiting.items() if block is not None]
                 for call, block in sorted(whole, key=lambda one: message_order(one[1].key)):
@@ -175,13 +225,16 @@ class CallsOfRun:
                     self._fail(call, "the message ended before the call was complete")
                 self._forget()
             case "reset":
-                self._decisions.extend((call, "gone", "") for call in self._calls.values())
+                for key, call in self._calls.items():
+                    self._elsewhere.pop(key, None)
+                    self._decisions.append((call, "gone", ""))
                 self._forget()
             case _:
                 pass
 
     def _forget(self) -> None:
         self._calls.clear()
+        self._named.clear()
         self._waiting.clear()
         self._grown.clear()
 
@@ -194,10 +247,33 @@ class CallsOfRun:
         if former is not None and former.open and former is not self._find(fold, fold.block):
             self._rename_or_fail(former, change)
         call = self._call(fold)
+        self._note(fold)
         if kind != "closed":
             self._grown[fold] = None
         elif call is not None and call.open and isinstance(fold.block, ToolCall):
             self._close(call, fold.block)
+
+    def _note(self, fold: BlockFold) -> None:
+        """Read what the source says of a call's execution. It comes too late for a call that is taken here."""
+        block, call = fold.block, self._find(fold, fold.block)
+        if call is None or call.taken or not isinstance(block, ToolCall):
+            return
+        known = block.metadata.get("execution_status")
+        status = known if isinstance(known, str) else "identified"
+        # A program that adds a result to a message by itself says nothing else of the call.
+        if status in TERMINAL or (status == "identified" and block.result is not None):
+            self._elsewhere.pop((fold, call.call_id), None)
+            self._let_go(call)
+        elif status == "awaiting_approval":
+            if not self._approves:
+                self._let_go(call)
+            elif block.type == "server_tool_call" and not (block.open or call.identified):
+                self._close(call, block)
+                if self._walk.over and call in self._waiting:
+                    self._ask(call, block)
+        elif status != "identified" and block.name not in self._rerun:
+            self._let_go(call)
+            self._elsewhere[fold, call.call_id] = call
 
     def _rename_or_fail(self, call: AskedCall, change: Change) -> None:
         """Let a call go on under the new id that its block has got, unless the block is another one now."""
@@ -214,7 +290,9 @@ class CallsOfRun:
 
     def _find(self, fold: BlockFold, block: Block) -> AskedCall | None:
         call_id = block.call_id if isinstance(block, ToolCall) else None
-        return None if call_id is None else self._calls.get((fold, call_id))
+        if call_id is None:
+            return None
+        return self._calls.get((fold, call_id)) or self._elsewhere.get((fold, call_id))
 
     def _call(self, fold: BlockFold) -> AskedCall | None:
         """The block's call, which is added if it is new, and identified if it is for us."""
@@ -234,12 +312,16 @@ class CallsOfRun:
     def _close(self, call: AskedCall, block: ToolCall) -> None:
         """Decide a call at its first end."""
         call.open = False
-        if block.type == "server_tool_call":
+        asks = (
+            self._approves and block.type == "server_tool_call" and call.asked is None and is_waiting(block)
+        )
+        call.identified = call.identified or asks
+        if block.type == "server_tool_call" and not asks:
             if call.asked is None:
                 del self._waiting[call]
             else:
                 self._fail(call, "it turned out to be no call")
-        elif block.type != "tool_call" or not is_mapping(block.arguments):
+        elif block.type == "invalid_tool_call" or not is_mapping(block.arguments):
             self._fail(call, f"invalid arguments: {block.error}")
         elif call.asked is not None:
             if block.arguments != call.asked.arguments:
@@ -254,11 +336,8 @@ class CallsOfRun:
         block, call = fold.block, self._find(fold, fold.block)
         if call is None or not isinstance(block, ToolCall) or block.type != "invalid_tool_call":
             return
-        why = f"invalid arguments: {block.error}"
-        if call in self._waiting:
-            self._fail(call, why)
-        elif call.asked is not None:
-            self._decisions.append((call, "withdrawn", why))
+        if call in self._waiting or (call.asked is not None and not call.taken):
+            self._fail(call, f"invalid arguments: {block.error}")
 
     def _ask_whole_calls(self) -> None:
         """Decide to run the calls whose arguments are whole, because the provider goes on to the next block.
@@ -276,10 +355,26 @@ class CallsOfRun:
                 self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
 
     def _ask(self, call: AskedCall, whole: ToolCall) -> None:
-        if call.identified:
-            call.asked = cast("CompleteToolCall", whole)
+        # A person's answer names the id alone, and must not allow another call that has it, too.
+        repeats = (
+            self._approves and call.identified and self._named.setdefault(call.call_id, call) is not call
+        )
+        if repeats:
+            _LOG.warning(
+                "a message has several calls with the id %r: only the first can be allowed", call.call_id
+            )
+        elif call.identified:
+            call.asked = cast("WholeCall", whole)
             self._decisions.append((call, "asked", ""))
-        del self._waiting[call]
+        self._waiting.pop(call, None)
+
+    def _let_go(self, call: AskedCall) -> None:
+        """Leave a call to somebody else."""
+        call.open = False
+        self._waiting.pop(call, None)
+        if call.asked is not None:
+            call.asked = None
+            self._decisions.append((call, "gone", ""))
 
     def _fail(self, call: AskedCall, why: str) -> None:
         call.open = False

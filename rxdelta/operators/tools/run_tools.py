@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 
 from rxdelta.core import (
+    Approval,
     CompleteToolCall,
     Event,
     ExecutionStatus,
@@ -24,8 +25,11 @@ from rxdelta.core import (
     Snapshot,
     ToolError,
     ToolResult,
+    approved_result,
     check_function,
     check_word,
+    denied_result,
+    is_waiting,
     quote,
 )
 from rxdelta.core.events import (
@@ -36,6 +40,7 @@ from rxdelta.core.events import (
     StreamError,
     ToolUpdate,
 )
+from rxdelta.operators.tools.approvals import Answers, Approve, WholeCall, answered_by, ask
 from rxdelta.operators.tools.asked_calls import AskedCall, AskedCalls, Decision
 from rxdelta.operators.tools.sub_agent import SubAgent, is_of_agent
 from rxdelta.operators.tools.tool_execution import (
@@ -73,6 +78,8 @@ def run_tools(
     start: Literal["ready", "message"] = "ready",
     *,
     unknown: Literal["fail", "leave"] = "fail",
+    approve: Approve | Answers | None = None,
+    rerun: Collection[str] = (),
     on_error: Callable[[CompleteToolCall, Exception], str] | None = None,
     choice: int = 0,
     limits: Limits | None = None,
@@ -97,6 +104,18 @@ def run_tools(
     ten times a second, and more rarely if the messages are long. The call fails if the last message has no end, was
     interrupted, or asks for tools that were not run.
 
+    With `approve` a person decides whether a call may run. Each call whose arguments fit a tool is `awaiting_approval`
+    first, and `approve` is asked at once: it returns `True`, `False`, or an `Approval` with a reason. The stream waits for
+    the answer; neither `timeout` nor `max_concurrency` counts the person. A refused call has `failed`, with a result for the
+    model whose `metadata["denied"]` is true. `None` is no decision here: the call stays `awaiting_approval`, and the
+    stream doesn't wait for it. So a request ends whose answer comes with the next one. `approve` is also asked for the
+    calls that a provider runs itself if it is allowed to; an allowed one is `completed`, and `to_request` says so.
+
+    Somebody else may have run a call, as the `ToolUpdate`s of the source say. `run_tools` doesn't run a call
+    that has its outcome there. Nor does it run a call that is `executing` there, which fails if the source ends without
+    an outcome. `approve` decides a call that is `awaiting_approval` there; without `approve` the call stays as it is. So a
+    stored snapshot or message goes on where it was: `rx.from_iterable(rd.to_events(stored)).pipe(rd.run_tools(tools, approve=answers))`.
+
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
     `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`. A
     call that no function fits is logged, too: the model gets the reason, but it may be the program that is wrong.
@@ -120,6 +139,14 @@ def run_tools(
         unknown: The policy for a call whose name is not in `tools`. `fail`: it fails, for the model to read. `leave`:
             it belongs to another party, such as the browser or another `run_tools`; it gets no updates, and the stream
             doesn't wait for it.
+        approve: Decides whether a call may run: a function, or the known answers by the calls' ids, as
+            `approvals_from_ai_sdk` returns them. A function may be a coroutine function, or return an awaitable or an
+            Observable, whose first value counts; a plain function runs where a plain tool does. What it raises is a
+            refusal: the text of a `ToolError` is the reason, any other exception is logged. So is a value of another
+            type. A cancelled `approve` decides nothing. Of several calls of a message with one id only the first is asked for
+            and run, because an answer names the id. By default every call is allowed.
+        rerun: The names of tools that run again for a call that is `executing` in the source, because its program has
+            stopped meanwhile. `approve` is asked again, too.
         on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
             is not called for a `ToolError`, which has its own text, nor for an exception that is no `Exception`.
         choice: Which of several alternative replies the tools are run for.
@@ -130,9 +157,10 @@ def run_tools(
         InvalidValueError: At once, for an invalid argument.
 
     Errors: The source's own; `LimitExceededError`; `InvalidValueError` for a value that is no event, and for an
-    asynchronous tool without a running asyncio loop. All come after the running tools were cancelled and their calls
-    have failed. A tool's failure is no error. Disposing cancels the running tools, and so does an observer that raises.
-    If it raises during a tool's update, the `for_each` or `async for` that reads the pipeline raises the exception.
+    asynchronous tool or `approve` without a running asyncio loop. All come after the running tools were cancelled and
+    their calls have failed. A tool's failure is no error. Disposing cancels the running tools and questions, and so does
+    an observer that raises. If it raises during a tool's update, the `for_each` or `async for` that reads the pipeline
+    raises the exception.
 
     Example:
         >>> import reactivex as rx
@@ -153,6 +181,8 @@ def run_tools(
         timeout=None if timeout is None else check_seconds("timeout", timeout),
         at_once=start == "ready",
         leaves_unknown=unknown == "leave",
+        approve=answered_by(approve),
+        rerun=_checked_names(rerun),
         on_error=on_error,
         choice=choice,
     )
@@ -181,6 +211,16 @@ def _checked(tools: object) -> dict[str, Tool]:
     return known
 
 
+def _checked_names(rerun: object) -> frozenset[str]:
+    wrong = InvalidValueError.of([("rerun", rerun, 'must be names of tools: {"get_forecast"}')])
+    if isinstance(rerun, str) or not isinstance(rerun, Collection):
+        raise wrong
+    names = cast("Collection[object]", rerun)
+    if not all(isinstance(name, str) for name in names):
+        raise wrong
+    return frozenset(cast("Collection[str]", names))
+
+
 @attrs.frozen(kw_only=True)
 class _Rules:
     """The arguments of one `run_tools(…)`."""
@@ -190,6 +230,8 @@ class _Rules:
     timeout: float | None
     at_once: bool
     leaves_unknown: bool
+    approve: Approve | None
+    rerun: frozenset[str]
     on_error: Callable[[CompleteToolCall, Exception], str] | None
     choice: int
 
@@ -200,12 +242,13 @@ class _Rules:
 class _ToolRun:
     """A call from the decision to run it until its outcome."""
 
-    __slots__ = ("agent", "asked", "began", "call", "cancel", "has_news", "name", "pause", "pauses")
+    __slots__ = ("agent", "asked", "began", "call", "cancel", "has_news", "name", "pause", "pauses", "waits")
 
-    def __init__(self, call: AskedCall, asked: CompleteToolCall) -> None:
+    def __init__(self, call: AskedCall, asked: WholeCall) -> None:
         self.call = call
         self.asked = asked
         self.name = asked.name or ""
+        self.waits = False  # for a person's answer
         self.began: datetime | None = None
         self.agent: SubAgent | None = None  # if the tool is an agent
         self.has_news = False  # whether the agent has changed since its last update
@@ -237,7 +280,14 @@ class _ToolRunner:
     @cached_property
     def _calls(self) -> AskedCalls:
         rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
-        return AskedCalls(rules.is_ours, at_once=rules.at_once, choice=rules.choice, limits=limits)
+        return AskedCalls(
+            rules.is_ours,
+            approves=rules.approve is not None,
+            rerun=rules.rerun,
+            at_once=rules.at_once,
+            choice=rules.choice,
+            limits=limits,
+        )
 
     # The source's notifications.
 
@@ -291,14 +341,11 @@ class _ToolRunner:
                 self._updates.append(_update(call, "identified"))
             elif how == "failed":
                 self._fail(call, why)
-            elif how == "withdrawn":
-                if call in self._runs and self._runs[call].began is None:
-                    self._fail(call, why)
             elif how == "gone":
                 self._remove_run(call)
             elif call.asked is not None:
                 run = self._runs[call] = _ToolRun(call, call.asked)
-                self._ready.append(run)
+                self._admit(run)
 
     def _end_source(self) -> None:
         self._source_ended = True
@@ -329,6 +376,7 @@ class _ToolRunner:
         """Emit the call's outcome; only the first counts."""
         run = self._runs.get(call)
         if call.asked is None or self._remove_run(call):
+            call.taken = True
             self._updates.append(_update(call, status, None, _with_agent(run, result)))
 
     def _remove_run(self, call: AskedCall) -> bool:
@@ -347,6 +395,57 @@ class _ToolRunner:
             return None
         return max(0.0, (self._time.now - run.began).total_seconds())
 
+    # What a person decides. The call is in `_runs` meanwhile, so the stream waits, but it has no place among the running.
+
+    def _admit(self, run: _ToolRun) -> None:
+        """Let a call run whose arguments fit a tool, or ask a person first."""
+        theirs = run.asked.type == "server_tool_call"
+        if not theirs and not self._fits(run):
+            return
+        if self._rules.approve is None:
+            self._ready.append(run)
+            return
+        run.waits = True
+        if not is_waiting(run.asked):  # otherwise the source has said so
+            self._updates.append(_update(run.call, "awaiting_approval"))
+        self._sink.effect(self._ask, run, self._rules.approve)
+
+    def _fits(self, run: _ToolRun) -> bool:
+        tool = self._rules.tools.get(run.name)
+        if tool is None:
+            _LOG.warning("the model called the tool %r, which run_tools() doesn't have", run.name)
+            self._fail(run.call, f"there is no tool {run.name!r}")
+            return False
+        wrong = bind_error(tool, run.asked.arguments_as_map())
+        if wrong is not None:
+            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, wrong)
+            self._fail(run.call, f"invalid arguments: {wrong}")
+        return wrong is None
+
+    def _ask(self, run: _ToolRun, approve: Approve) -> None:
+        if run.call not in self._runs:
+            return
+        try:
+            question = ask(approve, run.asked, self._loop, partial(self._take_turn, self._answer, run))
+        except InvalidValueError as error:
+            self._sink.turn(self.on_error, error)
+        else:
+            run.cancel.add(question)
+
+    def _answer(self, run: _ToolRun, decision: Approval | None) -> None:
+        call = run.call
+        if call not in self._runs or not run.waits:
+            return
+        run.waits = False
+        if decision is None:
+            self._remove_run(call)
+        elif not decision.approved:
+            self._settle(call, "failed", denied_result(call.call_id, decision.reason))
+        elif run.asked.type == "server_tool_call":
+            self._settle(call, "completed", approved_result(call.call_id, decision.reason))
+        else:
+            self._ready.append(run)
+
     # Running tools.
 
     def _start_ready(self) -> None:
@@ -357,18 +456,9 @@ class _ToolRunner:
                 self._start(run)
 
     def _start(self, run: _ToolRun) -> None:
-        tool = self._rules.tools.get(run.name)
-        if tool is None:
-            _LOG.warning("the model called the tool %r, which run_tools() doesn't have", run.name)
-            self._fail(run.call, f"there is no tool {run.name!r}")
-            return
-        wrong = bind_error(tool, run.asked.arguments_as_map())
-        if wrong is not None:
-            _LOG.warning("the arguments of a call don't fit the tool %r: %s", run.name, wrong)
-            self._fail(run.call, f"invalid arguments: {wrong}")
-            return
         self._running += 1
         run.began = self._time.now
+        run.call.taken = True
         self._updates.append(_update(run.call, "executing"))
         self._sink.effect(self._run, run)
 
@@ -520,7 +610,7 @@ class _ToolRunner:
             _LOG.error("the tool %s failed", run.name, exc_info=error)
             if on_error is None or not isinstance(error, Exception):
                 return _FAILED
-            text: object = on_error(run.asked, error)
+            text: object = on_error(cast("CompleteToolCall", run.asked), error)
             if isinstance(text, str):
                 return text
             raise InvalidValueError.of([("on_error", text, "must return the text for the model")])

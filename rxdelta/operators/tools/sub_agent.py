@@ -77,9 +77,11 @@ class SubAgent:
             raise ToolError("the agent's reply broke off")
         if last.status == "interrupted":
             raise ToolError("the agent's reply was interrupted")
-        waiting = [call.name or "" for call in last.tool_calls if call.execution_status() not in TERMINAL]
-        if waiting:
-            raise ToolError(f"the agent asked for tools that were not run: {', '.join(waiting)}")
+        theirs = [call for call in last.waiting_calls if call.type == "server_tool_call"]
+        calls = [*(call for call in last.tool_calls if call.execution_status() not in TERMINAL), *theirs]
+        if calls:
+            names = ", ".join(call.name or "" for call in calls)
+            raise ToolError(f"the agent asked for tools that were not run: {names}")
         return self.text()
 
     def metadata(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from threading import Event as ThreadEvent
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import attrs
 from reactivex import Observable, abc
@@ -112,6 +112,7 @@ def execute(
     loop: asyncio.AbstractEventLoop | None,
     progress: Callable[[Any], None],
     ended: Callable[[ToolOutcome], None],
+    what: Literal["tool", "approve"] = "tool",
 ) -> abc.DisposableBase:
     """Run a tool. Call `progress` with each value of an iterator or Observable, and `ended` with any outcome.
 
@@ -120,10 +121,10 @@ def execute(
     after that. An exception that interrupts the program is an outcome too, and is also raised.
 
     Raises:
-        InvalidValueError: The tool is asynchronous, and there is no loop.
+        InvalidValueError: The tool is asynchronous, and there is no loop. `what` names it there.
     """
     if loop is None:
-        return _run_here(tool, arguments, progress, ended)
+        return _run_here(tool, arguments, progress, ended, what)
     return _run_on(loop, tool, arguments, progress, ended)
 
 
@@ -132,6 +133,7 @@ def _run_here(
     arguments: Mapping[str, Any],
     progress: Callable[[Any], None],
     ended: Callable[[ToolOutcome], None],
+    what: Literal["tool", "approve"],
 ) -> abc.DisposableBase:
     value: Any = None
     asynchronous = False
@@ -151,8 +153,9 @@ def _run_here(
         return Disposable()
     if asynchronous:
         raise InvalidValueError(
-            "an asynchronous tool needs a running asyncio loop: read the pipeline inside a coroutine, or with to_iterable()",
-            field="tools",
+            f"an asynchronous {what} needs a running asyncio loop: read the pipeline inside a coroutine, or with "
+            "to_iterable()",
+            field="tools" if what == "tool" else what,
             value=tool,
         )
     ended(ToolOutcome(value))

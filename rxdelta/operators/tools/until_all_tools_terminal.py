@@ -25,7 +25,7 @@ def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Sn
     Each snapshot is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call
     has ended when its execution status is `completed` or `failed`. A call that must not be run, because it is
     invalid or was cut off with the message, counts as failed. Calls that the provider runs itself don't
-    count, and a reply without tool calls ends when it is finished.
+    count, unless they wait for approval, and a reply without tool calls ends when it is finished.
 
     Disposes the source and completes right after that snapshot. So the source may never complete by itself:
     `rx.merge(events, updates).pipe(rd.scan_deltas(), rd.until_all_tools_terminal())`. Otherwise completes with the
@@ -77,7 +77,7 @@ def _is_over(snapshot: Snapshot) -> bool:
     if snapshot.status == "incomplete":
         return False
     cut = snapshot.status != "complete"
-    return all(
+    return not snapshot.waiting_calls and all(
         call.execution_status() in TERMINAL or (cut and _was_open(call)) for call in snapshot.tool_calls
     )
 

@@ -2,7 +2,8 @@
 
 POST /test/script  {"messages": [[chunk, …], …]}: what the model says from now on, one list for each of its messages
 POST /test/tell    {"chunks": 3}: let the model say so much more, or without an end (`null`); answers when it has
-GET /test          {"requests_open": …, "returned": the Last-Event-IDs that were sent}
+GET /test          {"requests_open": …, "returned": the Last-Event-IDs that were sent, "asked": what the model was asked last,
+                    "booked": the rooms that were}
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+import rxdelta as rd
+
 scripts: list[list[Any]] = []
 returned: list[str] = []
+asked: list[Any] = []
 allowed: float = 0
 told = asyncio.Condition()
 
 
 async def ask(conversation: Any) -> AsyncIterator[Any]:
     global allowed
+    asked[:] = rd.to_request(conversation, "anthropic-messages")["messages"]
     assistant.open_requests += 1
     try:
         for chunk in scripts.pop(0):
@@ -44,6 +49,13 @@ async def ask(conversation: Any) -> AsyncIterator[Any]:
             yield chunk
     finally:
         assistant.open_requests -= 1
+
+
+async def book_room(city: str, nights: int) -> Any:
+    assistant.booked.append(city)
+    if city == "Atlantis":  # the hotel never answers
+        await asyncio.Event().wait()
+    return {"city": city, "nights": nights, "confirmation": "R-1"}
 
 
 async def script(request: Request) -> JSONResponse:
@@ -65,7 +77,8 @@ async def tell(request: Request) -> JSONResponse:
 
 
 async def state(request: Request) -> JSONResponse:
-    return JSONResponse({"requests_open": assistant.open_requests, "returned": returned})
+    known = {"requests_open": assistant.open_requests, "returned": returned}
+    return JSONResponse(known | {"asked": asked, "booked": assistant.booked})
 
 
 class Watched:
@@ -79,6 +92,7 @@ class Watched:
 
 if __name__ == "__main__":
     assistant.ask, assistant.PACE = ask, 0
+    assistant.ASKED["book_room"] = book_room
     server.app.router.routes += [
         Route("/test/script", script, methods=["POST"]),
         Route("/test/tell", tell, methods=["POST"]),
@@ -89,4 +103,4 @@ if __name__ == "__main__":
     ) as lock:  # another worker may build it
         fcntl.flock(lock, fcntl.LOCK_EX)
         server.build()
-    uvicorn.run(Watched(), port=int(sys.argv[1]), log_level="warning")
+    uvicorn.run(Watched(), port=int(sys.argv[1]), log_level="warning", timeout_graceful_shutdown=8)

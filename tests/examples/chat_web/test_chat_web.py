@@ -136,14 +136,26 @@ def test_images_go_both_ways_and_sources_are_a_list(
         (b"[]", 400),
         (b'{"message": 3}', 400),
         (b'{"message": {"role": "system"}}', 400),
-        (b'{"message": {"role": "assistant", "parts": [{"type": "text", "text": "I"}]}}', 400),
+        (b'{"message": {"role": "assistant", "parts": [{"type": "text", "text": "I"}]}}', 409),
         (rb'{"message": {"role": "user", "parts": [{"type": "text", "text": "half \ud83d"}]}}', 400),
         (b'{"message": {"role": "user", "parts": [{"type": "text", "text": "I"}], "metadata": NaN}}', 400),
         (b" " * 5_000_001, 413),
     ],
 )
-def test_what_is_no_question_is_refused(served: ServedChat, chat: str, body: bytes, status: int) -> None:
-    request = urllib.request.Request(f"{served.address}/api/chat/{chat}", body, method="POST")
+def test_what_is_no_message_is_refused(served: ServedChat, chat: str, body: bytes, status: int) -> None:
+    refused(served, chat, body, status)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_what_a_page_of_another_origin_may_send_is_refused(served: ServedChat, chat: str, kind: str) -> None:
+    refused(
+        served, chat, b'{"message": {"role": "user", "parts": [{"type": "text", "text": "I"}]}}', 415, kind
+    )
+
+
+def refused(served: ServedChat, chat: str, body: bytes, status: int, kind: str = "application/json") -> None:
+    address = f"{served.address}/api/chat/{chat}"
+    request = urllib.request.Request(address, body, {"content-type": kind}, method="POST")
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(request)
     assert caught.value.code == status

@@ -362,7 +362,8 @@ def test_what_to_ag_ui_writes_of_a_recorded_stream_comes_back(wire_format: str, 
     if fold.snapshot.status == "incomplete":
         return
     message = fold.snapshot.to_message()
-    back = folded(*frames_of(rd.wire.AgUiEncoder(thread_id="t1", run_id="r1"), events)).to_message()
+    encoder = rd.wire.AgUiEncoder(thread_id="t1", run_id="r1", provider_items=True)
+    back = folded(*frames_of(encoder, events)).to_message()
     assert (back.text, back.reasoning) == (message.text, message.reasoning)
     assert (back.status, back.finish_reason) == (message.status, message.finish_reason)
     assert [one for one in back.blocks if isinstance(one, rd.ToolCall)] == [

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.ag_ui import (
     ASKED,
+    CLIENTS,
+    body,
     call,
     encoder,
     frames_of,
@@ -288,15 +290,15 @@ lists_of_events = st.lists(every_event, max_size=25)
 def test_any_events_at_all_give_a_legal_run_that_says_what_they_fold_to(
     history: list[Json] | None, version: str | None, events: list[rd.Event], serialize: bool
 ) -> None:
-    frames = told(*events, serialize_tool_calls=serialize, messages=history, version=version)
+    frames = told(
+        *events, serialize_tool_calls=serialize, messages=history, version=version, provider_items=True
+    )
     client = read(frames, ASKED)
     assert client.messages[0] == ASKED[0]
     assert counted([shown(client.messages)]) == counted([wanted(one) for one in conversation(events)])
     assert history is not None or "MESSAGES_SNAPSHOT" not in types(frames)
 
 
-CLIENTS = {"1.0.0": "1.0", "0.0.59": None}
-"""The real clients, and the version of the protocol that each declares."""
 each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
@@ -326,10 +328,6 @@ def test_the_real_clients_take_any_events_at_all_and_see_what_we_think_they_see(
 def in_javascript(value: Any) -> Any:
     """JavaScript has one kind of number, and writes a large one that is whole without a point."""
     return json.loads(json.dumps(value), parse_int=float)
-
-
-def body(frames: list[Json]) -> str:
-    return "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames)
 
 
 def agree(runs: list[list[Json]], client: str, split: int | None = None) -> None:
@@ -388,7 +386,7 @@ def test_a_recorded_stream_is_a_legal_run_that_says_its_message(
     wire_format: str, chunks: list[Any], serialize: bool
 ) -> None:
     events = decoded(wire_format, chunks)
-    client = read(told(*events, serialize_tool_calls=serialize))
+    client = read(told(*events, serialize_tool_calls=serialize, provider_items=True))
     (message,) = conversation(events)
     assert shown(client.messages) == wanted(message)
     complete = message.status in ("complete", "length") and not any(

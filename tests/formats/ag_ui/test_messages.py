@@ -202,6 +202,16 @@ def test_many_messages_cost_no_more_each() -> None:
     assert cost(400) < 5 * cost(100)
 
 
+def test_many_runs_cost_no_more_each() -> None:
+    def cost(count: int) -> int:
+        runs = [
+            {**assistant(f"m{n}", "Hi"), "metadata": {"rxdelta": {"run_id": f"r{n}"}}} for n in range(count)
+        ]
+        return lines_run(lambda: rd.from_ag_ui(runs))
+
+    assert cost(400) < 5 * cost(100)
+
+
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
     for wire_format in RECORDED

@@ -49,7 +49,8 @@ def test_g12_a_snapshot_keeps_the_runs_earlier_messages_and_their_results() -> N
         told(*first, done, *failed, *message(text(0, "Done."), id="m3"), messages=ASKED), ASKED
     ).messages
     assert after[: len(before)] == before
-    assert after[len(before) :] == [{"id": "m3", "role": "assistant", "content": "Done."}]
+    done_now = {"id": "m3", "role": "assistant", "content": "Done.", "metadata": {"finishReason": "stop"}}
+    assert after[len(before) :] == [done_now]
 
 
 def test_g12_a_reset_after_a_message_is_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,7 @@ from support.ai_sdk import (
     types,
     whole,
 )
+from support.clients import ask
 
 import rxdelta as rd
 
@@ -270,3 +271,92 @@ def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
     result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):
         assert types(told(*CALL, *news))[-2:] == ["tool-input-available", "tool-output-available"]
+
+
+# Calls of the provider's tools that end without an output.
+
+SEARCH = {**SERVER, "status": "completed"}
+NOTHING = {"type": "tool-output-available", "toolCallId": "s1", "output": None, "providerExecuted": True}
+
+
+def test_a_search_without_a_result_has_ended_when_the_model_goes_on() -> None:
+    frames = told(*whole(SEARCH, 0), *TEXT_BEHIND)
+    assert types(frames)[:4] == [
+        "tool-input-start",
+        "tool-input-available",
+        "tool-output-available",
+        "text-start",
+    ]
+    assert of_type("tool-output-available", frames) == [NOTHING]
+
+
+TEXT_BEHIND = [ev.BlockStart(5, {"type": "text", "text": "So."}), ev.BlockFinish(5)]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason", "ended"),
+    [
+        (SEARCH, "stop", True),
+        (SEARCH, "tool_use", True),
+        (SEARCH, "pause", True),
+        (SERVER, "stop", True),
+        (SERVER, "length", True),
+        (SERVER, "tool_use", False),  # its output comes with the next message
+        (SERVER, "pause", False),
+    ],
+)
+def test_a_call_without_a_result_ends_with_its_message_unless_the_provider_goes_on(
+    call: Any, reason: str, ended: bool
+) -> None:
+    asked = CALL if reason == "tool_use" else []
+    events = [START, *whole(call, 0), *asked, ev.MessageFinish(reason)]
+    assert of_type("tool-output-available", frames_of(events)) == [NOTHING] * ended
+    if not ended:
+        late = frames_of([*events, ev.MessageStart("m2"), *whole(OUTPUT, 0), STOP])
+        assert [frame["output"] for frame in of_type("tool-output-available", late)] == [[1]]
+        never = frames_of([*events, ev.MessageStart("m2"), *TEXT, STOP])
+        assert of_type("tool-output-available", never) == [NOTHING]
+
+
+def test_a_result_is_told_and_nothing_in_its_place() -> None:
+    frames = told(*whole(SEARCH, 0), *whole(OUTPUT, 1), *TEXT_BEHIND)
+    assert [frame["output"] for frame in of_type("tool-output-available", frames)] == [[1]]
+    late = told(*whole(SEARCH, 0), *TEXT_BEHIND, *whole(OUTPUT, 1))
+    assert of_type("tool-output-available", late) == [NOTHING]
+    waits = told(*whole(SEARCH, 0), ev.ToolUpdate("s1", "awaiting_approval"), *TEXT_BEHIND)
+    assert of_type("tool-output-available", waits) == []
+
+
+def test_an_attempt_that_failed_leaves_no_call_to_end() -> None:
+    frames = frames_of([START, *whole(SEARCH, 0), ev.AttemptReset(1), *TEXT, STOP])
+    read(frames)
+    assert of_type("tool-output-available", frames) == []
+
+
+@pytest.mark.parametrize("version", [5, 7])
+def test_what_says_only_that_the_tool_has_run_is_no_result(version: int) -> None:
+    frames = frames_of([START, *whole(SEARCH, 0), *TEXT_BEHIND, STOP], sdk_version=version)
+    decoder, fold = rd.providers.decoder("ai-sdk"), rd.Fold()
+    for frame in frames:
+        for event in decoder.decode(frame):
+            fold.step(event)
+    assert [block.type for block in fold.snapshot.blocks] == ["server_tool_call", "text"]
+    part = {"type": "tool-web", "toolCallId": "s1", "providerExecuted": True, "state": "output-available"}
+    parts = [{**part, "input": {}, "output": None}, {"type": "text", "text": "So."}]
+    (message,) = rd.from_ai_sdk([{"id": "a", "role": "assistant", "parts": parts}])
+    assert [block.type for block in message.blocks] == ["server_tool_call", "text"]
+
+
+def test_a_call_without_a_result_moves_no_other_result() -> None:
+    outer, inner = ({**SERVER, "id": name} for name in ("outer", "inner"))
+    results = [{**OUTPUT, "tool_call_id": name} for name in ("inner", "outer")]
+    blocks = [SEARCH, outer, inner, *results]
+    events = [event for number, block in enumerate(blocks) for event in whole(block, number)]
+    (answer,) = ask(
+        "ai_sdk.mjs", [{"body": b"".join(map(rd.wire.sse_frame, frames_of([START, *events, STOP]))).decode()}]
+    )
+    (message,) = rd.from_ai_sdk([answer["message"]])
+    found = [
+        block if isinstance(block, rd.ToolCall) else block.options["tool_call_id"] for block in message.blocks
+    ]
+    assert [getattr(one, "call_id", one) for one in found] == ["s1", "outer", "inner", "inner", "outer"]

@@ -208,7 +208,7 @@ def test_the_metadata_of_another_server_are_kept_and_a_signature_found() -> None
 
 
 def test_what_is_not_ours_passes() -> None:
-    for kind in ("tool-approval-request", "custom", "steering-message", "new"):
+    for kind in ("tool-approval-response", "custom", "steering-message", "new"):
         assert decoded(*START, {"type": kind, "a": 1})[-1] == ev.ProviderEvent(
             "ai-sdk", kind, {"type": kind, "a": 1}
         )
@@ -309,7 +309,7 @@ def test_each_step_is_a_message_with_its_results() -> None:
         (part("output-denied", approval={"id": "a", "approved": False}), ("The call was not allowed.", True)),
         (
             part("approval-responded", approval={"id": "a", "approved": False, "reason": "Not today"}),
-            ("Not today", True),
+            ("The call was not allowed. Not today", True),
         ),
         (part("approval-responded", approval={"id": "a", "approved": True}), None),
         (part("approval-requested", approval={"id": "a"}), None),
@@ -410,6 +410,15 @@ def test_one_call_that_is_told_many_times_costs_no_more_each() -> None:
         return lines_run(lambda: rd.from_ai_sdk([ui(*[part("output-available", output=1)] * count)]))
 
     assert cost(200) <= 5 * cost(50)
+
+
+def test_many_attempts_that_said_something_cost_no_more_each() -> None:
+    attempt = [{"type": "data-note", "data": 1}, {"type": "data-attempt-reset", "id": "1", "data": {}}]
+
+    def cost(count: int) -> int:
+        return lines_run(lambda: rd.from_ai_sdk([ui(*attempt * count, {"type": "text", "text": "Hi"})]))
+
+    assert cost(800) <= 5 * cost(200)
 
 
 def test_more_blocks_than_a_message_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

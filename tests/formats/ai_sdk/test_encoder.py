@@ -1,4 +1,7 @@
-"""The UI message stream of the AI SDK: its rules one by one, over anything, over every recorded reply, and its client."""
+"""The UI message stream of the AI SDK: its rules one by one, over anything, over every recorded reply, and its client.
+
+`tests/formats/test_clients_on_recordings.py` has what the clients show of every recorded reply.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,6 @@ from support.ai_sdk import (
     frames_of,
     of_type,
     read,
-    said_by,
     said_in,
     told,
     types,
@@ -358,11 +360,18 @@ def frames_of_anything(events: list[Any], error: Exception | None, **options: An
 
 
 @pytest.mark.slow
-@given(streams, st.sampled_from([5, 6, 7]), st.booleans(), st.sampled_from([None, ValueError("x")]))
+@given(
+    streams,
+    st.sampled_from([5, 6, 7]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, ValueError("x")]),
+)
 def test_no_order_of_events_breaks_a_rule(
-    events: list[Any], version: int, reasoning: bool, error: Exception | None
+    events: list[Any], version: int, reasoning: bool, more: bool, error: Exception | None
 ) -> None:
-    read(frames_of_anything(events, error, sdk_version=version, reasoning=reasoning), version)
+    options = {"provider_items": more, "sources": "results" if more else "cited"}
+    read(frames_of_anything(events, error, sdk_version=version, reasoning=reasoning, **options), version)
 
 
 @pytest.mark.slow
@@ -405,7 +414,7 @@ def test_a_recorded_reply_keeps_the_rules_and_comes_back(
     wire_format: str, chunks: list[Any], version: int
 ) -> None:
     events = events_of(wire_format, chunks)
-    frames = frames_of_anything(events, None, sdk_version=version)
+    frames = frames_of_anything(events, None, sdk_version=version, provider_items=True)
     read(frames, version)
     reply = rd.thaw(fold(*[event for event in events if getattr(event, "choice", 0) == 0]).to_dict())
     snapshot = rd.Snapshot.from_dict(reply)
@@ -434,24 +443,6 @@ def test_a_recorded_reply_that_is_cut_anywhere_shows_what_came(wire_format: str,
 
 def body(frames: list[Any]) -> str:
     return b"".join(rd.wire.sse_frame(frame) for frame in frames).decode()
-
-
-@pytest.mark.slow
-def test_the_client_ends_up_with_every_recorded_reply() -> None:
-    cases = [(case.id, events_of(*case.values)) for case in recorded() if not case.marks]
-    if not cases:
-        pytest.skip("no streams are here")
-    frames = [frames_of_anything(events, None) for _, events in cases]
-    answers = ask("ai_sdk.mjs", [{"body": body(one), "split": 1000 + 7 * n} for n, one in enumerate(frames)])
-    for (name, events), answer in zip(cases, answers):
-        reply = fold(*[event for event in events if getattr(event, "choice", 0) == 0])
-        assert answer["invalid"] is None, name
-        if reply.status == "incomplete":
-            assert answer["error"] == "Error: An error.", name
-            continue
-        assert (answer["error"], answer["status"]) == (None, "ready"), name
-        if reply.blocks:
-            assert said_by(answer["message"]) == said_in(reply), name
 
 
 @pytest.mark.slow

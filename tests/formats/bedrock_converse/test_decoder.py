@@ -291,7 +291,7 @@ def test_an_exception_in_the_stream_is_its_end(name: str) -> None:
 def test_of_a_model_s_error_nothing_is_lost() -> None:
     error = {"message": "Failed", "originalStatusCode": 424, "originalMessage": "out of memory"}
     assert decode({"modelStreamErrorException": error}) == [
-        ProviderEvent("bedrock", "modelStreamErrorException", error),
+        ProviderEvent("bedrock", "error", error),
         StreamError("Failed", "modelStreamErrorException", "424"),
     ]
 

@@ -99,9 +99,10 @@ def alone(events: Iterable[rd.Event], choice: int) -> list[rd.Event]:
 
 
 def natives(events: Iterable[rd.Event]) -> list[dict[str, Any]]:
-    """What came of the provider's own before the error, if there is one."""
+    """What came of the provider's own before the error, if there is one. The provider's object of the error isn't sent."""
     before = takewhile(lambda event: not isinstance(event, ev.StreamError), events)
-    return [event.to_dict() for event in before if isinstance(event, ev.ProviderEvent)]
+    sent = [event for event in before if isinstance(event, ev.ProviderEvent) and event.name != "error"]
+    return [event.to_dict() for event in sent]
 
 
 def check_with_langchain(frames: Iterable[Frame], reply: rd.Snapshot) -> None:

@@ -42,12 +42,14 @@ def told(diagram: str, **more: Any) -> list[tuple[float, str]]:
 def test_each_frame_comes_with_its_event_and_the_end_with_the_sources() -> None:
     assert told("sb-x-f-cg-e-u-|") == [
         (0, "RUN_STARTED"),
+        (0, "STEP_STARTED"),
         (3, "TEXT_MESSAGE_START"),
         (3, "TEXT_MESSAGE_CONTENT"),
         (7, "TEXT_MESSAGE_END"),
         (7, "TOOL_CALL_START"),
         (8, "TOOL_CALL_ARGS"),
         (8, "TOOL_CALL_END"),
+        (10, "STEP_FINISHED"),
         (12, "TOOL_CALL_RESULT"),
         (14, "RUN_FINISHED"),
         (14, "C"),
@@ -59,7 +61,13 @@ def test_a_text_ends_with_its_message_if_nothing_follows_it() -> None:
 
 
 def test_an_event_that_nobody_is_told_of_gives_no_frame() -> None:
-    assert told("sp-e-|") == [(0, "RUN_STARTED"), (5, "RUN_FINISHED"), (5, "C")]
+    assert told("sp-e-|") == [
+        (0, "RUN_STARTED"),
+        (0, "STEP_STARTED"),
+        (3, "STEP_FINISHED"),
+        (5, "RUN_FINISHED"),
+        (5, "C"),
+    ]
 
 
 def test_an_empty_source_was_cut_off() -> None:
@@ -72,17 +80,28 @@ def test_a_silent_source_is_told_of_nothing() -> None:
 
 def test_an_error_becomes_a_frame_and_the_output_completes() -> None:
     assert told("--#") == ENDS
-    assert told("sbx-#")[-3:] == [(4, "TEXT_MESSAGE_END"), (4, "RUN_ERROR"), (4, "C")]
+    assert told("sbx-#")[-4:] == [
+        (4, "TEXT_MESSAGE_END"),
+        (4, "STEP_FINISHED"),
+        (4, "RUN_ERROR"),
+        (4, "C"),
+    ]
 
 
 def test_a_stopped_message_is_a_run_that_is_cancelled() -> None:
-    assert told("sbx-i|")[-3:] == [(4, "TEXT_MESSAGE_END"), (5, "RUN_FINISHED"), (5, "C")]
+    assert told("sbx-i|")[-4:] == [
+        (4, "TEXT_MESSAGE_END"),
+        (4, "STEP_FINISHED"),
+        (5, "RUN_FINISHED"),
+        (5, "C"),
+    ]
 
 
 def test_disposing_disposes_the_source_and_nothing_more_comes() -> None:
     messages, subscriptions = run(marbles("sb-x-f-e|", EVENTS, start=0), operator(), disposed=204)
     assert [one.value.value.type.value for one in messages] == [
         "RUN_STARTED",
+        "STEP_STARTED",
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
     ]
@@ -110,7 +129,15 @@ def test_what_is_pushed_while_it_tells_waits_its_turn() -> None:
     source.pipe(operator()).subscribe(take)
     for key in "sbxfe":
         source.on_next(EVENTS[key])
-    assert seen == ["RUN_STARTED", "TEXT_MESSAGE_START", "Hi", " there", "TEXT_MESSAGE_END"]
+    assert seen == [
+        "RUN_STARTED",
+        "STEP_STARTED",
+        "TEXT_MESSAGE_START",
+        "Hi",
+        " there",
+        "TEXT_MESSAGE_END",
+        "STEP_FINISHED",
+    ]
 
 
 def test_each_subscription_is_a_run_of_its_own() -> None:
@@ -119,7 +146,7 @@ def test_each_subscription_is_a_run_of_its_own() -> None:
     for one in runs:
         told.subscribe(one.append)
     assert runs[0] == runs[1]
-    assert len(runs[0]) == 5
+    assert len(runs[0]) == 7
 
 
 def test_a_limit_that_is_passed_ends_the_run() -> None:
@@ -130,9 +157,11 @@ def test_a_limit_that_is_passed_ends_the_run() -> None:
     )
     assert kinds == [
         "RUN_STARTED",
+        "STEP_STARTED",
         "TEXT_MESSAGE_START",
         "TEXT_MESSAGE_CONTENT",
         "TEXT_MESSAGE_END",
+        "STEP_FINISHED",
         "RUN_ERROR",
         "C",
     ]
@@ -148,7 +177,7 @@ def test_it_reaches_the_wire_through_to_sse() -> None:
     frames = rx.from_iterable([EVENTS[key] for key in "sbxfe"]).pipe(operator(), rd.to_sse())
     seen: list[bytes] = []
     frames.subscribe(seen.append)
-    assert seen[2] == b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Hi"}\n\n'
+    assert seen[3] == b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m1","delta":"Hi"}\n\n'
     assert rd.wire.AG_UI_HEADERS["content-type"].startswith("text/event-stream")
 
 

@@ -28,6 +28,7 @@ ENCODERS: dict[str, Callable[[], Encode]] = {
     "ag-ui": lambda: rd.to_ag_ui({**RUN, "protocolVersion": "1.0"}, provider_events=True),
     "ag-ui, one after the other": lambda: rd.to_ag_ui(RUN, serialize_tool_calls=True),
     "langchain": lambda: rd.to_langchain_events(now=lambda: 0.0),
+    "openai-chat": lambda: rd.to_openai_chat(now=lambda: 0.0),
     "wire": lambda: ops.map(lambda event: event.to_dict()),
     "text": lambda: lambda events: events.pipe(rd.text_deltas(), ops.map(lambda text: {"text": text})),
 }
@@ -71,7 +72,7 @@ def check_every_id(
     entries: list[Any], encode: Callable[[], Encode], fails: Exception | None, step: int
 ) -> None:
     (prologue, *whole), end = written(entries, encode(), fails=fails)
-    assert prologue == b"retry: 1000\n\n"
+    assert prologue == b"retry: 1000\n"
     for piece in whole:
         *head, last = piece.removesuffix(b"\n\n").split(b"\n\n")
         assert not any(ids(frame) for frame in head)
@@ -109,6 +110,24 @@ def test_behind_ids_of_recorded_streams(
         check_every_id(log(events), encode, None, max(1, len(events) // 12))
 
 
+def greeting(events: Any) -> Any:
+    """An encoder that says something as soon as it is subscribed, such as what came before this log."""
+
+    def subscribe(observer: Any, scheduler: Any = None) -> Any:
+        observer.on_next({"type": "hello"})
+        return events.pipe(rd.to_ai_sdk()).subscribe(observer, scheduler=scheduler)
+
+    return rx.create(subscribe)
+
+
+def test_what_an_encoder_says_before_the_first_event_comes_with_it() -> None:
+    pieces, end = written(log(REPLY), greeting)
+    assert pieces[1].startswith(b'data: {"type":"hello"}\n\ndata: {"type":"start"')
+    assert ids(pieces[1]) == ["e1"]
+    check_every_id(log(REPLY), lambda: greeting, None, 1)
+    assert end == ["."]
+
+
 def test_only_the_last_frame_of_an_event_has_its_id_and_the_end_has_none() -> None:
     pieces, end = written(log(REPLY), rd.to_ai_sdk())
     assert [
@@ -120,15 +139,14 @@ def test_only_the_last_frame_of_an_event_has_its_id_and_the_end_has_none() -> No
         ["id: e2", 'data: {"type":"text-start'],
         ["id: e3", 'data: {"type":"text-delta'],
         ["id: e4", 'data: {"type":"text-delta'],
-        ["id: e5", 'data: {"type":"text-end'],
-        ["id: e6", 'data: {"type":"finish-step'],
+        ['data: {"type":"text-end', "id: e6", 'data: {"type":"finish-step'],
         ['data: {"type":"finish', "data: [DONE"],
     ]
     assert end == ["."]
 
 
 def test_an_id_behind_which_nothing_comes() -> None:
-    assert written(log(REPLY), ENCODERS["wire"](), "e6") == ([b"retry: 1000\n\n"], ["."])
+    assert written(log(REPLY), ENCODERS["wire"](), "e6") == ([b"retry: 1000\n"], ["."])
 
 
 def test_an_id_that_the_log_does_not_have_is_an_error_and_never_the_beginning() -> None:

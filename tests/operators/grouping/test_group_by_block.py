@@ -50,6 +50,7 @@ MARKS: dict[str, Any] = {
     "z": ev.ToolCallDelta(2, "{}"),
     "H": ev.BlockFinish(2),
     "i": ev.ToolUpdate("c1", "identified"),
+    "w": ev.ToolUpdate("c1", "awaiting_approval"),
     "e": ev.ToolUpdate("c1", "executing"),
     "d": ev.ToolUpdate("c1", "completed", result=rd.ToolResult("c1", "one")),
     "f": ev.ToolUpdate("c1", "failed", result=rd.ToolResult("c1", "two")),
@@ -317,6 +318,13 @@ def test_a_cut_stream_interrupts_the_open_blocks_and_completes() -> None:
         "the stream ended while block 1 (tool_call 'look') was open",
     ]
     assert all(type(error) is rd.StreamInterrupted for error in errors)
+
+
+def test_a_call_that_waits_for_a_later_request_completes_with_the_source() -> None:
+    assert watch("TxywGE|")[0].of("0/1").endswith(" 6:|")
+    assert [str(what) for *_, what in watch("Txyw|")[0].log if isinstance(what, Exception)] == [
+        "the stream ended while block 1 (tool_call 'look') was open"
+    ]
 
 
 def test_an_attempt_that_is_given_up_interrupts_and_the_next_has_blocks_of_its_own() -> None:

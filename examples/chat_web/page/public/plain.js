@@ -10,8 +10,8 @@ const make = (tag, className = "", text = "") =>
   Object.assign(document.createElement(tag), { className, textContent: text });
 
 /** A section for a message, with its parts by id. */
-function section(role) {
-  const [element, parts] = [make("section", role), {}];
+function section(role, id) {
+  const [element, parts, questions] = [make("section", role), {}, {}];
   messages.append(element);
   const add = (id, ...made) => element.append((parts[id] = make(...made)));
   const link = (id, { url, title }, className) => {
@@ -45,6 +45,11 @@ function section(role) {
     "tool-output-available": (frame) =>
       frame.preliminary || tool(frame, "output-available", `\n${JSON.stringify(frame.output)}`),
     "tool-output-error": (frame) => tool(frame, "output-error", `\n${frame.errorText}`),
+    "tool-output-denied": (frame) => tool(frame, "output-denied"),
+    "tool-approval-request": (frame) => {
+      tool(frame, "approval-requested");
+      questions[frame.toolCallId] = frame.approvalId;
+    },
     "source-url": (frame) => link(frame.sourceId, frame, "source"),
     "data-search": ({ data, id }) => {
       if (!parts[id]) add(id, "p", "search");
@@ -61,8 +66,22 @@ function section(role) {
     parts.end.textContent = how === "done" ? "" : how; // never as finished unless the server says so
     element.append(parts.end);
   };
+  /** The cards that wait for a person, who may answer now. The server reads of this message the answer only. */
+  const ask = () => {
+    for (const [toolCallId, approvalId] of Object.entries(questions)) {
+      const card = parts[toolCallId];
+      if (card.dataset.state !== "approval-requested") continue;
+      const type = `tool-${card.querySelector("b").textContent}`;
+      for (const [word, approved] of [["Approve", true], ["Deny", false]]) {
+        const approval = { id: approvalId, approved };
+        const part = { type, toolCallId, state: "approval-responded", input: {}, approval };
+        const button = card.appendChild(make("button", "", word));
+        button.onclick = () => say({ id, role: "assistant", parts: [part] });
+      }
+    }
+  };
   const show = (frame) => on[frame.type]?.(frame);
-  return { show, end };
+  return { show, end, ask };
 }
 
 /** Show what the server keeps, and read the reply that is coming. Until the server answers, ask again. */
@@ -72,8 +91,8 @@ async function look() {
   if (isReading()) return; // the end of what is read is another look
   messages.replaceChildren();
   let last;
-  for (const { role, parts, chunks = [], ended } of kept.messages) {
-    last = section(role ?? "assistant");
+  for (const { id, role, parts, chunks = [], ended } of kept.messages) {
+    last = section(role ?? "assistant", id);
     for (const part of parts ?? []) {
       if (part.type === "text") last.show({ type: "text-start" });
       last.show(part.type === "text" ? { type: "text-delta", delta: part.text } : part);
@@ -83,6 +102,7 @@ async function look() {
   }
   [send.hidden, stop.hidden] = [kept.live, !kept.live];
   if (kept.live) read(last);
+  else if (kept.messages.at(-1)?.ended === "done") last.ask();
 }
 
 function read({ show, end }) {
@@ -110,15 +130,20 @@ function read({ show, end }) {
   };
 }
 
-form.onsubmit = async (event) => {
-  event.preventDefault();
-  const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: question.value }] };
+/** Returns whether the server has taken the message. */
+async function say(message) {
   const headers = { "content-type": "application/json" };
   const options = { method: "POST", headers, body: JSON.stringify({ message }) };
   const response = await fetch(api, options).catch(() => null);
   response?.body?.cancel(); // the EventSource reads it
-  if (response?.ok) question.value = "";
   look();
+  return response?.ok;
+}
+
+form.onsubmit = async (event) => {
+  event.preventDefault();
+  const parts = [{ type: "text", text: question.value }];
+  if (await say({ id: crypto.randomUUID(), role: "user", parts })) question.value = "";
 };
 stop.onclick = () => fetch(`${api}/stop`, { method: "POST" });
 new EventSource(`${api}/changes`).onmessage = look;

@@ -3,7 +3,7 @@ import "./jitless.js";
 import { useChat } from "@ai-sdk/react";
 import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { chat, connect, send, shown, stop } from "./chat.js";
+import { answer, chat, connect, send, shown, stop, waits } from "./chat.js";
 import { Message } from "./parts.jsx";
 
 function App() {
@@ -24,16 +24,29 @@ function App() {
     if (refused) setQuestion(question);
   }
   const busy = status === "submitted" || status === "streaming";
+  const last = messages.at(-1);
   return (
     <main data-status={status} data-away={away}>
       {shown(messages).map((message) => (
-        <Message key={message.id} message={message} away={away} />
+        <Message
+          key={message.id}
+          message={message}
+          away={away}
+          isComing={busy && message.id === last.id}
+          answer={message === last && waits(last) ? answer : null}
+        />
       ))}
-      {busy && messages.at(-1)?.role === "user" && <p className="end">…</p>}
+      {busy && last?.role === "user" && <p className="end">…</p>}
       {problem && <p className="error">not sent: {problem}</p>}
       {away && <p className="away">the server can’t be reached, reconnecting …</p>}
       <form onSubmit={submit}>
-        <input id="question" required value={question} onChange={(event) => setQuestion(event.target.value)} />
+        <input
+          id="question"
+          required
+          placeholder="such as: Book a room in Lisbon"
+          value={question}
+          onChange={(event) => setQuestion(event.target.value)}
+        />
         <input id="files" type="file" accept="image/*" ref={files} />
         {busy ? (
           <button key="stop" type="button" id="stop" onClick={stop}>

@@ -1,4 +1,5 @@
 // How each part of a message is shown. Nothing a model writes becomes HTML, and nothing it names is loaded.
+import { useState } from "react";
 import Markdown from "react-markdown";
 import remarkGfm from "remark-gfm";
 import remend from "remend";
@@ -31,7 +32,21 @@ function Text({ text, state }) {
   );
 }
 
-function Tool({ part }) {
+/** A call that needs a person's yes. Without `answer` it is too early, or too late: the chat has gone on, or the reply broke off. */
+function Question({ id, isComing, answer }) {
+  const [reason, setReason] = useState("");
+  if (!answer) return <p className="end">{isComing ? "…" : "not answered"}</p>;
+  // No form: Enter in the field would press its first button.
+  return (
+    <div className="question">
+      <button onClick={() => answer(id, true, reason || undefined)}>Approve</button>
+      <button onClick={() => answer(id, false, reason || undefined)}>Deny</button>
+      <input placeholder="Why?" value={reason} onChange={(event) => setReason(event.target.value)} />
+    </div>
+  );
+}
+
+function Tool({ part, ...more }) {
   const state = part.preliminary ? "output-preliminary" : part.state;
   return (
     <div className="tool" data-state={state}>
@@ -39,6 +54,8 @@ function Tool({ part }) {
       <pre>{JSON.stringify(part.input ?? part.rawInput)}</pre>
       {part.output !== undefined && <pre>{JSON.stringify(part.output)}</pre>}
       {part.errorText && <pre className="error">{part.errorText}</pre>}
+      {part.state === "approval-requested" && <Question id={part.approval.id} {...more} />}
+      {part.approval?.reason && <p className="reason">“{part.approval.reason}”</p>}
     </div>
   );
 }
@@ -60,7 +77,7 @@ function Search({ query, documents }) {
   if (!documents) return <p className="search">searching “{query}” …</p>;
   return (
     <details className="search">
-      <summary>{documents.length} documents found</summary>
+      <summary>{documents.length === 1 ? "1 document" : `${documents.length} documents`} found</summary>
       <ul>
         {documents.map(({ title, url }) => (
           <li key={url}>
@@ -72,28 +89,29 @@ function Search({ query, documents }) {
   );
 }
 
-function Part({ part, role }) {
+function Part({ part, role, ...more }) {
   if (part.type === "text") return role === "user" ? <p className="text">{part.text}</p> : <Text {...part} />;
   if (part.type === "reasoning") return part.text && <p className="reasoning">{part.text}</p>;
   if (part.type === "file") return <File {...part} />;
   if (part.type === "data-search") return <Search {...part.data} />;
-  if (part.type === "dynamic-tool" || part.type.startsWith("tool-")) return <Tool part={part} />;
+  if (part.type === "dynamic-tool" || part.type.startsWith("tool-")) return <Tool part={part} {...more} />;
   return null;
 }
 
 /** How a reply ended. It is never shown as finished unless the server says that it is. */
-function End({ ended, status, finishReason, away }) {
-  if (!ended) return <p className="end">{away ? "the line is broken, reconnecting …" : "…"}</p>;
+function End({ ended, status, finishReason, isComing, away }) {
+  if (isComing) return <p className="end">{away ? "the line is broken, reconnecting …" : "…"}</p>;
   if (ended !== "done") return <p className="end broken">{ended}</p>;
   return status === "complete" ? null : <p className="end broken">cut off: {finishReason ?? status}</p>;
 }
 
-export function Message({ message, away }) {
+export function Message({ message, away, isComing, answer }) {
+  const comes = isComing || !message.metadata?.ended;
   const sources = message.parts.filter(({ type }) => type.startsWith("source-"));
   return (
     <section className={message.role}>
       {message.parts.map((part, place) => (
-        <Part key={place} part={part} role={message.role} />
+        <Part key={place} part={part} role={message.role} isComing={comes} answer={answer} />
       ))}
       {sources.length > 0 && (
         <ol className="sources">
@@ -102,7 +120,7 @@ export function Message({ message, away }) {
           ))}
         </ol>
       )}
-      {message.role === "assistant" && <End {...message.metadata} away={away} />}
+      {message.role === "assistant" && <End {...message.metadata} isComing={comes} away={away} />}
     </section>
   );
 }

@@ -1,0 +1,171 @@
+"""What is bounded, by which numbers, and what is not."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+import reactivex as rx
+from support.cost import lines_run
+from support.front_end_bodies import (
+    BEGUN,
+    ENDED,
+    call_part,
+    deep,
+)
+from support.loops import run
+from support.security_page import says, sentences
+
+import rxdelta as rd
+from rxdelta.relay import Relay
+
+ev = rd.events
+
+NUMBER = re.compile(r"\d[\d,]*")
+
+
+def row(beginning: str) -> list[int]:
+    """The numbers of a row's second cell."""
+    (found,) = [one for one in sentences() if one.startswith(beginning)]
+    return [int(number.replace(",", "")) for number in NUMBER.findall(found.split("|")[1])]
+
+
+LIMITS = {
+    "index": "a block's index",
+    "blocks": "blocks of a message",
+    "choices": "choices of a stream",
+    "runs": "runs of a stream",
+    "block_chars": "characters of a block",
+    "json_depth": "nesting of JSON",
+    "line_bytes": "bytes of a line",
+}
+
+
+@says(
+    "a block's index",
+    "blocks of a message",
+    "choices of a stream",
+    "runs of a stream",
+    "characters of a block",
+    "nesting of JSON",
+    "bytes of a line",
+    "The first seven are fields",
+    "They bound each thing",
+)
+def test_the_limits_are_those_of_the_page() -> None:
+    assert {name: [value] for name, value in attrs.asdict(rd.Limits()).items()} == {
+        name: row(beginning) for name, beginning in LIMITS.items()
+    }
+    fold = rd.Fold(limits=rd.Limits(block_chars=3))
+    for index in range(9):  # each by itself
+        fold.step(ev.BlockStart(index, {"type": "text", "text": "abc"}))
+    with pytest.raises(rd.LimitExceededError) as caught:
+        fold.step(ev.TextDelta(0, "d"))
+    assert caught.value.snapshot is fold.snapshot
+    with pytest.raises(rd.LimitExceededError, match="line_bytes"):
+        rx.of(b"data: " + b"x" * 20).pipe(rd.parse_sse(limits=rd.Limits(line_bytes=20))).run()
+    for depth, kind in ((99, "tool_call"), (101, "invalid_tool_call")):
+        call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": json.dumps(deep(depth))}
+        done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()
+        assert done.blocks[0].type == kind
+
+
+@says("digits of a whole number")
+def test_a_longer_number_is_refused() -> None:
+    (most,) = row("digits of a whole number")
+    for digits, kind in ((most, "tool_call"), (most + 1, "invalid_tool_call")):
+        call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": f'{{"n": {"9" * digits}}}'}
+        done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()
+        assert done.blocks[0].type == kind
+
+
+@says("values that wait for a reader", "values by which a reader")
+def test_the_queues_are_those_of_the_page() -> None:
+    (most,) = row("values that wait for a reader")
+    for door in (rd.for_each, rd.iterate, rd.to_async_iterable, rd.to_iterable):
+        assert inspect.signature(door).parameters["maxsize"].default == most
+    from rxdelta.aio import _to_async_iterable  # whose tests show that a reader ends there
+
+    assert [*_to_async_iterable._MAX_LAG.values()] == row("values by which a reader")
+
+
+@says("events of a stream in a relay", "time for which a relay", "characters of a stream id")
+def test_a_relays_bounds_are_those_of_the_page() -> None:
+    defaults = {name: one.default for name, one in inspect.signature(Relay.open).parameters.items()}
+    assert [defaults["max_events"]] == row("events of a stream in a relay")
+    assert [int(defaults["keep"])] == row("time for which a relay")
+    (longest,) = row("characters of a stream id")
+
+    async def main() -> None:
+        async with Relay.open(max_events=3) as relay:
+            relay.watch("x" * longest)
+            with pytest.raises(rd.InvalidValueError):
+                relay.watch("x" * (longest + 1))
+            await relay.start("s", rx.from_iterable([*BEGUN, ev.TextDelta(0, "a"), *ENDED]))
+            with pytest.raises(rd.LimitExceededError):
+                await rd.for_each(relay.watch("s"), lambda _: None)
+
+    run(main)
+
+
+@says("attempts of `retry_stream`")
+def test_retries_end() -> None:
+    asked: list[int] = []
+
+    def ask() -> rx.Observable[rd.Event]:
+        asked.append(1)
+        return rx.throw(rd.ProviderError("busy", transient=True))
+
+    async def main() -> None:
+        with pytest.raises(rd.ProviderError):
+            await rd.for_each(rd.retry_stream(ask, backoff=lambda *_: 0.0), lambda _: None)
+
+    run(main)
+    assert [len(asked)] == row("attempts of `retry_stream`")
+
+
+MANY: dict[str, Callable[[int], Any]] = {
+    "texts": lambda n: [{"type": "text", "text": "a"}] * n,
+    "calls": lambda n: [call_part(call_id=f"c{i}") for i in range(n)],
+    "calls of one id": lambda n: [call_part()] * n,
+    "steps": lambda n: [{"type": "step-start"}, call_part()] * n,
+    "attempts": lambda n: [{"type": "data-x", "data": 1}, {"type": "data-attempt-reset", "data": {}}] * n,
+    "answers": lambda n: [call_part("approval-responded", f"c{i}", approval={"approved": True}) for i in range(n)],
+}  # fmt: skip
+
+
+@says("Reading a browser's messages takes time", "The length of a request's body")
+@pytest.mark.parametrize("which", MANY)
+def test_twice_as_much_takes_twice_as_long(which: str) -> None:
+    def cost(count: int) -> int:
+        said = [{"id": "1", "role": "assistant", "parts": MANY[which](count)}]
+        return lines_run(lambda: [rd.from_ai_sdk(said), rd.approvals_from_ai_sdk(said)])
+
+    assert cost(300) < 3.6 * cost(100)
+
+
+@says("how long a stream takes", "how many tools run at once", "how many streams a relay has")
+def test_what_is_not_bounded_by_itself() -> None:
+    limits = inspect.signature(rd.stall_timeout).parameters
+    assert {"first", "idle", "total"} <= limits.keys()
+    defaults = inspect.signature(rd.run_tools).parameters
+    assert (defaults["max_concurrency"].default, defaults["timeout"].default) == (None, None)
+
+    async def main() -> int:
+        async with Relay.open() as relay:
+            for number in range(50):
+                await relay.start(f"s{number}", rx.never())
+            return len(await relay.streams())
+
+    found: list[int] = []
+
+    async def note() -> None:
+        found.append(await main())
+
+    run(note)
+    assert found == [50]

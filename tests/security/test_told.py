@@ -1,0 +1,255 @@
+"""What leaves in errors, logs, spans and frames."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import reactivex as rx
+from support.front_end_bodies import (
+    BEGUN,
+    ENCODERS,
+    ENDED,
+    shown,
+    to_each,
+)
+from support.security_page import says
+
+import rxdelta as rd
+
+ev = rd.events
+
+SECRET = "hunter2-and-more"
+
+
+@says("The text of an error reaches no front end")
+@to_each
+@pytest.mark.parametrize(
+    "failure",
+    [
+        rx.throw(RuntimeError(SECRET)),
+        rx.throw(rd.ProviderError(SECRET)),
+        rx.of(ev.StreamError(SECRET, SECRET, SECRET)),
+    ],
+    ids=["exception", "provider", "event"],
+)
+def test_a_front_end_gets_no_text_of_an_error(
+    failure: Any, which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = shown(rx.concat(rx.from_iterable(BEGUN), failure), ENCODERS[which]())
+    assert SECRET not in told
+    assert SECRET in caplog.text
+    assert {record.name for record in caplog.records} == {"rxdelta.wire"}
+    assert SECRET not in shown(rx.of(*BEGUN, ev.AttemptReset(1, SECRET), *BEGUN, *ENDED), ENCODERS[which]())
+
+
+def test_a_front_end_gets_the_text_that_on_error_chooses() -> None:
+    for encode in ENCODERS.values():
+        told = shown(
+            rx.concat(rx.from_iterable(BEGUN), rx.throw(ValueError())), encode(on_error=lambda _: "Sorry!")
+        )
+        assert "Sorry!" in told
+
+
+ASKED: list[rd.Event] = [
+    ev.MessageStart("m1"),
+    ev.BlockStart(0, {"type": "tool_call", "id": "c1", "name": "pay", "args": {"n": 1}}),
+    ev.BlockFinish(0),
+    ev.MessageFinish("tool_use"),
+]
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+@says("The text of a tool's exception", "The log `rxdelta` has the exception", "The text of an `approve`")
+@to_each
+@pytest.mark.parametrize("where", ["tool", "approve"])
+def test_the_text_of_an_exception_of_a_tool_stays_here(
+    where: str, which: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def told_with(error: Exception) -> tuple[str, str]:
+        in_tool = {"pay": failing(error)}, None
+        tools, approve = in_tool if where == "tool" else ({"pay": lambda n: n}, failing(error))
+        running = rx.from_iterable(ASKED).pipe(rd.run_tools(tools, approve=approve))
+        message = running.pipe(rd.scan_deltas(), rd.to_message()).run()
+        return shown(running, ENCODERS[which]()), json.dumps(rd.to_request([message], "openai-chat"))
+
+    for told in told_with(RuntimeError(SECRET)):
+        assert SECRET not in told
+    assert SECRET in caplog.text
+    assert {record.name for record in caplog.records} == {"rxdelta"}
+    _, to_model = told_with(rd.ToolError("no such room"))
+    assert "no such room" in to_model
+
+
+KEY = "sk-live-0123456789abcdef"
+
+
+@says("An error that quotes what arrived", "characters of a value")
+def test_an_error_quotes_little_and_no_secret() -> None:
+    with pytest.raises(rd.InvalidValueError) as caught:
+        rd.from_ai_sdk([f"api_key={KEY} {'and more ' * 100}"])  # type: ignore[list-item]
+    assert KEY not in str(caught.value)
+    assert "[redacted]" in str(caught.value)
+    assert len(rd.core.quote("to be " * 1_000)) == 200
+    with pytest.raises(rd.MalformedChunkError) as malformed:
+        rx.of({"choices": KEY}).pipe(rd.decode("openai-chat")).run()
+    assert KEY not in str(malformed.value)
+
+
+@says("The text of a `ProviderError`")
+def test_the_text_of_a_providers_error_is_its_own() -> None:
+    assert KEY in str(rd.ProviderError(f"the key {KEY} is wrong"))
+
+
+PRIVATE = "private-text-of-the-reply"
+TALKS: list[rd.Event] = [
+    ev.MessageStart("m1", "model", metadata={"note": PRIVATE}),
+    ev.BlockStart(0, {"type": "reasoning", "reasoning": PRIVATE}),
+    ev.BlockFinish(0),
+    ev.BlockStart(1, {"type": "text", "text": PRIVATE}),
+    ev.BlockFinish(1),
+    ev.BlockStart(2, {"type": "tool_call", "id": "c1", "name": "pay", "args": {"n": PRIVATE}}),
+    ev.BlockFinish(2),
+    ev.BlockStart(3, {"type": "tool_call", "id": "c2", "name": "nothing", "args": {"n": PRIVATE}}),
+    ev.BlockFinish(3),
+    ev.MessageFinish("tool_use", usage=rd.TokenUsage(1, 1), metadata={"note": PRIVATE}),
+]
+
+
+@says("The logs have no text")
+@to_each
+def test_the_logs_have_no_text_of_the_reply(which: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    tools = {"pay": lambda n: f"{n} has been paid"}
+    shown(rx.from_iterable(TALKS).pipe(rd.run_tools(tools)), ENCODERS[which]())
+    shown(rx.from_iterable(TALKS[:5]), ENCODERS[which]())
+    assert "nothing" in caplog.text
+    assert PRIVATE not in caplog.text
+
+
+@says("A span of `tap_otel`")
+def test_a_span_has_no_text_of_the_reply() -> None:
+    trace = pytest.importorskip("opentelemetry.sdk.trace")
+    memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export")
+    spans = memory.InMemorySpanExporter()
+    tracers = trace.TracerProvider()
+    tracers.add_span_processor(export.SimpleSpanProcessor(spans))
+    broken = rx.throw(RuntimeError(f"token={KEY}"))
+    for events in (rx.from_iterable(TALKS), rx.concat(rx.from_iterable(TALKS[:4]), broken)):
+        running = events.pipe(rd.run_tools({"pay": lambda n: n}))
+        running.pipe(rd.tap_otel("openai", tracer_provider=tracers)).subscribe(on_error=lambda _: None)
+    told = "".join(span.to_json() for span in spans.get_finished_spans())
+    assert PRIVATE not in told
+    assert KEY not in told
+    for known in ("m1", "model", "tool_use", "execute_tool pay", "c1", "token=[redacted]"):
+        assert known in told
+
+
+SIGNATURE = "signature-of-the-thought"
+THOUGHT: list[rd.Event] = [
+    ev.MessageStart("m1"),
+    ev.BlockStart(0, {"type": "reasoning", "reasoning": PRIVATE, "signature": SIGNATURE}),
+    ev.BlockFinish(0),
+    ev.BlockStart(1, {"type": "tool_call", "id": "c1", "name": "pay", "args": {"n": "for-the-tool"}, "signature": SIGNATURE}),
+    ev.BlockFinish(1),
+    ev.MessageFinish("tool_use"),
+    ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "of-the-tool")),
+    ev.Custom("note", "of-the-application"),
+]  # fmt: skip
+
+
+@says("A front end gets the reply with", "`reasoning=False` keeps")
+@pytest.mark.parametrize("which", ["AI SDK", "AG-UI"])
+def test_a_front_end_gets_reasoning_tools_and_your_data_unless_it_should_not(which: str) -> None:
+    events = rx.from_iterable(THOUGHT)
+    told, kept = shown(events, ENCODERS[which]()), shown(events, ENCODERS[which](reasoning=False))
+    for text in ("for-the-tool", "of-the-tool", "of-the-application"):
+        assert text in told
+        assert text in kept
+    for text in (PRIVATE, SIGNATURE):
+        assert text in told
+        assert text not in kept
+    assert PRIVATE not in shown(events, rd.to_openai_chat(reasoning=False))
+
+
+@says("The metadata of a message reach")
+def test_the_metadata_of_a_message_stay_here() -> None:
+    said = [*BEGUN, *ENDED]
+    said[0] = ev.MessageStart("m1", "model", metadata={"note": PRIVATE})
+    said[-1] = ev.MessageFinish("stop", metadata={"more": PRIVATE}, usage=rd.TokenUsage(1, 1))
+    for which, encode in ENCODERS.items():
+        assert (PRIVATE in shown(rx.from_iterable(said), encode())) == (which == "LangChain")
+
+
+@says("A provider's own events reach")
+def test_a_providers_own_events_reach_only_who_asks_for_them() -> None:
+    note = ev.ProviderEvent("openai", "note", {"text": PRIVATE})
+    error = ev.ProviderEvent("openai", "error", {"message": SECRET})
+    events = rx.from_iterable([*BEGUN, note, error, *ENDED])
+    for which, encode in ENCODERS.items():
+        told = shown(events, encode())
+        assert (PRIVATE in told) == (which == "LangChain")
+        assert SECRET not in told
+    assert SECRET in shown(events, ENCODERS["AG-UI"](provider_events=True))
+
+
+@says("An item that only the provider knows")
+def test_an_item_that_only_the_provider_knows_reaches_only_who_asks_for_it() -> None:
+    item = {"type": "non_standard", "value": {"type": "mcp_list_tools", "tools": [PRIVATE]}}
+    events = rx.from_iterable([*BEGUN, ev.BlockStart(1, item), ev.BlockFinish(1), *ENDED])
+    for which, encode in ENCODERS.items():
+        assert (PRIVATE in shown(events, encode())) == (which == "LangChain")
+    for which in ("AI SDK", "AI SDK 5", "AG-UI"):
+        assert PRIVATE in shown(events, ENCODERS[which](provider_items=True))
+
+
+def test_no_format_tells_a_front_end_of_an_error_by_an_event_of_its_provider() -> None:
+    chunks: dict[str, list[Any]] = {
+        "openai-chat": [{"error": {"message": SECRET, "failed_generation": SECRET}}],
+        "openai-responses": [{"type": "error", "error": {"message": SECRET, "more": SECRET}}],
+        "bedrock-converse": [{"modelStreamErrorException": {"message": SECRET, "more": SECRET}}],
+        "ollama": [{"error": SECRET, "more": SECRET}],
+        "gemini": [{"error": {"message": SECRET, "details": [SECRET]}}],
+        "cohere": [{"type": "message-end", "delta": {"finish_reason": "ERROR", "error": SECRET}}],
+        "anthropic-messages": [{"type": "error", "error": {"type": "x", "message": SECRET}, "more": SECRET}],
+    }
+    for wire_format, told in chunks.items():
+        events = rx.from_iterable(told).pipe(rd.decode(wire_format))
+        for encode in ENCODERS.values():
+            assert SECRET not in shown(events, encode()), wire_format
+
+
+@says("No text can end a frame early")
+@to_each
+def test_no_text_leaves_its_frame(which: str) -> None:
+    hostile = "a\r\n\r\ndata: [DONE]\n\nevent: x\rid: 7\n\n\u2028\x00"
+    call = {"type": "tool_call", "id": hostile, "name": hostile, "args": {hostile: hostile}}
+    told = [
+        ev.MessageStart(hostile, hostile, metadata={hostile: hostile}),
+        ev.Custom(hostile, {hostile: hostile}, hostile),
+        ev.BlockStart(0, {"type": "text", "text": hostile}),
+        ev.TextDelta(0, hostile),
+        ev.BlockFinish(0),
+        ev.BlockStart(1, call),
+        ev.BlockFinish(1),
+        ev.MessageFinish("tool_use"),
+        ev.ToolUpdate(hostile, "completed", hostile, rd.ToolResult(hostile, {hostile: hostile})),
+    ]
+    body = shown(rx.from_iterable(told), ENCODERS[which]())
+    assert "\r" not in body
+    frames = body.removesuffix("\n\n").split("\n\n")
+    for frame in frames:
+        assert re.fullmatch(r"data: .+", frame)
+        assert frame == "data: [DONE]" or isinstance(json.loads(frame[6:]), dict)
+    assert body.count("data: [DONE]\n\n") <= 1
