@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from secrets import token_hex
 from threading import RLock
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from reactivex.disposable import Disposable
 
-from rxdelta.core import Event
-from rxdelta.relay._store import End, News, Publisher, Seeker
+from rxdelta.relay._events import Events
 from rxdelta.runtime import call_on
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from reactivex import abc
+
+    from rxdelta.core import Event
+    from rxdelta.relay._store import End, Name, News, Publisher, Seeker
 
 __all__ = ["Memory"]
 
@@ -39,17 +40,17 @@ class Memory:
         self._keep = keep
         self._loop = loop
         self._lock = RLock()
-        self._logs: dict[str, _Log] = {}
-        self._seekers: dict[str, dict[Seeker, None]] = {}
+        self._logs: dict[Name, _Log] = {}
+        self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._closed = False
 
-    def claim(self, stream_id: str, publisher: Publisher) -> None:
-        log = _Log(publisher, partial(self._ended, stream_id))
+    def claim(self, name: Name, publisher: Publisher) -> None:
+        log = _Log(publisher, partial(self._ended, name))
         with self._lock:
-            why = self._refusal(stream_id)
+            why = self._refusal(name)
             if why is None:
-                self._logs[stream_id] = log
-            seekers = () if why else tuple(self._seekers.pop(stream_id, ()))
+                self._logs[name] = log
+            seekers = () if why else tuple(self._seekers.pop(name, ()))
         if why is not None:
             publisher.refused(why, taken=why != _CLOSED)
             return
@@ -57,64 +58,64 @@ class Memory:
             seeker.found(log, log.news())
         publisher.claimed(log)
 
-    def _refusal(self, stream_id: str) -> str | None:
+    def _refusal(self, name: Name) -> str | None:
         if self._closed:
             return _CLOSED
-        log = self._logs.get(stream_id)
+        log = self._logs.get(name)
         return None if log is None else _LIVE if log.is_live() else _KEPT
 
-    def find(self, stream_id: str, seeker: Seeker) -> abc.DisposableBase:
+    def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
         with self._lock:
-            log, closed = self._logs.get(stream_id), self._closed
+            log, closed = self._logs.get(name), self._closed
             if log is None and not closed:
-                self._seekers.setdefault(stream_id, {})[seeker] = None
+                self._seekers.setdefault(name, {})[seeker] = None
         if log is not None:
             seeker.found(log, log.news())
         elif closed:
             seeker.closed()
-        return Disposable(partial(self._forget_seeker, stream_id, seeker))
+        return Disposable(partial(self._forget_seeker, name, seeker))
 
-    def _forget_seeker(self, stream_id: str, seeker: Seeker) -> None:
+    def _forget_seeker(self, name: Name, seeker: Seeker) -> None:
         with self._lock:
-            seekers = self._seekers.get(stream_id, {})
+            seekers = self._seekers.get(name, {})
             seekers.pop(seeker, None)
             if not seekers:
-                self._seekers.pop(stream_id, None)
+                self._seekers.pop(name, None)
 
-    def _ended(self, stream_id: str, log: _Log) -> None:
+    def _ended(self, name: Name, log: _Log) -> None:
         """Forget the log when its time is over."""
 
         def start() -> None:
             with self._lock:
-                if self._logs.get(stream_id) is log:
-                    log.expiry = self._loop.call_later(self._keep, self._forget, stream_id, log)
+                if self._logs.get(name) is log:
+                    log.expiry = self._loop.call_later(self._keep, self._forget, name, log)
 
         call_on(self._loop, start)
 
-    def _forget(self, stream_id: str, log: _Log) -> None:
+    def _forget(self, name: Name, log: _Log) -> None:
         with self._lock:
-            if self._logs.get(stream_id) is log:
-                del self._logs[stream_id]
+            if self._logs.get(name) is log:
+                del self._logs[name]
         if log.expiry is not None:
             call_on(self._loop, log.expiry.cancel)
 
-    async def tell(self, stream_id: str, reason: str | None) -> bool:
-        log = self._logs.get(stream_id)
+    async def tell(self, name: Name, reason: str | None) -> bool:
+        log = self._logs.get(name)
         return log is not None and log.tell(reason)
 
-    async def is_live(self, stream_id: str) -> bool:
-        log = self._logs.get(stream_id)
+    async def is_live(self, name: Name) -> bool:
+        log = self._logs.get(name)
         return log is not None and log.is_live()
 
-    async def names(self) -> list[str]:
+    async def names(self, tenant: str) -> list[str]:
         with self._lock:
-            return [*self._logs]
+            return [name.id for name in self._logs if name.tenant == tenant]
 
-    async def delete(self, stream_id: str) -> bool:
-        log = self._logs.get(stream_id)
+    async def delete(self, name: Name) -> bool:
+        log = self._logs.get(name)
         if log is None:
             return False
-        self._forget(stream_id, log)
+        self._forget(name, log)
         return True
 
     async def close(self) -> None:
@@ -122,9 +123,9 @@ class Memory:
             self._closed = True
             logs, seekers = dict(self._logs), [*self._seekers.values()]
             self._seekers.clear()
-        for stream_id, log in logs.items():
+        for name, log in logs.items():
             log.tell(_CLOSED)
-            self._forget(stream_id, log)
+            self._forget(name, log)
         for each in seekers:
             for seeker in each:
                 seeker.closed()
@@ -138,13 +139,10 @@ class _Log:
         self.expiry: asyncio.TimerHandle | None = None
         self._publisher: Publisher | None = publisher
         self._ended = ended
-        self._lock = RLock()
-        self._events: list[Event] = []
-        self._end: End | None = None
-        self._waiting: dict[object, Callable[[News], None]] = {}
+        self._events = Events()
 
     def is_live(self) -> bool:
-        return self._end is None
+        return not self._events.has_ended
 
     def tell(self, reason: str | None) -> bool:
         publisher = self._publisher
@@ -152,74 +150,20 @@ class _Log:
 
     def append(self, events: Sequence[Event]) -> None:
         publisher = self._publisher
-        if publisher is not None and self._write(events, None):
+        if publisher is not None and self._events.add(events, None):
             publisher.written(events)
 
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
-        self._write(events, end)
+        self._events.add(events, end)
         self._publisher = None  # a log that is kept must not keep its source
         self._ended(self)
         then()
 
-    def _write(self, events: Sequence[Event], end: End | None) -> bool:
-        """Write these, tell those who wait, and return whether the log was live."""
-        with self._lock:
-            if self._end is not None:
-                return False
-            after = len(self._events)
-            self._events.extend(events)
-            self._end = end
-            waiting, self._waiting = self._waiting, {}
-            news = self._behind(after) if waiting else None
-        if news is not None:
-            for take in waiting.values():
-                take(news)
-        return True
-
     def news(self) -> News:
-        with self._lock:
-            return self._behind(0)
-
-    def _behind(self, after: int) -> News:
-        newest = len(self._events)
-        return News(_Part(self._events, range(after, newest)), newest, self._end)
+        return self._events.news()
 
     def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
-        who = object()
-        with self._lock:
-            there = self._end is not None or len(self._events) > after
-            news = self._behind(after) if there else None
-            if news is None:
-                self._waiting[who] = take
-        if news is not None:
-            take(news)
-        return Disposable(partial(self._forget, who))
+        return self._events.read(after, take)
 
-    def _forget(self, who: object) -> None:
-        with self._lock:
-            self._waiting.pop(who, None)
-
-
-class _Part(Sequence[Event]):
-    """A part of a list that only grows, without a copy: a slow reader costs nothing but the log."""
-
-    __slots__ = ("_all", "_places")
-
-    def __init__(self, events: list[Event], places: range) -> None:
-        self._all = events
-        self._places = places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, place: int) -> Event: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Event]: ...
-    def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
-        if isinstance(place, slice):
-            return _Part(self._all, self._places[place])
-        return self._all[self._places[place]]
-
-    def __iter__(self) -> Iterator[Event]:
-        return map(self._all.__getitem__, self._places)
+    def leave(self) -> None:
+        pass

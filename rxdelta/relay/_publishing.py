@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
-from threading import Lock
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING
 
 from reactivex.disposable import Disposable
@@ -17,9 +18,10 @@ from rxdelta.runtime import report
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reactivex import Observable
+    from reactivex import Observable, abc
 
-    from rxdelta.relay._store import Store, Writer
+    from rxdelta.core import RxDeltaError
+    from rxdelta.relay._store import Name, Store, Writer
     from rxdelta.runtime import Sink
 
 __all__ = ["Publication"]
@@ -33,6 +35,8 @@ class Publication:
     The source, a stop, or the subscriber that leaves: the first of them ends the log. What the source emits after that is
     neither written nor emitted.
 
+    A store may answer in the call, or later and on its own thread. What it says later is a turn on the subscriber's clock.
+
     Args:
         began: Called with whether the name was free. If it was taken, the subscription completes without an error.
     """
@@ -41,13 +45,13 @@ class Publication:
         self,
         sink: Sink[Event],
         source: Observable[Event],
-        stream_id: str,
+        name: Name,
         max_events: int,
         began: Callable[[bool], None] | None = None,
     ) -> None:
         self._sink = sink
         self._source = source
-        self._stream_id = stream_id
+        self._name = name
         self._max_events = max_events
         self._began = began
         self._writer: Writer | None = None
@@ -55,29 +59,72 @@ class Publication:
         self._lock = Lock()
         self._is_over = False
         self._early: Callable[[Writer], None] | None = None  # an end before the claim was answered
+        self._asking: int | None = None  # the thread that is in a call of the store
+        self._answers_at_once = False
+        self._time: abc.SchedulerBase | None = None  # of a store that answers later
+        self._answers: deque[Callable[[], object]] = deque()
+        self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
 
     def begin(self, store: Store) -> None:
-        store.claim(self._stream_id, self)
+        self._sink.own(Disposable(self.leave))
+        self._asking = get_ident()
+        store.claim(self._name, self)
+        self._asking = None
+        if not self._answers_at_once:
+            self._time = self._sink.clock()
+            self._wake()
+
+    def _answer(self, step: Callable[[], object]) -> None:
+        """Take the store's answer, now or on the subscriber's clock."""
+        if self._asking == get_ident():
+            self._answers_at_once = True
+            step()
+        else:
+            self._answers.append(step)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._time is None or not self._answers:
+            return  # `begin` looks again
+        try:
+            self._asleep.pop()
+        except IndexError:
+            return
+        self._time.schedule_relative(0, self._wake_up)
+
+    def _wake_up(self, *_: object) -> None:
+        self._asleep.append(True)
+        while self._answers:
+            self._sink.run(self._answers.popleft())
 
     def refused(self, why: str, *, taken: bool) -> None:
         self._is_over = True
+        self._answer(partial(self._refuse, why, taken))
+
+    def _refuse(self, why: str, taken: bool) -> None:
         if taken and self._began is not None:
             self._began(False)
             self._sink.on_completed()
             return
-        refusal = f"the stream {quote(self._stream_id)} can't be published: {why}"
-        self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self._stream_id))
+        refusal = f"the stream {quote(self._name.id)} can't be published: {why}"
+        self._sink.on_error(InvalidValueError(refusal, field="stream_id", value=self._name.id))
 
     def claimed(self, writer: Writer) -> None:
         with self._lock:
-            self._writer = writer
+            self._writer, early = writer, self._early
         if self._began is not None:
             self._began(True)
-        if self._early is not None:
-            self._early(writer)
-            return
-        self._sink.own(Disposable(self.leave))
-        self._sink.subscribe(self._source, self)
+        if early is None:
+            self._answer(partial(self._sink.subscribe, self._source, self))
+        else:
+            early(writer)
+
+    def failed(self, error: RxDeltaError) -> None:
+        with self._lock:
+            first, self._is_over = not self._is_over, True
+        if first:
+            self._report(self._close_source())
+        self._answer(partial(self._sink.on_error, error))
 
     def on_next(self, event: Event) -> None:
         if type(event) not in EVENT_TYPES:
@@ -86,17 +133,22 @@ class Publication:
             raise _too_long(self._max_events)
         self._count += 1
         if self._writer is not None:
+            self._asking = get_ident()
             self._writer.append((event,))
+            self._asking = None
 
     def written(self, events: Sequence[Event]) -> None:
+        self._answer(partial(self._emit, events))
+
+    def _emit(self, events: Sequence[Event]) -> None:
         for event in events:
             self._sink.on_next(event)
 
     def on_error(self, error: Exception) -> None:
-        self._end((), End(for_readers(error)), partial(self._sink.turn, self._sink.on_error, error))
+        self._end((), End(for_readers(error)), partial(self._sink.on_error, error))
 
     def on_completed(self) -> None:
-        self._end((), End(), partial(self._sink.turn, self._sink.on_completed))
+        self._end((), End(), self._sink.on_completed)
 
     def tell(self, reason: str | None) -> bool:
         last = MessageInterrupted(reason)
@@ -105,26 +157,27 @@ class Publication:
             self._sink.on_next(last)
             self._sink.on_completed()
 
-        return self._end((last,), End(), partial(self._sink.run, emit))
+        return self._end((last,), End(), emit)
 
     def leave(self) -> None:
         self._end((MessageInterrupted(_LEFT),), End(), lambda: None)
 
-    def _end(self, last: Sequence[Event], end: End, then: Callable[[], None]) -> bool:
+    def _end(self, last: Sequence[Event], end: End, then: Callable[[], object]) -> bool:
+        def ended() -> None:
+            if self._time is None:
+                self._sink.run(then)
+            else:
+                self._answer(then)
+
         with self._lock:
             first, self._is_over = not self._is_over, True
             writer = self._writer
             if first and writer is None:
-                self._early = lambda writer: writer.end(last, end, then)
+                self._early = lambda writer: writer.end(last, end, ended)
         if first and writer is not None:
             failed = self._close_source()
-            writer.end(last, end, then)
-            if failed is not None:
-                report(
-                    failed,
-                    f"the source of the stream {self._stream_id!r} could not be closed",
-                    self._sink.session,
-                )
+            writer.end(last, end, ended)
+            self._report(failed)
         return first
 
     def _close_source(self) -> Exception | None:
@@ -134,6 +187,11 @@ class Publication:
         except Exception as error:
             return error
         return None
+
+    def _report(self, failed: Exception | None) -> None:
+        if failed is not None:
+            why = f"the source of the stream {self._name.id!r} could not be closed"
+            report(failed, why, self._sink.session)
 
 
 def _too_long(max_events: int) -> LimitExceededError:

@@ -15,9 +15,10 @@ from rxdelta.core import Event, InvalidValueError
 from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
 from rxdelta.relay._publishing import Publication
+from rxdelta.relay._store import Name
 from rxdelta.relay._watching import Reader
 from rxdelta.relay._workers import warn_of_workers
-from rxdelta.runtime import check_seconds, create, needed_loop
+from rxdelta.runtime import call_on, check_seconds, create, needed_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -63,6 +64,7 @@ class Relay:
 
     def __init__(self, store: Store, lease: float, max_events: int) -> None:
         self._store = store
+        self._tenant = ""
         self._lease = lease
         self._max_events = max_events
         self._runs: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
@@ -133,7 +135,7 @@ class Relay:
         stream_id: str,
         began: Callable[[bool], None] | None = None,
     ) -> None:
-        Publication(sink, source, stream_id, self._max_events, began).begin(self._store)
+        Publication(sink, source, Name(self._tenant, stream_id), self._max_events, began).begin(self._store)
 
     async def start(self, stream_id: str, source: Observable[Event]) -> bool:
         """Publish a stream that goes on without a reader, and return when it has begun.
@@ -159,8 +161,12 @@ class Relay:
             raise InvalidValueError.of([("source", source, "must be an Observable of events")])
         loop = needed_loop("Relay.start", "await it in a coroutine that asyncio.run() runs")
         began: asyncio.Future[bool] = loop.create_future()
+
+        def tell(whether: bool) -> None:
+            call_on(loop, lambda: began.done() or began.set_result(whether))
+
         run: Observable[Event] = create(
-            "start", lambda sink: self._publication(sink, source, stream_id, began.set_result)
+            "start", lambda sink: self._publication(sink, source, stream_id, tell)
         )
         task = loop.create_task(_run(stream_id, run, began))
         self._runs.add(task)
@@ -222,7 +228,8 @@ class Relay:
         check_entry_id("split_at", split_at)
 
         def begin(sink: Any) -> None:
-            Reader(sink, stream_id, after, split_at, self._lease, make).begin(self._store)
+            name = Name(self._tenant, stream_id)
+            Reader(sink, name, after, split_at, self._lease, make).begin(self._store)
 
         return create(name, begin, emits="events" if name == "watch" else "items")
 
@@ -242,15 +249,15 @@ class Relay:
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("reason", reason, "must be a string")])
-        return await self._store.tell(stream_id, reason)
+        return await self._store.tell(Name(self._tenant, stream_id), reason)
 
     async def is_live(self, stream_id: str) -> bool:
         """Whether the stream has begun and not ended."""
-        return await self._store.is_live(check_stream_id(stream_id))
+        return await self._store.is_live(Name(self._tenant, check_stream_id(stream_id)))
 
     async def streams(self) -> list[str]:
         """The ids of all streams that can be watched, live or kept, in the order in which they began."""
-        return await self._store.names()
+        return await self._store.names(self._tenant)
 
     async def delete(self, stream_id: str) -> bool:
         """Forget a stream, so that the id is free. A live stream is stopped first, with the reason `deleted`.
@@ -260,9 +267,9 @@ class Relay:
         Returns:
             Whether there was such a stream.
         """
-        check_stream_id(stream_id)
-        await self._store.tell(stream_id, _DELETED)
-        return await self._store.delete(stream_id)
+        name = Name(self._tenant, check_stream_id(stream_id))
+        await self._store.tell(name, _DELETED)
+        return await self._store.delete(name)
 
     async def _close(self) -> None:
         await self._store.close()

@@ -4,12 +4,12 @@ A log has one publisher, any number of readers, and one end. Its entries are eve
 
 The relay has the law: who is refused, what an end is, what readers get in which form, ids, waiting. A store keeps logs
 and passes news on. It may answer during a call or later, on any thread, so it answers by calls of its own. It makes them
-without holding a lock.
+without holding a lock. A store that can't be reached for too long answers with an error.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import attrs
 
@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event, RxDeltaError
 
-__all__ = ["End", "Log", "News", "Publisher", "Seeker", "Store", "Writer"]
+__all__ = ["End", "Log", "Name", "News", "Publisher", "Seeker", "Store", "Writer"]
+
+
+class Name(NamedTuple):
+    """The name of a log: two tenants' streams with one id are two.
+
+    Attributes:
+        tenant: Empty for an application without tenants.
+        id: The stream's id.
+    """
+
+    tenant: str
+    id: str
 
 
 @attrs.frozen
@@ -37,7 +49,7 @@ class News:
     Attributes:
         events: All events behind it. They may be read later, and more than once.
         newest: The number of the last of them.
-        end: The log's end, which comes behind them.
+        end: The log's end, which comes behind them. A reader that can't be told more gets an end of its own.
     """
 
     events: Sequence[Event]
@@ -61,6 +73,10 @@ class Log(Protocol):
         """
         ...
 
+    def leave(self) -> None:
+        """The reader has gone: it asks nothing more. Called once, on any thread."""
+        ...
+
 
 class Seeker(Protocol):
     """A reader that looks for a log. One of these is called, once."""
@@ -73,6 +89,10 @@ class Seeker(Protocol):
         """The store has closed, and there was none."""
         ...
 
+    def failed(self, error: RxDeltaError) -> None:
+        """Whether there is one can't be found out."""
+        ...
+
 
 class Publisher(Protocol):
     """What a store calls at a log's publisher."""
@@ -83,6 +103,10 @@ class Publisher(Protocol):
 
     def refused(self, why: str, *, taken: bool) -> None:
         """It isn't: there is a log with this name (`taken`), or the store has closed."""
+        ...
+
+    def failed(self, error: RxDeltaError) -> None:
+        """The log can't be begun or written any more. Nothing of what isn't `written` counts, and nothing more is told."""
         ...
 
     def written(self, events: Sequence[Event]) -> None:
@@ -109,11 +133,11 @@ class Writer(Protocol):
 class Store(Protocol):
     """The logs, by the names of their streams."""
 
-    def claim(self, stream_id: str, publisher: Publisher) -> None:
+    def claim(self, name: Name, publisher: Publisher) -> None:
         """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins."""
         ...
 
-    def find(self, stream_id: str, seeker: Seeker) -> abc.DisposableBase:
+    def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
         """Tell the seeker when a log with this name begins, or now if it has begun.
 
         Returns:
@@ -121,20 +145,20 @@ class Store(Protocol):
         """
         ...
 
-    async def tell(self, stream_id: str, reason: str | None) -> bool:
+    async def tell(self, name: Name, reason: str | None) -> bool:
         """Tell the publisher of a live log to stop. Return whether there was one to be told."""
         ...
 
-    async def is_live(self, stream_id: str) -> bool: ...
+    async def is_live(self, name: Name) -> bool: ...
 
-    async def names(self) -> list[str]:
-        """The names of all logs, live or kept, in the order in which they began."""
+    async def names(self, tenant: str) -> list[str]:
+        """The ids of all of a tenant's logs, live or kept, in the order in which they began."""
         ...
 
-    async def delete(self, stream_id: str) -> bool:
+    async def delete(self, name: Name) -> bool:
         """Forget a log. Return whether there was one."""
         ...
 
     async def close(self) -> None:
-        """Stop all publishers, and forget all logs."""
+        """Stop all publishers of this process, and let go of what the store holds for it."""
         ...

@@ -6,7 +6,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from reactivex.disposable import SerialDisposable, SingleAssignmentDisposable
+from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 
 from rxdelta.core import EmptyStreamError, quote
 from rxdelta.relay._failures import with_snapshot
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reactivex import abc
 
     from rxdelta.core import Event, RxDeltaError
-    from rxdelta.relay._store import End, Log, News, Store
+    from rxdelta.relay._store import End, Log, Name, News, Store
     from rxdelta.runtime import Sink
 
 __all__ = ["Reader"]
@@ -39,14 +39,14 @@ class Reader(Generic[T]):
     def __init__(
         self,
         sink: Sink[T],
-        stream_id: str,
+        name: Name,
         after: str | None,
         split_at: str | None,
         lease: float,
         make: Callable[[str, int, Event], T],
     ) -> None:
         self._sink = sink
-        self._stream_id = stream_id
+        self._name = name
         self._after = after
         self._split_at = split_at
         self._lease = lease
@@ -67,20 +67,24 @@ class Reader(Generic[T]):
         if self._sink.session is not None:
             self._sink.own(self._sink.session.backpressure.watch(self._wake))
         self._giving_up.start(self._lease, self._give_up)
-        self._ask(lambda: store.find(self._stream_id, self))
+        self._ask(lambda: store.find(self._name, self))
 
     def found(self, log: Log, news: News) -> None:
+        self._sink.own(Disposable(log.leave))
         self._answer(self._begin_reading, log, news)
 
     def closed(self) -> None:
         self._answer(self._fail_empty, "the relay was closed")
+
+    def failed(self, error: RxDeltaError) -> None:
+        self._answer(self._sink.on_error, error)
 
     def _give_up(self) -> None:
         if self._log is None and not self._answers:
             self._fail_empty("nobody has published it")
 
     def _fail_empty(self, why: str) -> None:
-        raise EmptyStreamError(f"there is no stream {quote(self._stream_id)}: {why}")
+        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: {why}")
 
     def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
         self._waits = True

@@ -124,7 +124,7 @@ def test_nothing_is_left_of_readers_that_leave_raise_or_give_up() -> None:
                 await turns(3)
             await asyncio.sleep(0.05)
             kept = left_behind(before)
-            assert kept.keys() == {"Relay", "Memory", "_Log", "Publication"}
+            assert kept.keys() == {"Relay", "Memory", "Name", "_Log", "Events", "Publication"}
             assert kept["Publication"] == kept["_Log"] == 1
             publishing.dispose()
             await relay.delete("chat")

@@ -1,0 +1,104 @@
+"""The events of one log in this process's memory, for readers that follow it or wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, overload
+
+from reactivex.disposable import Disposable
+
+from rxdelta.core import Event
+from rxdelta.relay._store import End, News
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reactivex import abc
+
+__all__ = ["Events"]
+
+
+class Events:
+    """Events that only become more, until the end. Every method may be called on any thread."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._events: list[Event] = []
+        self._end: End | None = None
+        self._waiting: dict[object, Callable[[News], None]] = {}
+
+    @property
+    def newest(self) -> int:
+        """The number of the last event."""
+        return len(self._events)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._end is not None
+
+    def add(self, events: Sequence[Event], end: End | None) -> bool:
+        """Add these and the end, if there is one; tell those who wait; return whether it hadn't ended before."""
+        with self._lock:
+            if self._end is not None:
+                return False
+            after = len(self._events)
+            self._events.extend(events)
+            self._end = end
+            waiting, self._waiting = self._waiting, {}
+            news = self._behind(after) if waiting else None
+        if news is not None:
+            for take in waiting.values():
+                take(news)
+        return True
+
+    def news(self) -> News:
+        """All events."""
+        with self._lock:
+            return self._behind(0)
+
+    def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
+        """See `Log.read`."""
+        who = object()
+        with self._lock:
+            there = self._end is not None or len(self._events) > after
+            news = self._behind(after) if there else None
+            if news is None:
+                self._waiting[who] = take
+        if news is not None:
+            take(news)
+        return Disposable(partial(self._forget, who))
+
+    def _behind(self, after: int) -> News:
+        newest = len(self._events)
+        return News(_Part(self._events, range(after, newest)), newest, self._end)
+
+    def _forget(self, who: object) -> None:
+        with self._lock:
+            self._waiting.pop(who, None)
+
+
+class _Part(Sequence[Event]):
+    """A part of a list that only grows, without a copy: a slow reader costs nothing but the log."""
+
+    __slots__ = ("_all", "_places")
+
+    def __init__(self, events: list[Event], places: range) -> None:
+        self._all = events
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Event]: ...
+    def __getitem__(self, place: int | slice) -> Event | Sequence[Event]:
+        if isinstance(place, slice):
+            return _Part(self._all, self._places[place])
+        return self._all[self._places[place]]
+
+    def __iter__(self) -> Iterator[Event]:
+        return map(self._all.__getitem__, self._places)
