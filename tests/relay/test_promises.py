@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import reactivex as rx
+from relay.conftest import Opener
 from support.loops import run
 from support.runs import text, turn
 
 import rxdelta as rd
-from relay.conftest import Opener
 
 ev = rd.events
 HELLO = turn(text(0, "Hello"))

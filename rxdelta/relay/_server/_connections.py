@@ -1,15 +1,19 @@
 """TEMPORARY"""
 
 from __future__ import annotations
-import asyncio, hashlib, time
-from contextlib import suppress
-from typing import Any
+
+import asyncio
+import hashlib
+import time
+
 import attrs
-from rxdelta.core import StreamInterrupted
 import redis.asyncio as aredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as CE, TimeoutError as TE, NoScriptError, ResponseError
+from redis.exceptions import ConnectionError as CE
+from redis.exceptions import TimeoutError as TE
+
+from rxdelta.core import StreamInterrupted
 
 
 @attrs.frozen

@@ -144,14 +144,18 @@ class Streams:
         try:
             while name in self._seekers:
                 known = [*self._seekers[name]]
-                run = await self._begun(name)
+                run = await self._head(name)
+                were_early = run is None
+                if run is None:
+                    run = await self._begun(name)
+                    known = [*self._seekers[name]]
                 feed = self._feeds.get(run.epoch)
                 if feed is None:
                     feed = Feed(self._server, run, partial(self._forget_feed, run.epoch))
                     self._feeds[run.epoch] = feed
                 log = feed.enter()  # so that the feed isn't forgotten before the first reader has it
                 await feed.catch_up()
-                news = feed.events.news()
+                news = feed.events.none_yet() if were_early else feed.events.news()
                 for seeker in known:
                     if self._seekers.get(name, {}).pop(seeker, self) is None:
                         seeker.found(feed.enter(), news)
@@ -168,9 +172,6 @@ class Streams:
     async def _begun(self, name: Name) -> Run:
         """The publication of a name, as soon as there is one."""
         server, keys = self._server, self._server.keys(name)
-        found = await self._head(name)
-        if found is not None:
-            return found
         begun: asyncio.Future[Run] = self._loop.create_future()
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
