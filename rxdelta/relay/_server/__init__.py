@@ -1,0 +1,1 @@
+"""The store of a relay on a server: Valkey or Redis."""
