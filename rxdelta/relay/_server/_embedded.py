@@ -100,7 +100,12 @@ class _Wanted:
             raise InvalidValueError.of([("url", url, _FORM)]) from error
         path, known = os.fsdecode(unquote_to_bytes(parts.path)), dict(options)
         wrong = (
-            parts.scheme != _SCHEME or parts.netloc or parts.fragment or not path.strip("/") or "\0" in path
+            parts.scheme != _SCHEME
+            or parts.netloc
+            or parts.fragment
+            or not path.startswith("/")
+            or not path.strip("/")
+            or "\0" in path
         )
         if wrong or len(known) < len(options) or not known.keys() <= {"idle", "appendfsync"}:
             raise InvalidValueError.of([("url", url, _FORM)])
