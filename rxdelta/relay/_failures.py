@@ -10,11 +10,11 @@ from rxdelta.core import EventsSoFar, RxDeltaError, StreamInterrupted
 from rxdelta.relay._replay import from_the_start
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rxdelta.core import Event, Limits, Snapshot
 
-__all__ = ["for_readers", "with_snapshot"]
+__all__ = ["error_from_dict", "error_to_dict", "for_readers", "with_snapshot"]
 
 _MASKED = "the stream broke off because of an error where it is published"
 
@@ -24,11 +24,39 @@ def for_readers(error: Exception) -> RxDeltaError:
     ours = next((kind for kind in type(error).__mro__ if kind.__module__ == RxDeltaError.__module__), None)
     if ours is None or (isinstance(error, StreamInterrupted) and error.__cause__ is not None):
         return StreamInterrupted(_MASKED)  # the text of ours quotes its cause
-    shown: Any = ours.__new__(ours, str(error))
-    for name, value in vars(error).items():
-        if name != "__notes__":  # Python wants a list or nothing there
-            shown.__dict__[name] = value if isinstance(value, (str, int, float)) else None
-    return shown  # type: ignore[no-any-return]
+    fields = {
+        name: value if isinstance(value, (str, int, float)) else None
+        for name, value in vars(error).items()
+        if name != "__notes__"  # Python wants a list or nothing there
+    }
+    return _made(ours, str(error), fields)
+
+
+def error_to_dict(error: RxDeltaError) -> dict[str, Any]:
+    """An error of `for_readers`, for a log that other processes read."""
+    return {"error": type(error).__name__, "text": str(error), "fields": dict(vars(error))}
+
+
+def error_from_dict(data: Mapping[str, Any]) -> RxDeltaError:
+    """The error again. One that this version doesn't know is a `StreamInterrupted` with its text."""
+    kind = _kinds(RxDeltaError).get(data["error"])
+    if kind is None:
+        return StreamInterrupted(str(data["text"]))
+    return _made(kind, str(data["text"]), data["fields"])
+
+
+def _kinds(kind: type[RxDeltaError]) -> dict[str, type[RxDeltaError]]:
+    """The library's errors by their names, without an application's own subclasses."""
+    known = {kind.__name__: kind} if kind.__module__ == RxDeltaError.__module__ else {}
+    for narrower in kind.__subclasses__():
+        known |= _kinds(narrower)
+    return known
+
+
+def _made(kind: type[Any], text: str, fields: Mapping[str, Any]) -> RxDeltaError:
+    made: Any = kind.__new__(kind, text)
+    made.__dict__.update(fields)
+    return made  # type: ignore[no-any-return]
 
 
 def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:

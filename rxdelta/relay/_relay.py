@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactivex import abc
@@ -21,7 +23,7 @@ from rxdelta.relay._workers import warn_of_workers
 from rxdelta.runtime import call_on, check_seconds, create, needed_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from reactivex import Observable
@@ -33,11 +35,12 @@ __all__ = ["Relay"]
 _CLOSE_SECONDS = 5.0
 """How long closing waits for the sources of runs to close."""
 _DELETED = "deleted"
+_PREFIX = re.compile(r"[a-zA-Z0-9._:-]{1,64}")
 _log = logging.getLogger("rxdelta")
 
 
 class Relay:
-    """Streams of events that outlive their readers: through a reload, in a second tab, on another thread.
+    """Streams of events that outlive their readers: through a reload, in a second tab, on another thread or machine.
 
     A publisher writes a stream's events into a log. Readers follow it from the start or from any event on, each at its
     own pace, also when the stream has ended. `Relay.open` makes one, for the whole application; use it from any thread
@@ -71,33 +74,60 @@ class Relay:
 
     @staticmethod
     def open(
-        url: str | None = None, *, lease: float = 10.0, keep: float = 3600.0, max_events: int = 1_000_000
+        url: str | None = None,
+        *,
+        lease: float = 10.0,
+        keep: float = 3600.0,
+        max_events: int = 1_000_000,
+        patience: float = 30.0,
+        replicas: int = 0,
+        prefix: str = "rxdelta",
     ) -> AbstractAsyncContextManager[Relay]:
-        """Open a relay for the length of an `async with` block. Its streams are in this process's memory, and nowhere else.
+        """Open a relay for the length of an `async with` block.
 
-        Where several worker processes show, this warns (`RuntimeWarning`): they don't share their memory.
+        Without a URL its streams are in this process's memory, and nowhere else. Where several worker processes show,
+        this warns (`RuntimeWarning`): they don't share their memory.
 
-        Leaving the block stops all streams that are live, for their readers with a `MessageInterrupted`. It waits until
-        the runs that `start` has begun on this loop have closed their sources, for five seconds at most. Nothing is
-        kept.
+        With a URL its streams are on a Valkey or Redis server, for all processes that open the same one.
+
+        Leaving the block stops the live streams that this relay publishes, for their readers with a
+        `MessageInterrupted`. It waits until the runs that `start` has begun on this loop have closed their sources, for
+        five seconds at most. Memory keeps nothing then; a server keeps what it has.
 
         Args:
-            url: No store but memory is known yet, so `None`.
-            lease: Seconds that a reader waits for a stream that nobody has published.
+            url: `valkey://` or `redis://` and where the server is; `docs/relay.md` has all forms.
+            lease: Seconds after which a publisher that gave no sign is dead, and that a reader waits for a stream that
+                nobody has published.
             keep: Seconds that a stream can still be watched after its end.
             max_events: The most events of one stream. With one more the stream ends with a `LimitExceededError`, and
                 the source is closed.
+            patience: Seconds that a server may be away. Publishers hold their events so long, and readers wait.
+            replicas: How many replicas must have an event before it counts as written.
+            prefix: What the names of all keys on the server begin with: 1 to 64 of `a-z A-Z 0-9 . _ : -`. Applications
+                with different prefixes share nothing.
 
         Raises:
             InvalidValueError: At once, for an argument that isn't as described. On entering, without a running asyncio
                 loop.
+            StreamInterrupted: On entering, if the server can't be reached.
         """
-        if url is not None:
-            raise InvalidValueError.of([("url", url, "must be None, which is this process's memory")])
-        lease, keep = check_seconds("lease", lease), check_seconds("keep", keep)
-        if isinstance(max_events, bool) or not isinstance(max_events, int) or max_events < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidValueError.of([("max_events", max_events, "must be a whole number from 1")])
-        return _opened(lease, keep, max_events)
+        lease, keep, patience = (
+            check_seconds(name, given)
+            for name, given in (("lease", lease), ("keep", keep), ("patience", patience))
+        )
+        for name, given, least in (("max_events", max_events, 1), ("replicas", replicas, 0)):
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidValueError.of([(name, given, f"must be a whole number from {least}")])
+        if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidValueError.of([("prefix", prefix, "must be 1 to 64 of a-z A-Z 0-9 . _ : -")])
+        if url is None:
+            return _opened(None, partial(_memory, keep), lease, max_events)
+        if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
+        store = partial(
+            _on_server, url, lease=lease, keep=keep, patience=patience, replicas=replicas, prefix=prefix
+        )
+        return _opened(url, store, lease, max_events)
 
     def publish(self, stream_id: str) -> Callable[[Observable[Event]], Observable[Event]]:
         """The same events, written into the log of a new stream: each is emitted when it is there.
@@ -163,7 +193,7 @@ class Relay:
         began: asyncio.Future[bool] = loop.create_future()
 
         def tell(whether: bool) -> None:
-            call_on(loop, lambda: began.done() or began.set_result(whether))
+            call_on(loop, partial(_settle, began, whether))
 
         run: Observable[Event] = create(
             "start", lambda sink: self._publication(sink, source, stream_id, tell)
@@ -285,6 +315,11 @@ def _entry(epoch: str, number: int, event: Event) -> Entry:
     return Entry(entry_id(epoch, number), event)
 
 
+def _settle(began: asyncio.Future[bool], whether: bool) -> None:
+    if not began.done():
+        began.set_result(whether)
+
+
 async def _run(stream_id: str, run: Observable[Event], began: asyncio.Future[bool]) -> None:
     try:
         await for_each(run.pipe(ops.ignore_elements()), lambda _: None)
@@ -297,11 +332,24 @@ async def _run(stream_id: str, run: Observable[Event], began: asyncio.Future[boo
         began.cancel()  # nothing, unless the run was cancelled before it began
 
 
+async def _memory(keep: float) -> Store:
+    return Memory(keep, asyncio.get_running_loop())
+
+
+async def _on_server(url: str, **how: Any) -> Store:
+    from rxdelta.relay._server import open_streams  # what it needs is an extra
+
+    return await open_streams(url, **how)
+
+
 @asynccontextmanager
-async def _opened(lease: float, keep: float, max_events: int) -> AsyncGenerator[Relay]:
-    warn_of_workers()
-    loop = needed_loop("Relay.open", "enter it in a coroutine that asyncio.run() runs")
-    relay = Relay(Memory(keep, loop), lease, max_events)
+async def _opened(
+    url: str | None, store: Callable[[], Awaitable[Store]], lease: float, max_events: int
+) -> AsyncGenerator[Relay]:
+    if url is None:
+        warn_of_workers()
+    needed_loop("Relay.open", "enter it in a coroutine that asyncio.run() runs")
+    relay = Relay(await store(), lease, max_events)
     try:
         yield relay
     finally:

@@ -23,7 +23,8 @@ def warn_of_workers() -> None:
     if any(count > 1 for count in _counts()):
         warnings.warn(
             "several worker processes serve this application, and a relay without a URL is in the memory of one: a "
-            "stream that is published in one worker can't be watched or cancelled in another. Run one worker.",
+            "stream that is published in one worker can't be watched or cancelled in another. Run one worker, or give "
+            "Relay.open the URL of a server.",
             RuntimeWarning,
             stacklevel=4,  # where the relay is opened: contextlib stands between
         )

@@ -309,7 +309,13 @@ def test_the_readers_of_a_slow_publisher_are_told_while_it_waits() -> None:
 
 
 WRONG: list[dict[str, Any]] = [
-    {"url": "redis://localhost"},
+    {"url": b"redis://localhost"},
+    {"patience": 0},
+    {"replicas": -1},
+    {"replicas": True},
+    {"prefix": ""},
+    {"prefix": "{1}"},
+    {"prefix": "é"},
     {"lease": 0},
     {"lease": "10"},
     {"keep": -1},

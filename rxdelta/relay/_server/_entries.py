@@ -1,0 +1,123 @@
+"""The form in which a log's entries are stored. Workers of different versions share a stream, so it is a promise.
+
+An entry is numbered by its last event, and has these fields: the number of the form (`f`), how many events (`c`), the
+events (`e`), and in the last entry the end (`z`). Unknown fields are left alone; a newer form is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+import msgspec
+
+from rxdelta.core import RxDeltaError, StreamInterrupted
+from rxdelta.core.events import from_dict
+from rxdelta.relay._failures import error_from_dict, error_to_dict
+from rxdelta.relay._store import End
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rxdelta.core import Event
+
+__all__ = ["BEGIN", "FORMAT", "Entry", "Place", "Plain", "Values", "number_of", "read_entry", "written_form"]
+
+FORMAT = 1
+BEGIN = b"0-1"
+"""The first entry's id: the stream has begun."""
+
+
+@attrs.frozen
+class Place:
+    """Where a value stands: what is sealed for one place can't be read at another."""
+
+    name: str
+    epoch: str
+    number: int
+
+
+class Values(Protocol):
+    """Writes and reads the values of entries."""
+
+    def dump(self, value: Any, place: Place, /) -> bytes: ...
+
+    def load(self, data: bytes, place: Place, /) -> Any: ...
+
+
+class Plain:
+    """Values as they are."""
+
+    def dump(self, value: Any, _place: Place, /) -> bytes:
+        try:
+            return msgspec.msgpack.encode(value)
+        except OverflowError:  # an integer of more than 64 bits; no msgpack array or map begins like JSON's
+            return json.dumps(value, separators=(",", ":")).encode()
+
+    def load(self, data: bytes, _place: Place, /) -> Any:
+        if data[:1] in (b"[", b"{"):
+            return json.loads(data)
+        return msgspec.msgpack.decode(data)
+
+
+@attrs.frozen
+class Entry:
+    """What an entry says.
+
+    Attributes:
+        first: The number of its first event; of an entry without events the number behind the last.
+        events: Its events.
+        end: The log's end, which comes behind them.
+    """
+
+    first: int
+    events: Sequence[Event]
+    end: End | None
+
+
+def number_of(entry_id: bytes) -> int:
+    """The number of an entry's last event."""
+    return int(entry_id.partition(b"-")[0])
+
+
+def written_form(
+    values: Values, place: Callable[[int], Place], before: int, events: Sequence[Event], end: End | None
+) -> tuple[bytes, bytes]:
+    """The fields `e` and `z` of an entry with these events behind the number `before`; empty without such."""
+    number = before + max(len(events), 1)
+    written = values.dump([event.to_dict() for event in events], place(number)) if events else b""
+    if end is None:
+        return written, b""
+    how = {} if end.error is None else error_to_dict(end.error)
+    return written, values.dump(how, place(number))
+
+
+def read_entry(
+    values: Values, place: Callable[[int], Place], entry_id: bytes, fields: Mapping[bytes, bytes]
+) -> Entry:
+    """What an entry says.
+
+    Raises:
+        StreamInterrupted: It isn't readable here: of a newer form, or damaged.
+    """
+    form = fields.get(b"f", b"")
+    if form != b"%d" % FORMAT:
+        raise StreamInterrupted(
+            f"the log has an entry of format {form.decode(errors='replace')[:20]!r}, and this rxdelta reads format {FORMAT}"
+        )
+    try:
+        number, count = number_of(entry_id), int(fields[b"c"])
+        dicts = values.load(fields[b"e"], place(number)) if count else ()
+        events = [from_dict(each) for each in dicts]
+        if len(events) != count:
+            raise ValueError(f"{len(events)} events instead of {count}")
+        end = None
+        if b"z" in fields:
+            how = values.load(fields[b"z"], place(number))
+            end = End(error_from_dict(how) if how else None)
+    except StreamInterrupted:
+        raise
+    except (RxDeltaError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+        raise StreamInterrupted("the log has an entry that can't be read here") from error
+    return Entry(number - max(count, 1) + 1, events, end)

@@ -1,0 +1,155 @@
+"""One blocking read for all that this process follows on the server: heads, logs, and what it is told itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import attrs
+
+from rxdelta.core import StreamInterrupted
+from rxdelta.relay._server._connections import Away
+from rxdelta.relay._server._scripts import WAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rxdelta.core import RxDeltaError
+    from rxdelta.relay._server._connections import Connections
+
+__all__ = ["Follower", "Hub"]
+
+
+_BLOCK = 10.0
+"""Seconds after which a blocking read is made anew. The answer to none is that nothing has happened."""
+_INBOX_MILLISECONDS = 3_600_000
+_PAUSE = 0.05  # seconds before the next try while the server is away
+_REST_A_KEY, _LONGEST_REST = 0.0002, 0.02
+_FEW = 10  # keys: up to so many, reads follow each other without a rest
+
+
+@attrs.define
+class Follower:
+    """What follows one key.
+
+    Attributes:
+        cursor: The id of the last entry that it has.
+        take: Called with what comes behind it, in the loop's thread. Entries may come that it has already.
+        fail: Called if the server is away for too long. Nothing comes after that.
+    """
+
+    cursor: bytes
+    take: Callable[[Sequence[tuple[bytes, Mapping[bytes, bytes]]]], None]
+    fail: Callable[[RxDeltaError], None]
+
+
+class Hub:
+    """The followers of this process.
+
+    Args:
+        connections: The server.
+        inbox: The key of this process's inbox with a tag.
+        patience: Seconds that the server may be away.
+    """
+
+    def __init__(self, connections: Connections, inbox: Callable[[int], bytes], patience: float) -> None:
+        self._connections = connections
+        self._inbox = inbox
+        self._patience = patience
+        self._lanes: dict[int, _Lane] = {}
+
+    def follow(self, tag: int, key: bytes, follower: Follower) -> None:
+        """Follow a key that nothing of this process follows yet."""
+        number = self._connections.lane_of(tag)
+        lane = self._lanes.get(number)
+        if lane is None:
+            lane = self._lanes[number] = _Lane(
+                self._connections, number, tag, self._inbox(tag), self._patience
+            )
+        lane.follow(key, follower)
+
+    def leave(self, tag: int, key: bytes) -> None:
+        lane = self._lanes.get(self._connections.lane_of(tag))
+        if lane is not None:
+            lane.followers.pop(key, None)
+
+    async def aclose(self) -> None:
+        tasks = [lane.task for lane in self._lanes.values() if lane.task is not None]
+        for lane in self._lanes.values():
+            lane.followers.clear()
+        while tasks:  # a client may swallow a cancellation
+            for task in tasks:
+                task.cancel()
+            _, pending = await asyncio.wait(tasks, timeout=0.1)
+            tasks = [*pending]
+
+
+class _Lane:
+    """What one connection reads."""
+
+    def __init__(self, connections: Connections, number: int, tag: int, wake: bytes, patience: float) -> None:
+        self._connections = connections
+        self._number = number
+        self._tag = tag
+        self._wake = wake
+        self._patience = patience
+        self._wake_cursor = b"0-0"
+        self._reads = False  # a set of keys that may lack the newest
+        self.followers: dict[bytes, Follower] = {}
+        self.task: asyncio.Task[None] | None = None
+
+    def follow(self, key: bytes, follower: Follower) -> None:
+        self.followers[key] = follower
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._run())
+        elif self._reads:
+            self._reads = False
+            woken = self._connections.call(self._tag, WAKE, [self._wake], [_INBOX_MILLISECONDS])
+            woken.add_done_callback(_seen)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        away: float | None = None
+        while self.followers:
+            cursors = {key: follower.cursor for key, follower in self.followers.items()}
+            cursors.setdefault(self._wake, self._wake_cursor)
+            self._reads = True
+            try:
+                found = await self._connections.read(self._number, cursors, _BLOCK)
+            except Away as error:
+                away = loop.time() if away is None else away
+                if loop.time() - away >= self._patience:
+                    self._fail(error)
+                await asyncio.sleep(_PAUSE)
+                continue
+            finally:
+                self._reads = False
+            away = None
+            for key, entries in found:
+                self._give(key, entries)
+            if len(cursors) > _FEW:
+                await asyncio.sleep(min(_LONGEST_REST, _REST_A_KEY * len(cursors)))
+        self._connections.rest(self._number)
+
+    def _give(self, key: bytes, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
+        if not entries:
+            return
+        if key == self._wake:
+            self._wake_cursor = entries[-1][0]
+        follower = self.followers.get(key)
+        if follower is not None:
+            follower.cursor = entries[-1][0]
+            follower.take(entries)
+
+    def _fail(self, cause: Exception) -> None:
+        followers, self.followers = self.followers, {}
+        for follower in followers.values():
+            error = StreamInterrupted("the relay's server has been away for too long")
+            error.__cause__ = cause
+            follower.fail(error)
+
+
+def _seen(call: asyncio.Future[object]) -> None:
+    """A wake-up that fails is nothing: the read fails, too, or ends by itself."""
+    if not call.cancelled():
+        call.exception()

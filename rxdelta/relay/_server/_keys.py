@@ -1,0 +1,75 @@
+"""The keys of a stream on the server.
+
+The kind of a key stands in front of the name, and the name is percent-encoded. So no name reaches another stream's key,
+or a key of another kind. All keys of a stream have one hash tag, of which there are only a few: a Cluster then needs only
+that many blocking reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+from zlib import crc32
+
+import attrs
+
+if TYPE_CHECKING:
+    from rxdelta.relay._store import Name
+
+__all__ = ["TAGS", "Keys", "id_of", "inbox_key", "names_key"]
+
+TAGS = 16
+"""It is a part of the stored form: with another number no stream would be found again."""
+
+
+@attrs.frozen
+class Keys:
+    """The keys of one name.
+
+    Attributes:
+        tag: Which of the hash tags they have.
+        head: Who publishes the stream now, as a stream of one entry: so that a reader can wait for it.
+        id: The encoded id, as the tenant's index has it.
+    """
+
+    tag: int
+    head: bytes
+    id: str
+    _front: str
+    _name: str
+
+    @classmethod
+    def of(cls, prefix: str, name: Name) -> Keys:
+        tenant, stream = quote(name.tenant, safe=""), quote(name.id, safe="")
+        full = f"{tenant}/{stream}"
+        tag = crc32(full.encode()) % TAGS
+        front = _front(prefix, tag)
+        return cls(tag, f"{front}head:{full}".encode(), stream, front, full)
+
+    def log(self, epoch: str) -> bytes:
+        """The entries of one publication."""
+        return f"{self._front}log:{epoch}:{self._name}".encode()
+
+    def own(self, epoch: str) -> bytes:
+        """The lease of one publication."""
+        return f"{self._front}own:{epoch}:{self._name}".encode()
+
+
+def names_key(prefix: str, tag: int, tenant: str) -> bytes:
+    """The index of a tenant's streams with this tag."""
+    return f"{_front(prefix, tag)}names:{quote(tenant, safe='')}".encode()
+
+
+def inbox_key(prefix: str, tag: int, token: str) -> bytes:
+    """What a process is told about its publications with this tag."""
+    return f"{_front(prefix, tag)}inbox:{token}".encode()
+
+
+def id_of(member: bytes) -> tuple[str, str]:
+    """When a stream of an index began, as text that sorts, and its id."""
+    began, _, encoded = member.decode().partition(":")
+    return began, unquote(encoded)
+
+
+def _front(prefix: str, tag: int) -> str:
+    return f"{{{prefix}:{tag}}}:"

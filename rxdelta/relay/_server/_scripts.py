@@ -1,0 +1,201 @@
+"""What the server does in one step. Each script may run twice with one outcome, because an answer can be lost.
+
+The last entry of a log says all: its number, and whether the log has ended (`z`), and whether the end says that the
+publisher is dead (`d`). Times are the server's. A lease (`own`) is a hash: until when (`u`) the publisher's last sign
+counts and for how long (`l`), since when somebody misses a sign (`s`), where the publisher can be told to stop (`i`),
+and by whom it was told (`t`).
+"""
+
+from __future__ import annotations
+
+from rxdelta.relay._server._connections import Script
+
+__all__ = ["APPEND", "CHECK", "CLAIM", "DELETE", "DROP", "LIST", "READ", "READ_INBOX", "TELL", "WAKE"]
+
+_COMMON = """
+local function now()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local function fields(entry)
+  local found = {}
+  for i = 1, #entry[2], 2 do found[entry[2][i]] = entry[2][i + 1] end
+  return found
+end
+local function newest(key)
+  local entry = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+  if not entry then return nil end
+  return entry[1], tonumber(string.match(entry[1], '^%d+')), fields(entry)
+end
+local function member(head, id)
+  return head.t .. ':' .. id
+end
+local function list(names, head, id, milliseconds)
+  redis.call('ZADD', names, now() + milliseconds, member(head, id))
+  if redis.call('PTTL', names) < milliseconds then redis.call('PEXPIRE', names, milliseconds) end
+end
+local function keep(milliseconds, log, head, names, epoch, id)
+  redis.call('PEXPIRE', log, milliseconds)
+  local _, _, said = newest(head)
+  if not said or said.p ~= epoch then return false end
+  redis.call('PEXPIRE', head, milliseconds)
+  list(names, said, id, milliseconds)
+  return true
+end
+"""
+
+CLAIM = Script(
+    _COMMON
+    + """
+-- KEYS head log own names; ARGV format epoch lease kept inbox id
+local _, _, head = newest(KEYS[1])
+if head and head.p ~= ARGV[2] then return head.p end
+if not head then
+  local t = redis.call('TIME')
+  head = {t = string.format('%016d', t[1] * 1000000 + t[2]), p = ARGV[2]}
+  redis.call('DEL', KEYS[2])
+  redis.call('XADD', KEYS[1], '*', 'f', ARGV[1], 'p', ARGV[2], 't', head.t)
+  redis.call('XADD', KEYS[2], '0-1', 'f', ARGV[1], 'c', 0)
+end
+redis.call('HSET', KEYS[3], 'u', now() + ARGV[3], 'l', ARGV[3], 'i', ARGV[5])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now())
+keep(tonumber(ARGV[4]), KEYS[2], KEYS[1], KEYS[4], ARGV[2], ARGV[6])
+return 1
+"""
+)
+"""Begin a log. Returns 1, or the epoch of the log that has the name."""
+
+APPEND = Script(
+    _COMMON
+    + """
+-- KEYS log own head names; ARGV format epoch lease kept inbox id | before count events end renews afterwards
+local last, at, said = newest(KEYS[1])
+if not last then return -1 end
+local before, count, ends, live = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[10] ~= '', tonumber(ARGV[4])
+if said.z and (said.d or not ends) then return -2 end
+if not said.z then
+  if at == before then
+    if ends then
+      redis.call('XADD', KEYS[1], before + math.max(count, 1) .. '-0',
+        'f', ARGV[1], 'c', count, 'e', ARGV[9], 'z', ARGV[10])
+    elseif count > 0 then
+      redis.call('XADD', KEYS[1], before + count .. '-0', 'f', ARGV[1], 'c', count, 'e', ARGV[9])
+    end
+  elseif ends or count == 0 or at ~= before + count then
+    return -3
+  end
+end
+if ends then
+  redis.call('DEL', KEYS[2])
+  if not keep(tonumber(ARGV[12]), KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  end
+  return 1
+end
+redis.call('HSET', KEYS[2], 'u', now() + ARGV[3], 'l', ARGV[3], 'i', ARGV[5])
+redis.call('HDEL', KEYS[2], 's')
+redis.call('PEXPIRE', KEYS[2], live)
+if ARGV[11] == '1' and not keep(live, KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) then return 2 end
+return 1
+"""
+)
+"""Write events behind the number `before`, or the end, or only a sign of life; renew what expires, if `renews`.
+
+Returns 1, or 2 if the log's name was taken away. -1: there is no such log any more. -2: it has ended, because the
+publisher was taken for dead. -3: the log doesn't end with what it had acknowledged.
+"""
+
+CHECK = Script(
+    _COMMON
+    + """
+-- KEYS log own head names; ARGV format epoch lease afterwards id floor end must
+local last, at, said = newest(KEYS[1])
+if not last then return {-1, '', 0} end
+if said.z then return {2, last, 0} end
+local time = now()
+local lease = redis.call('HMGET', KEYS[2], 'u', 'l', 's')
+local stands = tonumber(lease[1] or 0)
+local length = tonumber(lease[2] or ARGV[3])
+local missed = tonumber(lease[3] or 0)
+local patience = math.floor(length / 4)
+if ARGV[8] ~= '1' then
+  if time < stands then return {1, last, stands - time} end
+  if time >= missed + 2 * length then
+    redis.call('HSET', KEYS[2], 's', time)
+    redis.call('PEXPIRE', KEYS[2], ARGV[4])
+    return {1, last, patience}
+  end
+  if time < missed + patience then return {1, last, missed + patience - time} end
+end
+local over = math.max(at, tonumber(ARGV[6])) + 1 .. '-0'
+redis.call('XADD', KEYS[1], over, 'f', ARGV[1], 'c', 0, 'z', ARGV[7], 'd', 1)
+redis.call('DEL', KEYS[2])
+keep(tonumber(ARGV[4]), KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[5])
+return {2, over, 0}
+"""
+)
+"""Whether a log is live, and how many milliseconds its publisher's sign counts. If it counts no more, write the end.
+
+A sign that is missed for the first time gets another quarter of a lease: after an outage of the server the publisher
+may be alive, and a reader may only be the first to come back. `must` writes the end at once; it comes behind the number
+`floor`, too, which the caller has. Returns -1 (no such log), 1 (live) or 2 (ended), the last entry's id, the milliseconds.
+"""
+
+TELL = Script(
+    _COMMON
+    + """
+-- KEYS own inbox; ARGV token epoch reason kept
+local lease = redis.call('HMGET', KEYS[1], 'u', 't', 'i')
+if not lease[1] or now() >= tonumber(lease[1]) or lease[3] ~= KEYS[2] then return 0 end
+if lease[2] then return lease[2] == ARGV[1] and 1 or 0 end
+redis.call('HSET', KEYS[1], 't', ARGV[1])
+redis.call('XADD', KEYS[2], 'MAXLEN', '~', 10000, '*', 'p', ARGV[2], 'r', ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+return 1
+"""
+)
+"""Tell a live publisher to stop. Returns whether this call was the first to tell it."""
+
+READ_INBOX = Script("return {redis.call('HGET', KEYS[1], 'i')}", writes=False)
+"""Where a publisher can be told."""
+
+DELETE = Script(
+    _COMMON
+    + """
+-- KEYS head log own names; ARGV epoch id remains
+local _, _, head = newest(KEYS[1])
+if not head or head.p ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[4], member(head, ARGV[2]))
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
+return 1
+"""
+)
+"""Free a name. Its log remains for a while, for those who read it."""
+
+READ = Script("return redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])", writes=False)
+"""A page of a stream."""
+
+LIST = Script(
+    _COMMON
+    + """
+-- KEYS names
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now())
+return redis.call('ZRANGE', KEYS[1], 0, -1)
+"""
+)
+"""The streams of an index."""
+
+WAKE = Script(
+    """
+-- KEYS inbox; ARGV kept
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', 10000, '*', 'w', 1)
+return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+"""
+)
+"""End the blocking read of this process, so that it reads something else."""
+
+DROP = Script("return redis.call('DEL', unpack(KEYS))")
+"""Delete keys."""

@@ -1,0 +1,99 @@
+"""What all parts of the store share: the server, and the names of things there."""
+
+from __future__ import annotations
+
+from functools import partial
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from rxdelta.core import StreamInterrupted
+from rxdelta.relay._failures import error_to_dict
+from rxdelta.relay._server._entries import FORMAT, Place, Values
+from rxdelta.relay._server._hub import Hub
+from rxdelta.relay._server._keys import Keys, inbox_key, names_key
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+    from rxdelta.relay._server._connections import Connections, Script
+    from rxdelta.relay._store import Name
+
+__all__ = ["Run", "Server"]
+
+_DEAD = "the publisher gave no sign for its lease, and is taken for dead"
+
+
+class Server:
+    """The server as this process uses it.
+
+    Attributes:
+        token: Names this process there.
+        lease: Seconds that a publisher's sign counts.
+        live_for: Milliseconds that the keys of a live stream last without a sign.
+        kept_for: Milliseconds that the keys of an ended stream last.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        values: Values,
+        *,
+        prefix: str,
+        lease: float,
+        keep: float,
+        patience: float,
+    ) -> None:
+        self.connections = connections
+        self.values = values
+        self.prefix = prefix
+        self.token = token_hex(8)
+        self.lease = lease
+        self.lease_for = max(1, round(lease * 1000))
+        self.kept_for = max(1, round(keep * 1000))
+        self.live_for = self.lease_for + self.kept_for
+        self.hub = Hub(connections, self.inbox, patience)
+
+    def call(
+        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[bytes | int | str]
+    ) -> asyncio.Future[Any]:
+        return self.connections.call(tag, script, keys, args)
+
+    def inbox(self, tag: int) -> bytes:
+        return inbox_key(self.prefix, tag, self.token)
+
+    def keys(self, name: Name) -> Keys:
+        return Keys.of(self.prefix, name)
+
+    def run(self, name: Name, epoch: str) -> Run:
+        return Run(self, name, epoch)
+
+
+class Run:
+    """One publication of a stream, on the server.
+
+    Attributes:
+        keys: The keys that the scripts of a log take: log, lease, head, index.
+    """
+
+    def __init__(self, server: Server, name: Name, epoch: str) -> None:
+        known = server.keys(name)
+        self._server = server
+        self.name = name
+        self.epoch = epoch
+        self.tag = known.tag
+        self.id = known.id
+        self.log = known.log(epoch)
+        self.own = known.own(epoch)
+        self.head = known.head
+        self.names = names_key(server.prefix, known.tag, name.tenant)
+        self.keys = (self.log, self.own, self.head, self.names)
+        self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
+
+    def check_arguments(self, newest: int, *, must: bool = False) -> Sequence[bytes | int | str]:
+        """What `CHECK` takes from who has the events up to a number."""
+        server = self._server
+        end = server.values.dump(error_to_dict(StreamInterrupted(_DEAD)), self.place(0))
+        return [
+            FORMAT, self.epoch, server.lease_for, server.kept_for, self.id, newest, end, int(must)
+        ]  # fmt: skip

@@ -1,0 +1,287 @@
+"""The store on a server: Valkey or Redis Streams."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reactivex.disposable import Disposable
+
+from rxdelta.core import RxDeltaError, StreamInterrupted
+from rxdelta.relay._server._entries import FORMAT
+from rxdelta.relay._server._feed import Feed
+from rxdelta.relay._server._hub import Follower
+from rxdelta.relay._server._keys import TAGS, id_of, names_key
+from rxdelta.relay._server._scripts import CHECK, CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, TELL
+from rxdelta.relay._server._writer import Writer
+from rxdelta.runtime import call_on, running_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from reactivex import abc
+
+    from rxdelta.relay._server._server import Run, Server
+    from rxdelta.relay._store import Name, Publisher, Seeker
+
+__all__ = ["Streams"]
+
+T = TypeVar("T")
+
+_CLOSED = "the relay was closed"
+_LIVE = "it is live"
+_KEPT = "it has ended, and is kept until it is deleted or its time is over"
+_CLOSE_SECONDS = 5.0
+_INBOX_MILLISECONDS = 86_400_000
+
+
+class Streams:
+    """Logs on a server. Everything happens in one loop's thread; calls may come from any."""
+
+    def __init__(self, server: Server, patience: float) -> None:
+        self._server = server
+        self._patience = patience
+        self._loop = asyncio.get_running_loop()
+        self._is_closed = False
+        self._writers: dict[str, Writer] = {}  # by epoch
+        self._seekers: dict[Name, dict[Seeker, None]] = {}
+        self._seeking: dict[Name, asyncio.Task[None]] = {}
+        self._feeds: dict[str, Feed] = {}  # by epoch
+        self._inboxes: set[int] = set()  # the tags of those that are followed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._signs = self._spawn(self._give_signs())
+
+    # the publisher's side
+
+    def claim(self, name: Name, publisher: Publisher) -> None:
+        if self._is_closed:
+            publisher.refused(_CLOSED, taken=False)
+        else:
+            call_on(self._loop, lambda: self._spawn(self._claim(name, publisher)))
+
+    async def _claim(self, name: Name, publisher: Publisher) -> None:
+        server = self._server
+        run = server.run(name, token_hex(8))
+        self._open_inbox(run.tag)
+        keys = [run.head, run.log, run.own, run.names]
+        arguments = [FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id]
+        try:
+            answer = await server.call(run.tag, CLAIM, keys, arguments)
+            if answer != 1:
+                live = await self._state(server.run(name, answer.decode())) == 1
+                publisher.refused(_LIVE if live else _KEPT, taken=True)
+                return
+        except RxDeltaError as error:
+            publisher.failed(error)
+            return
+        writer = Writer(server, run, publisher, self._forget_writer)
+        self._writers[run.epoch] = writer
+        publisher.claimed(writer)
+        if self._is_closed:
+            publisher.tell(_CLOSED)
+
+    def _forget_writer(self, writer: Writer) -> None:
+        self._writers.pop(writer.run.epoch, None)
+
+    def _open_inbox(self, tag: int) -> None:
+        if tag not in self._inboxes:
+            self._inboxes.add(tag)
+            follower = Follower(b"0-0", self._take_messages, partial(self._lose_inbox, tag))
+            self._server.hub.follow(tag, self._server.inbox(tag), follower)
+
+    def _lose_inbox(self, tag: int, _: RxDeltaError) -> None:
+        self._inboxes.discard(tag)
+
+    def _take_messages(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
+        for _, fields in entries:
+            writer = self._writers.get(fields.get(b"p", b"").decode())
+            if writer is None:
+                continue
+            reason = "stopped"
+            with suppress(Exception):  # a reason that can't be read is none, and the stop counts all the same
+                reason = self._server.values.load(fields[b"r"], writer.run.place(0))
+            writer.publisher.tell(reason)
+
+    async def _give_signs(self) -> None:
+        while True:
+            await asyncio.sleep(self._server.lease / 3)
+            for tag in [*{writer.run.tag for writer in self._writers.values()}]:
+                self._open_inbox(tag)  # again, if the server was away for too long
+            for writer in [*self._writers.values()]:
+                writer.renew()
+
+    # the reader's side
+
+    def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
+        if self._is_closed:
+            seeker.closed()
+        else:
+            call_on(self._loop, partial(self._find, name, seeker))
+        return Disposable(partial(call_on, self._loop, partial(self._forget_seeker, name, seeker)))
+
+    def _find(self, name: Name, seeker: Seeker) -> None:
+        self._seekers.setdefault(name, {})[seeker] = None
+        if name not in self._seeking:
+            self._seeking[name] = self._spawn(self._seek(name))
+
+    def _forget_feed(self, epoch: str) -> None:
+        self._feeds.pop(epoch, None)
+
+    def _forget_seeker(self, name: Name, seeker: Seeker) -> None:
+        seekers = self._seekers.get(name, {})
+        seekers.pop(seeker, None)
+        if not seekers:
+            self._seekers.pop(name, None)
+            task = self._seeking.pop(name, None)
+            if task is not None:
+                task.cancel()
+
+    async def _seek(self, name: Name) -> None:
+        """Find the log of a name, and give it to all who look for it."""
+        try:
+            while name in self._seekers:
+                known = [*self._seekers[name]]
+                run = await self._head(name)
+                were_early = run is None
+                if run is None:
+                    run = await self._begun(name)
+                    known = [*self._seekers[name]]
+                feed = self._feeds.get(run.epoch)
+                if feed is None:
+                    feed = Feed(self._server, run, partial(self._forget_feed, run.epoch))
+                    self._feeds[run.epoch] = feed
+                log = feed.enter()  # so that the feed isn't forgotten before the first reader has it
+                await feed.catch_up()
+                news = feed.events.none_yet() if were_early else feed.events.news()
+                for seeker in known:
+                    if self._seekers.get(name, {}).pop(seeker, self) is None:
+                        seeker.found(feed.enter(), news)
+                log.leave()
+                if not self._seekers.get(name):
+                    self._seekers.pop(name, None)
+        except RxDeltaError as error:
+            for seeker in self._seekers.pop(name, ()):
+                seeker.failed(error)
+        finally:
+            if self._seeking.get(name) is asyncio.current_task():
+                del self._seeking[name]
+
+    async def _begun(self, name: Name) -> Run:
+        """The publication of a name, as soon as there is one."""
+        server, keys = self._server, self._server.keys(name)
+        begun: asyncio.Future[Run] = self._loop.create_future()
+
+        def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
+            if not begun.done():
+                begun.set_result(server.run(name, entries[-1][1][b"p"].decode()))
+
+        def fail(error: RxDeltaError) -> None:
+            if not begun.done():
+                begun.set_exception(error)
+
+        server.hub.follow(keys.tag, keys.head, Follower(b"0-0", take, fail))
+        try:
+            return await begun
+        finally:
+            server.hub.leave(keys.tag, keys.head)
+
+    async def _head(self, name: Name) -> Run | None:
+        keys = self._server.keys(name)
+        page = await self._server.call(keys.tag, READ, [keys.head], ["-", 1])
+        if not page:
+            return None
+        fields: list[bytes] = page[-1][1]
+        return self._server.run(name, fields[fields.index(b"p") + 1].decode())
+
+    async def _state(self, run: Run) -> int:
+        """-1: there is no such log; 1: it is live; 2: it has ended."""
+        answer: list[Any] = await self._server.call(run.tag, CHECK, run.keys, run.check_arguments(0))
+        return int(answer[0])
+
+    # both
+
+    async def tell(self, name: Name, reason: str | None) -> bool:
+        return await self._here(partial(self._tell, name, reason))
+
+    async def _tell(self, name: Name, reason: str | None) -> bool:
+        for writer in self._writers.values():
+            if writer.run.name == name:
+                return writer.publisher.tell(reason)
+        run = await self._head(name)
+        if run is None:
+            return False
+        server = self._server
+        lease: list[Any] = await server.call(run.tag, READ_INBOX, [run.own], [])
+        if not lease[0]:
+            return False
+        arguments = [token_hex(8), run.epoch, server.values.dump(reason, run.place(0)), _INBOX_MILLISECONDS]
+        return bool(await server.call(run.tag, TELL, [run.own, lease[0]], arguments))
+
+    async def is_live(self, name: Name) -> bool:
+        return await self._here(partial(self._is_live, name))
+
+    async def _is_live(self, name: Name) -> bool:
+        run = await self._head(name)
+        return run is not None and await self._state(run) == 1
+
+    async def names(self, tenant: str) -> list[str]:
+        return await self._here(partial(self._names, tenant))
+
+    async def _names(self, tenant: str) -> list[str]:
+        server = self._server
+        calls = [server.call(tag, LIST, [names_key(server.prefix, tag, tenant)], []) for tag in range(TAGS)]
+        members = [member for members in await asyncio.gather(*calls) for member in members]
+        return [stream_id for _, stream_id in sorted(map(id_of, members))]
+
+    async def delete(self, name: Name) -> bool:
+        return await self._here(partial(self._delete, name))
+
+    async def _delete(self, name: Name) -> bool:
+        run, server = await self._head(name), self._server
+        if run is None:
+            return False
+        keys = [run.head, run.log, run.own, run.names]
+        return bool(await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for]))
+
+    async def close(self) -> None:
+        """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
+        self._is_closed = True
+        for writer in [*self._writers.values()]:
+            writer.publisher.tell(_CLOSED)
+        ends = [writer.ended for writer in self._writers.values()]
+        if ends:
+            await asyncio.wait(ends, timeout=min(_CLOSE_SECONDS, self._patience))
+        for seekers in [*self._seekers.values()]:
+            for seeker in [*seekers]:
+                seeker.closed()
+        self._seekers.clear()
+        with suppress(RxDeltaError, TimeoutError):
+            async with asyncio.timeout(min(_CLOSE_SECONDS, self._patience)):
+                await asyncio.gather(*(feed.catch_up() for feed in self._feeds.values()))
+                for tag in self._inboxes:
+                    await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
+        for feed in [*self._feeds.values()]:
+            feed.fail(StreamInterrupted(_CLOSED))
+        while self._tasks:
+            for task in [*self._tasks]:
+                task.cancel()
+            await asyncio.wait([*self._tasks], timeout=0.1)
+        await self._server.hub.aclose()
+        await self._server.connections.aclose()
+        for writer in [*self._writers.values()]:
+            writer.lose(StreamInterrupted(_CLOSED))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run work on the store's loop, for a caller on any."""
+        if running_loop() is self._loop:
+            return await work()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
