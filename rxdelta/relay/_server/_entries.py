@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import msgspec
 
-from rxdelta.core import RxDeltaError, StreamInterrupted
+from rxdelta.core import StreamInterrupted
 from rxdelta.core.events import from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
 from rxdelta.relay._store import End
@@ -47,12 +47,14 @@ class Values(Protocol):
 
 
 class Plain:
-    """Values as they are."""
+    """Values as they are: arrays and maps, in MessagePack where it can hold them, else in JSON."""
 
     def dump(self, value: Any, _place: Place, /) -> bytes:
         try:
             return msgspec.msgpack.encode(value)
-        except OverflowError:  # an integer of more than 64 bits; no msgpack array or map begins like JSON's
+        except (OverflowError, TypeError, UnicodeEncodeError):
+            # An integer of more than 64 bits, a subclass, or half a surrogate pair, whose other half is in the next delta.
+            # No array or map of MessagePack begins like JSON's.
             return json.dumps(value, separators=(",", ":")).encode()
 
     def load(self, data: bytes, _place: Place, /) -> Any:
@@ -116,8 +118,6 @@ def read_entry(
         if b"z" in fields:
             how = values.load(fields[b"z"], place(number))
             end = End(error_from_dict(how) if how else None)
-    except StreamInterrupted:
-        raise
-    except (RxDeltaError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+    except Exception as error:  # an application's function may have opened the values
         raise StreamInterrupted("the log has an entry that can't be read here") from error
     return Entry(number - max(count, 1) + 1, events, end)
