@@ -84,6 +84,8 @@ class Relay:
         patience: float = 30.0,
         replicas: int = 0,
         prefix: str = "rxdelta",
+        encrypt: Callable[[bytes], bytes] | None = None,
+        decrypt: Callable[[bytes], bytes] | None = None,
     ) -> AbstractAsyncContextManager[Relay]:
         """Open a relay for the length of an `async with` block.
 
@@ -107,6 +109,9 @@ class Relay:
             replicas: How many replicas must have an event before it counts as written.
             prefix: What the names of all keys on the server begin with: 1 to 64 of `a-z A-Z 0-9 . _ : -`. Applications
                 with different prefixes share nothing.
+            encrypt, decrypt: From bytes to bytes, such as `Fernet(key).encrypt` and `.decrypt`: events, ends and reasons
+                of a cancel are on the server only as `encrypt` made them. Both or neither. They are called on this
+                loop's thread, so they should be quick. Memory doesn't use them.
 
         Raises:
             InvalidValueError: At once, for an argument that isn't as described. On entering, without a running asyncio
@@ -122,13 +127,16 @@ class Relay:
                 raise InvalidValueError.of([(name, given, f"must be a whole number from {least}")])
         if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("prefix", prefix, "must be 1 to 64 of a-z A-Z 0-9 . _ : -")])
+        keys = {"encrypt": encrypt, "decrypt": decrypt}
+        for name, key in keys.items():
+            if not (callable(key) or (key is None and encrypt is decrypt)):
+                raise InvalidValueError.of([(name, key, "must be a function; give both or neither")])
         if url is None:
             return _opened(None, partial(_memory, keep), lease, max_events)
         if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
-        store = partial(
-            _on_server, url, lease=lease, keep=keep, patience=patience, replicas=replicas, prefix=prefix
-        )
+        how = {"lease": lease, "keep": keep, "patience": patience, "replicas": replicas, "prefix": prefix}
+        store = partial(_on_server, url, **how, **keys)
         return _opened(url, store, lease, max_events)
 
     @overload

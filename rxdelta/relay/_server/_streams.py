@@ -100,10 +100,10 @@ class Streams:
             writer = self._writers.get(fields.get(b"p", b"").decode())
             if writer is None:
                 continue
-            reason = "stopped"
+            reason: Any = "stopped"
             with suppress(Exception):  # a reason that can't be read is none, and the stop counts all the same
                 reason = self._server.values.load(fields[b"r"], writer.run.place(0))
-            writer.publisher.tell(reason)
+            writer.publisher.tell(reason if isinstance(reason, str) or reason is None else "stopped")
 
     async def _give_signs(self) -> None:
         while True:
