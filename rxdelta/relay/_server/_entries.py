@@ -120,7 +120,7 @@ def read_entry(
         if b"z" in fields:
             # Who finds a publisher dead doesn't know at which number the server will write that.
             how = values.load(fields[b"z"], place(0 if b"d" in fields else number))
-            end = End(error_from_dict(how) if how else None)
+            end = End(None if how == {} else error_from_dict(how))
     except StreamInterrupted:
         raise
     except (RxDeltaError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
