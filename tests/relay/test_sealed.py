@@ -39,7 +39,7 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
         self.prefix = f"test-{token_hex(4)}"
-        self.client: Any = redis.Redis.from_url(url)
+        self.client: Any = redis.Redis.from_url(url.replace("valkey:", "redis:"))
 
     def relay(self, key: Any = None, **options: Any) -> Any:
         keys = {} if key is None else {"encrypt": key.encrypt, "decrypt": key.decrypt}

@@ -105,7 +105,7 @@ class Streams:
 
     def _take_messages(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         for _, fields in entries:
-            writer = self._writers.get(fields.get(b"p", b"").decode())
+            writer = self._writers.get(fields.get(b"p", b"").decode(errors="replace"))
             if writer is None:
                 continue
             reason: Any = "stopped"
