@@ -15,6 +15,7 @@ import msgspec
 from rxdelta.core import StreamInterrupted
 from rxdelta.core.events import from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
+from rxdelta.relay._server._sealed import SEALED
 from rxdelta.relay._store import End
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class Plain:
             return json.dumps(value, separators=(",", ":")).encode()
 
     def load(self, data: bytes, _place: Place, /) -> Any:
+        if data.startswith(SEALED):
+            why = "the log has a value that is encrypted, and this relay was opened without keys"
+            raise StreamInterrupted(why)
         if data[:1] in (b"[", b"{"):
             return json.loads(data)
         return msgspec.msgpack.decode(data)
@@ -116,8 +120,11 @@ def read_entry(
             raise ValueError(f"{len(events)} events instead of {count}")
         end = None
         if b"z" in fields:
-            how = values.load(fields[b"z"], place(number))
-            end = End(error_from_dict(how) if how else None)
-    except Exception as error:  # an application's function may have opened the values
+            # Who finds a publisher dead doesn't know at which number the server will write that.
+            how = values.load(fields[b"z"], place(0 if b"d" in fields else number))
+            end = End(None if how == {} else error_from_dict(how))
+    except StreamInterrupted:
+        raise
+    except Exception as error:  # written by somebody else, or damaged
         raise StreamInterrupted("the log has an entry that can't be read here") from error
     return Entry(number - max(count, 1) + 1, events, end)
