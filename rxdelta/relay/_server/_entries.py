@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import msgspec
 
-from rxdelta.core import RxDeltaError, StreamInterrupted
+from rxdelta.core import StreamInterrupted
 from rxdelta.core.events import from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
+from rxdelta.relay._server._sealed import SEALED
 from rxdelta.relay._store import End
 
 if TYPE_CHECKING:
@@ -47,15 +48,20 @@ class Values(Protocol):
 
 
 class Plain:
-    """Values as they are."""
+    """Values as they are: arrays and maps, in MessagePack where it can hold them, else in JSON."""
 
     def dump(self, value: Any, _place: Place, /) -> bytes:
         try:
             return msgspec.msgpack.encode(value)
-        except OverflowError:  # an integer of more than 64 bits; no msgpack array or map begins like JSON's
+        except (OverflowError, TypeError, UnicodeEncodeError):
+            # An integer of more than 64 bits, a subclass, or half a surrogate pair, whose other half is in the next delta.
+            # No array or map of MessagePack begins like JSON's.
             return json.dumps(value, separators=(",", ":")).encode()
 
     def load(self, data: bytes, _place: Place, /) -> Any:
+        if data.startswith(SEALED):
+            why = "the log has a value that is encrypted, and this relay was opened without keys"
+            raise StreamInterrupted(why)
         if data[:1] in (b"[", b"{"):
             return json.loads(data)
         return msgspec.msgpack.decode(data)
@@ -114,10 +120,11 @@ def read_entry(
             raise ValueError(f"{len(events)} events instead of {count}")
         end = None
         if b"z" in fields:
-            how = values.load(fields[b"z"], place(number))
-            end = End(error_from_dict(how) if how else None)
+            # Who finds a publisher dead doesn't know at which number the server will write that.
+            how = values.load(fields[b"z"], place(0 if b"d" in fields else number))
+            end = End(None if how == {} else error_from_dict(how))
     except StreamInterrupted:
         raise
-    except (RxDeltaError, ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+    except Exception as error:  # written by somebody else, or damaged
         raise StreamInterrupted("the log has an entry that can't be read here") from error
     return Entry(number - max(count, 1) + 1, events, end)

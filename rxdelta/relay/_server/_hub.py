@@ -139,7 +139,13 @@ class _Lane:
         follower = self.followers.get(key)
         if follower is not None:
             follower.cursor = entries[-1][0]
-            follower.take(entries)
+            try:
+                follower.take(entries)
+            except Exception as error:  # what isn't ours in one key must not end the reading of all others
+                self.followers.pop(key, None)
+                damaged = StreamInterrupted("the relay's server has an entry that can't be read here")
+                damaged.__cause__ = error
+                follower.fail(damaged)
 
     def _fail(self, cause: Exception) -> None:
         followers, self.followers = self.followers, {}

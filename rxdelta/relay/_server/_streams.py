@@ -105,13 +105,13 @@ class Streams:
 
     def _take_messages(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         for _, fields in entries:
-            writer = self._writers.get(fields.get(b"p", b"").decode())
+            writer = self._writers.get(fields.get(b"p", b"").decode(errors="replace"))
             if writer is None:
                 continue
-            reason = "stopped"
+            reason: Any = "stopped"
             with suppress(Exception):  # a reason that can't be read is none, and the stop counts all the same
                 reason = self._server.values.load(fields[b"r"], writer.run.place(0))
-            writer.publisher.tell(reason)
+            writer.publisher.tell(reason if isinstance(reason, str) or reason is None else "stopped")
 
     async def _give_signs(self) -> None:
         while True:

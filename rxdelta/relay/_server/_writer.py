@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -92,8 +93,13 @@ class Writer:
             written, how = written_form(
                 server.values, run.place, self._number, events, end[0] if end else None
             )
+        except StreamInterrupted as error:
+            self._give_up(error)
+            return
         except Exception as error:
-            self._give_up(StreamInterrupted("an event can't be written into the relay's log"), error)
+            why = StreamInterrupted("an event can't be written into the relay's log")
+            why.__cause__ = error
+            self._give_up(why)
             return
         arguments: list[Word] = [
             FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id,
@@ -135,13 +141,13 @@ class Writer:
             self.publisher.tell("deleted")
         self._write()
 
-    def _give_up(self, error: StreamInterrupted, cause: Exception | None = None) -> None:
-        """End the log at once, for its readers too."""
-        error.__cause__ = cause
+    def _give_up(self, error: StreamInterrupted) -> None:
+        """End the log at once, for its readers too. If the end can't be encrypted either, they find the lease over."""
         run = self.run
-        self._server.call(
-            run.tag, CHECK, run.keys, run.check_arguments(self._number, must=True)
-        ).add_done_callback(lambda call: call.cancelled() or call.exception())
+        with suppress(StreamInterrupted):
+            check = run.check_arguments(self._number, must=True)
+            call = self._server.call(run.tag, CHECK, run.keys, check)
+            call.add_done_callback(lambda call: call.cancelled() or call.exception())
         self.lose(error)
 
     def lose(self, error: RxDeltaError) -> None:
