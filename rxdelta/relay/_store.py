@@ -79,7 +79,11 @@ class Log(Protocol):
 
 
 class Seeker(Protocol):
-    """A reader that looks for a log. One of these is called, once."""
+    """A reader that looks for a log. One of these is called, once; `awaits` may be called before."""
+
+    def awaits(self) -> None:
+        """There is none yet. A store that can't be reached doesn't know that."""
+        ...
 
     def found(self, log: Log, news: News) -> None:
         """There is such a log, and it has these events now."""

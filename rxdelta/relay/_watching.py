@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
@@ -58,6 +59,7 @@ class Reader(Generic[T]):
         self._answers: deque[Callable[[], None]] = deque()  # at most one
         self._waits = True  # for an answer
         self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
+        self._asking: int | None = None  # the thread that is in a call of the store
         self._log: Any = None
         self._entries: Iterator[tuple[int, Event]] = iter(())
         self._position = 0  # the number of the last of them
@@ -66,8 +68,22 @@ class Reader(Generic[T]):
     def begin(self, store: Store) -> None:
         if self._sink.session is not None:
             self._sink.own(self._sink.session.backpressure.watch(self._wake))
-        self._giving_up.start(self._lease, self._give_up)
+        self._asking = get_ident()
         self._ask(lambda: store.find(self._name, self))
+        self._asking = None
+
+    def awaits(self) -> None:
+        if self._asking == get_ident():
+            self._wait()
+        else:
+            self._time.schedule_relative(0, self._wait_soon)
+
+    def _wait_soon(self, *_: object) -> None:
+        self._sink.run(self._wait)
+
+    def _wait(self) -> None:
+        if self._log is None and not self._answers:
+            self._giving_up.start(self._lease, self._give_up)
 
     def found(self, log: Log, news: News) -> None:
         self._sink.own(Disposable(log.leave))
@@ -77,7 +93,7 @@ class Reader(Generic[T]):
         self._answer(self._fail_empty, "the relay was closed")
 
     def failed(self, error: RxDeltaError) -> None:
-        self._answer(self._sink.on_error, error)
+        self._answer(lambda: self._sink.on_error(with_snapshot(error, (), self._sink.limits)))
 
     def _give_up(self) -> None:
         if self._log is None and not self._answers:
@@ -118,6 +134,11 @@ class Reader(Generic[T]):
     def _begin_reading(self, log: Log, news: News) -> None:
         self._giving_up.stop()
         self._log = log
+        given = (self._after, self._split_at)
+        if not news.newest and news.end is None and any(one and one.startswith(log.epoch) for one in given):
+            # The store was asked before the log had begun, and answers with it. The entry was read elsewhere meanwhile.
+            self._ask(lambda: log.read(0, partial(self._answer, self._begin_reading, log)))
+            return
         after, split_at = (
             None if given is None else number_of(name, given, log.epoch, news.newest)
             for name, given in (("after", self._after), ("split_at", self._split_at))

@@ -206,7 +206,7 @@ class ValkeyServer:
 
     def has_no_clients(self) -> bool:
         """Wait until nobody is connected. A server notices a little later that a client has closed its connection."""
-        until(lambda: not self.clients(), "somebody is still connected")
+        until(lambda: not self.clients(), f"still connected: {self.clients()}")
         return True
 
 

@@ -35,7 +35,7 @@ _ELSEWHERE = {"MASTERDOWN", "READONLY"}  # a connection that was made anew may l
 _MOST_CALLS, _MOST_BYTES = 1000, 1 << 20  # after an outage, a piece of what waited
 _WAIT_MS = 1000
 _FEW = 8
-_REST_EACH, _LONGEST_REST = 0.0005, 0.020
+_REST_EACH, _LONGEST_REST = 0.0001, 0.010
 _WINDOW = 0.1
 
 
@@ -329,8 +329,10 @@ class _Refused(Exception):
 class _Rests:
     """How long a server's connection rests between two round trips.
 
-    A round trip costs about as much as some calls. So for few streams there is no rest: what is asked while one is
-    under way goes with the next. For many streams there is one, up to 20 ms, in which more calls come together.
+    A round trip costs as much CPU time as about ten calls, and wakes every process that reads. For few streams there is
+    no rest: what is asked during a round trip goes with the next. For many there is one, in which more calls come
+    together. 10 ms halve the CPU time of 100 streams with 50 events a second each, and of their reader in the same
+    process. 20 ms save nothing more.
     """
 
     def __init__(self) -> None:

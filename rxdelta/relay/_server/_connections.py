@@ -145,9 +145,9 @@ class Connections:
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            here.is_dropped = True
             if self._lanes.get(lane) is here:
                 del self._lanes[lane]
+            self._drop(here)
             task.cancel()
             raise
         if task.cancelled():
@@ -159,18 +159,23 @@ class Connections:
         """Close the connection of a lane that nobody reads any more. A read that is under way raises `Away`."""
         here = self._lanes.pop(lane, None)
         if here is not None:
-            here.is_dropped = True
-            if here.used is not None:
-                here.used.abort()
-            if here.idle is not None:
-                self._started(here.idle.close(), self._endings)
+            self._drop(here)
+
+    def _drop(self, lane: _Lane) -> None:
+        lane.is_dropped = True
+        if lane.used is not None:
+            lane.used.abort()
+        if lane.idle is not None:
+            self._started(lane.idle.close(), self._endings)
+            lane.idle = None
 
     async def aclose(self) -> None:
         """Close all connections. Calls without an answer fail, and so do later ones."""
         self._closed = True
         for lane in list(self._lanes):
             self.rest(lane)
-        for node in list(self._nodes.values()):
+        while self._nodes:
+            _, node = self._nodes.popitem()
             await node.close()
         while self._reads:
             for task in self._reads:

@@ -10,6 +10,7 @@ next delta of that kind and block its piece alone. One with other fields is writ
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
@@ -26,9 +27,21 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event
 
-__all__ = ["BEGIN", "FORMAT", "Entry", "Place", "Plain", "Values", "number_of", "read_entry", "written_form"]
+__all__ = [
+    "BEGIN",
+    "FORMAT",
+    "Entry",
+    "Place",
+    "Plain",
+    "Values",
+    "number_of",
+    "read_entry",
+    "read_head",
+    "written_form",
+]
 
 FORMAT = 1
+_EPOCH = re.compile("[0-9a-f]{16}")
 BEGIN = b"0-1"
 """The first entry's id: the stream has begun."""
 _DELTAS: Mapping[int, Any] = {0: TextDelta, 1: ReasoningDelta, 2: ToolCallDelta, 3: DataDelta}
@@ -104,6 +117,27 @@ def written_form(
     return written, values.dump(how, place(number))
 
 
+def read_head(fields: Mapping[bytes, bytes]) -> str:
+    """The epoch of the publication that a head names.
+
+    Raises:
+        StreamInterrupted: It isn't readable here.
+    """
+    _check_form(fields)
+    epoch = fields.get(b"p", b"").decode(errors="replace")
+    if not _EPOCH.fullmatch(epoch):
+        raise StreamInterrupted("the stream has a head that can't be read here")
+    return epoch
+
+
+def _check_form(fields: Mapping[bytes, bytes]) -> None:
+    form = fields.get(b"f", b"")
+    if form != b"%d" % FORMAT:
+        raise StreamInterrupted(
+            f"the log has an entry of format {form.decode(errors='replace')[:20]!r}, and this rxdelta reads format {FORMAT}"
+        )
+
+
 def read_entry(
     values: Values, place: Callable[[int], Place], entry_id: bytes, fields: Mapping[bytes, bytes]
 ) -> Entry:
@@ -112,11 +146,7 @@ def read_entry(
     Raises:
         StreamInterrupted: It isn't readable here: of a newer form, or damaged.
     """
-    form = fields.get(b"f", b"")
-    if form != b"%d" % FORMAT:
-        raise StreamInterrupted(
-            f"the log has an entry of format {form.decode(errors='replace')[:20]!r}, and this rxdelta reads format {FORMAT}"
-        )
+    _check_form(fields)
     try:
         number, count = number_of(entry_id), int(fields[b"c"])
         events = [*_read(values.load(fields[b"e"], place(number)))] if count else []
