@@ -244,7 +244,9 @@ class Bench:
         cpu = time.process_time() - cpu
         after = self.usage()
         usage = {name: after[name] - before[name] for name in after}
-        usage["bytes"] = sum(int(self.server.command("MEMORY", "USAGE", key.decode()) or 0) for key in cursors)  # type: ignore[arg-type]
+        usage["bytes"] = sum(
+            int(self.server.command("MEMORY", "USAGE", key.decode()) or 0) for key in cursors
+        )  # type: ignore[arg-type]
         await writing.aclose()
         await reading.aclose()
         return Result(streams * count, last - begin, cpu, delays, usage)

@@ -186,7 +186,8 @@ def _read(stored: Iterable[Any]) -> Iterator[Event]:
         if type(each) is str:
             yield make(index, each)
         elif type(each) is list:
-            kind, index, piece = each
+            delta: list[Any] = each
+            kind, index, piece = delta
             event = _DELTAS[kind]
             make = JOINABLE[event][1]  # checks nothing: the index is that of an event that was checked
             yield event(index, piece)
