@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rxdelta.relay._server._topologies import Topology
     from rxdelta.relay._server._urls import Address
 
-__all__ = ["Away", "Connections", "Script"]
+__all__ = ["Away", "Connections", "Script", "Word"]
 
 _Error = TypeVar("_Error", bound=Exception)
 Entries = list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]
