@@ -306,6 +306,26 @@ def test_who_comes_at_the_moment_of_the_end_is_not_lost(folder: Folder) -> None:
         time.sleep(rng.uniform(0.04, 0.08))
 
 
+def test_who_asks_while_the_server_is_about_to_end_waits_for_the_next(folder: Folder) -> None:
+    """The keeper holds up writes before it counts the clients for the last time. This is its pause, without the keeper."""
+
+    async def main() -> None:
+        with folder.client() as client:
+            client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+            asked = asyncio.create_task(embedded(folder.url(), 30))
+            while client.info("clients")["connected_clients"] < 3:  # the keeper, this client, and who asks
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
+            assert not asked.done()
+            with suppress(Exception):
+                client.shutdown()
+        await asked
+
+    folder.open()
+    asyncio.run(main())
+    assert folder.starts() == 2
+
+
 @pytest.mark.slow
 def test_many_who_come_at_the_moments_of_the_end_are_not_lost(folder: Folder) -> None:
     body = """
