@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-import attrs
 import pytest
 import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from relay.later import Later
-from support.loops import run, turns
 from support.runs import call, text, turn
 from support.virtual_loop import run_virtually
 
@@ -167,7 +163,9 @@ def executing(events: list[rd.Event]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"start": "message"}, {"approve": "all"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"max_concurrency": 1}, {"start": "message"}, {"approve": "all"}], ids=str
+)
 @pytest.mark.parametrize("shape", [key for key in SHAPES if "thread" not in key])
 def test_no_tool_runs_twice_wherever_its_worker_dies(shape: str, options: dict[str, Any]) -> None:
     async def allow(_: object) -> bool:
