@@ -69,7 +69,7 @@ def _made(kind: type[Any], text: str, fields: Mapping[str, Any]) -> RxDeltaError
 def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:
     """A copy of the error for one reader, with the fold of the whole log."""
     own = copy(error)
-    own.__cause__ = error.__cause__  # a copy hasn't it
+    own.__cause__ = error.__cause__  # `copy` leaves the cause out
     own.snapshot = _fold(events, limits)
     return own
 
