@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
     from rxdelta.relay._server._urls import Address, Place
 
-__all__ = ["CONNECT_SECONDS", "Away", "Command", "Dialer", "Line", "Refusal", "dialer"]
+__all__ = ["Away", "Command", "Dialer", "Line", "Refusal", "dialer"]
 
 Command = Sequence[bytes | int | str]
-CONNECT_SECONDS = 5.0
-
 _CODES = {  # the packages cut some codes off, and tell them by the class of the error
     "AskError": "ASK",
     "AuthenticationError": "NOAUTH",
@@ -77,7 +75,7 @@ class Dialer:
     _unix: Any
     _options: Mapping[str, object] = attrs.field(repr=False)
 
-    async def dial(self, address: Address, seconds: float = CONNECT_SECONDS) -> Line:
+    async def dial(self, address: Address, seconds: float) -> Line:
         """Connect.
 
         Raises:

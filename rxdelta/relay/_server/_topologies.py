@@ -6,7 +6,7 @@ from binascii import crc_hqx
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rxdelta.relay._server._lines import CONNECT_SECONDS, Away, Refusal, dialer
+from rxdelta.relay._server._lines import Away, Refusal, dialer
 from rxdelta.relay._server._urls import Address
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Topology(Protocol):
         """Whether this is a server of the store now."""
         ...
 
-    async def dial(self, address: Address) -> Line:
+    async def dial(self, address: Address, seconds: float) -> Line:
         """Connect to a server of the store.
 
         Raises:
-            Away: If it can't be reached or isn't the master.
+            Away: If it can't be reached within `seconds` or isn't the master.
         """
         ...
 
@@ -83,8 +83,8 @@ class _One:
     def knows(self, address: Address) -> bool:
         return address == self._address
 
-    async def dial(self, address: Address) -> Line:
-        return await self._dialer.dial(address)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        return await self._dialer.dial(address, seconds)
 
 
 class _Sentinel:
@@ -117,9 +117,9 @@ class _Sentinel:
     def knows(self, address: Address) -> bool:
         return address == self._master
 
-    async def dial(self, address: Address) -> Line:
-        line = await self._dialer.dial(address)
-        [role] = await line.ask([("ROLE",)], CONNECT_SECONDS)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        line = await self._dialer.dial(address, seconds)
+        [role] = await line.ask([("ROLE",)], seconds)
         if isinstance(role, Refusal) or role[0] != b"master":  # the Sentinels haven't told it yet
             await line.close()
             raise Away(f"{address} isn't the master")
@@ -159,8 +159,8 @@ class _Cluster:
     def knows(self, address: Address) -> bool:
         return address in self._owners
 
-    async def dial(self, address: Address) -> Line:
-        return await self._dialer.dial(address)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        return await self._dialer.dial(address, seconds)
 
 
 def slot(key: bytes) -> int:
