@@ -129,7 +129,10 @@ class Connections:
 
         Raises:
             Away: If the store can't be reached. The next read waits a moment first, so it may be asked at once.
+            StreamInterrupted: If the store refuses the read, or was closed before.
         """
+        if self._closed:
+            raise self._was_closed(StreamInterrupted)
         here = self._lanes.get(lane)
         if here is None:
             here = self._lanes[lane] = _Lane()
