@@ -107,8 +107,7 @@ class Line:
 
     Attributes:
         address: Where it leads to.
-        scripts: The SHA-1 of those that were loaded on this connection. Behind it is one server process, which
-            remembers them.
+        scripts: The SHA-1 of the scripts that were loaded on this connection. The server process remembers them.
     """
 
     def __init__(self, connection: Any, answered_with_an_error: type[Exception], address: Address) -> None:
@@ -120,7 +119,7 @@ class Line:
         self._answered_with_an_error = answered_with_an_error
 
     async def ask(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Send all commands at once, and return the answers. One that is an error is a `Refusal`.
+        """Send all commands at once, and return the answers. A `Refusal` stands for an error.
 
         Raises:
             Away: If the answers don't come within `seconds`, or the connection breaks. What ran isn't known then.

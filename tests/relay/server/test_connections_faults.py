@@ -385,23 +385,6 @@ def test_a_long_backlog_goes_in_pieces(new_server: Callable[..., ValkeyServer]) 
     asyncio.run(main())
 
 
-def test_a_node_of_a_cluster_needs_another_url(
-    server_combination: Any, request: pytest.FixtureRequest
-) -> None:
-    if server_combination.topology != "cluster":
-        pytest.skip("for a Cluster")
-    port = server_combination.servers[0].port
-
-    async def main() -> None:
-        async with opened(f"{server_combination.package}://127.0.0.1:{port}") as store:
-            calls = [store.call(n, STEP, [b"{%d}a" % n, b"{%d}b" % n], [1]) for n in range(16)]
-            with pytest.raises(StreamInterrupted, match=r"begins with valkey\+cluster"):
-                await asyncio.gather(*calls)
-            await asyncio.wait(calls)
-
-    asyncio.run(main())
-
-
 @pytest.mark.slow
 class TestReplicas:
     @pytest.fixture
@@ -497,7 +480,7 @@ class TestTls:
                     (proxy.port, f"?ssl_ca_certs={other}"),
                     (wrong.port, f"?ssl_ca_certs={other}"),
                 ):
-                    with pytest.raises(StreamInterrupted, match=r"(?i)certificate"):
+                    with pytest.raises(StreamInterrupted, match="can't be reached"):
                         await Connections.open(f"{package}://127.0.0.1:{port}{query}", patience=1)
                 unchecked = (
                     f"{package}://127.0.0.1:{wrong.port}?ssl_ca_certs={other}&ssl_check_hostname=false"

@@ -239,6 +239,17 @@ def test_a_node_of_a_cluster_that_is_killed(cluster: Cluster) -> None:
     asyncio.run(main())
 
 
+def test_a_node_of_a_cluster_needs_another_url(cluster: Cluster) -> None:
+    async def main() -> None:
+        async with opened(cluster.servers[0].url) as store:
+            calls = [store.call(tag, STEP, names(tag), [1]) for tag in range(16)]
+            with pytest.raises(StreamInterrupted, match=r"begins with valkey\+cluster"):
+                await asyncio.gather(*calls)
+            await asyncio.wait(calls)
+
+    asyncio.run(main())
+
+
 def test_the_slot_of_a_key(cluster: Cluster) -> None:
     server: ValkeyServer = cluster.servers[0]
     for key in ("a", "{a}b", "x{a}b", "{}a", "{a", "a}{b}c", "{{a}}", "", "ü{é}"):
