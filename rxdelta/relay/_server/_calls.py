@@ -117,7 +117,7 @@ class Terms:
 
     def given_up(self, why: BaseException | None) -> str:
         reason = f": {why}" if why is not None else ""
-        return f"the store {self.shown} couldn't be reached for {self.patience:g} seconds{reason}"
+        return f"the store {self.shown} couldn't be used for {self.patience:g} seconds{reason}"
 
 
 class Pauses:

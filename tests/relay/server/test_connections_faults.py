@@ -158,9 +158,7 @@ def test_patience_ends(new_server: Callable[..., ValkeyServer]) -> None:
             begin = time.monotonic()
             calls = [step(store, number) for number in (1, 2)]
             for call in calls:
-                with pytest.raises(
-                    StreamInterrupted, match=r"couldn't be reached for 0\.4 seconds: "
-                ) as failed:
+                with pytest.raises(StreamInterrupted, match=r"couldn't be used for 0\.4 seconds: ") as failed:
                     await call
                 assert isinstance(failed.value.__cause__, Away)
             assert 0.4 <= time.monotonic() - begin < 20
@@ -416,7 +414,7 @@ class TestReplicas:
         async def main() -> None:
             async with opened(group.master.url, patience=1.5, replicas=2) as store:
                 look = Script("return redis.call('LLEN', KEYS[1])", writes=False)
-                with pytest.raises(StreamInterrupted, match="1 of 2 replicas have what was written"):
+                with pytest.raises(StreamInterrupted, match="of 2 replicas have what was written"):
                     await step(store, 1)
                 assert await store.call(0, look, [b"list:0"], []) == 1
             for user in ("-wait", "+wait"):
