@@ -17,6 +17,7 @@ from rxdelta.aio import (
     to_iterable,
 )
 from rxdelta.core import (
+    AccessDeniedError,
     Approval,
     BufferOverflowError,
     Citation,
@@ -248,6 +249,7 @@ __all__ = [
     "from_ag_ui",
     # errors
     "RxDeltaError",
+    "AccessDeniedError",
     "BufferOverflowError",
     "EmptyStreamError",
     "IncompleteMessageError",

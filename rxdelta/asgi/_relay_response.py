@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
 from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
-from rxdelta.core import EmptyStreamError, InvalidValueError
+from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError
 from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
 from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["RelayResponse"]
 
 _FROM_THE_REQUEST = ("after", "split_at", "stream_id")
+_log = logging.getLogger("rxdelta")
 _COMMENT = KEEP_ALIVE.removesuffix(b"\n")
 """Without an empty line, which OpenAI's client for Python takes for an event once it has read an `id:`."""
 
@@ -39,7 +41,8 @@ class RelayResponse(OpenResponse):
 
     The response only reads: `relay.start(…)` makes the reply, which goes on when the reader leaves, and
     `relay.cancel(…)` stops it. Any number of readers get the same stream, each at its own pace. Make the response in a
-    handler that knows who asks: an id is no secret, and whoever gets the response reads the stream.
+    handler that knows who asks, of this user's `relay.scope(…)`: an id is no secret, and whoever gets the response reads
+    the stream.
 
     Frames have the ids of `to_resumable_sse`. A reader that sends the last one as `Last-Event-ID`, as an `EventSource`
     does by itself, gets what comes behind it. The encoder must be made with the same arguments as for the first
@@ -52,6 +55,7 @@ class RelayResponse(OpenResponse):
     | 200 | the stream |
     | 204 | nothing comes: behind the id of a stream that has ended, or nothing is live and `live_only` is set. An `EventSource` stops asking, and `useChat` has nothing to resume. |
     | 400 | The `Last-Event-ID` is no id of this stream, or the stream's name is none. |
+    | 403 | The relay is a scope that doesn't allow it. This says nothing about whether there is such a stream. If the check itself failed, the log `rxdelta` has its error. |
     | 404 | There is no such stream, and none began within the relay's `lease`. |
 
     The request's method decides whether there is a body: a HEAD gets the status and the headers.
@@ -81,8 +85,9 @@ class RelayResponse(OpenResponse):
         >>> from rxdelta.asgi import RelayResponse
         >>> from rxdelta.relay import Relay
         >>> async def resume(request, relay):
-        ...     chat = request["path_params"]["chat"]  # and here: may this user read it?
-        ...     return RelayResponse(relay, chat, rd.to_ai_sdk(), live_only=True, headers=rd.wire.AI_SDK_HEADERS)
+        ...     theirs = relay.scope("acme", allow=lambda action, stream_id: action == "watch")  # what this user may do
+        ...     chat = request["path_params"]["chat"]
+        ...     return RelayResponse(theirs, chat, rd.to_ai_sdk(), live_only=True, headers=rd.wire.AI_SDK_HEADERS)
         >>> async def main():
         ...     async with Relay.open() as relay:
         ...         sent = []
@@ -138,6 +143,10 @@ class RelayResponse(OpenResponse):
                 await _refuse(send, 400, "this is no id of an event of this stream")
             except EmptyStreamError:
                 await _refuse(send, 404, "there is no such stream")
+            except AccessDeniedError as error:
+                if error.__cause__ is not None:
+                    _log.error("a check of who may read a stream failed", exc_info=error)
+                await _refuse(send, 403, "this stream isn't for this reader")
             else:
                 if isinstance(begun, int):
                     await _refuse(send, begun, "")

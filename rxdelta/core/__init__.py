@@ -20,6 +20,7 @@ from rxdelta.core._blocks import Block
 from rxdelta.core._call_index import CallIndex as CallIndex, call_id_of as call_id_of
 from rxdelta.core._content_part import ContentPart, raw_text as raw_text
 from rxdelta.core._errors import (
+    AccessDeniedError,
     BufferOverflowError,
     EmptyStreamError,
     IncompleteMessageError,
@@ -129,6 +130,7 @@ from rxdelta.core._values import (
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [
+    "AccessDeniedError",
     "Approval",
     "Block",
     "BlockFold",

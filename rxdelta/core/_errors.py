@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rxdelta.core._snapshot import Snapshot
 
 __all__ = [
+    "AccessDeniedError",
     "BufferOverflowError",
     "EmptyStreamError",
     "IncompleteMessageError",
@@ -78,6 +79,22 @@ class InvalidValueError(RxDeltaError, ValueError):
         got = ", ".join(f"{quote(field)}={quote(_shown(value))}" for field, value, *_ in problems)
         advice = "".join(f"; {text}" for _, _, _, *texts in problems for text in texts if text)
         return cls(f"{faults} (got {got}){advice}", field=problems[0][0], value=problems[0][1])
+
+
+class AccessDeniedError(RxDeltaError):
+    """Your application doesn't allow this use of a stream. It isn't said whether there is such a stream.
+
+    `__cause__` is the exception of a check that failed; `None` if the check said no.
+
+    Attributes:
+        action: What was to be done: `"publish"`, `"watch"`, `"cancel"` or `"delete"`.
+        stream_id: The id of the stream.
+    """
+
+    def __init__(self, message: str, *, action: str = "", stream_id: str = "") -> None:
+        super().__init__(message)
+        self.action = action
+        self.stream_id = stream_id
 
 
 class MalformedChunkError(RxDeltaError, ValueError):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["error_from_dict", "error_to_dict", "for_readers", "with_snapshot"]
 
+_MOST_BITS = 14_000
 _MASKED = "the stream broke off because of an error where it is published"
 
 
@@ -34,7 +35,13 @@ def for_readers(error: Exception) -> RxDeltaError:
 
 def error_to_dict(error: RxDeltaError) -> dict[str, Any]:
     """An error of `for_readers`, for a log that other processes read."""
-    return {"error": type(error).__name__, "text": str(error), "fields": dict(vars(error))}
+    fields = {name: None if _is_huge(value) else value for name, value in vars(error).items()}
+    return {"error": type(error).__name__, "text": str(error), "fields": fields}
+
+
+def _is_huge(value: Any) -> bool:
+    """Whether it is an integer with more digits than Python writes (about 4,300)."""
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def error_from_dict(data: Mapping[str, Any]) -> RxDeltaError:
@@ -62,6 +69,7 @@ def _made(kind: type[Any], text: str, fields: Mapping[str, Any]) -> RxDeltaError
 def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:
     """A copy of the error for one reader, with the fold of the whole log."""
     own = copy(error)
+    own.__cause__ = error.__cause__  # a copy hasn't it
     own.snapshot = _fold(events, limits)
     return own
 

@@ -9,9 +9,9 @@ import attrs
 
 from rxdelta.core import Event, InvalidValueError
 
-__all__ = ["Entry", "check_entry_id", "check_stream_id", "entry_id", "number_of"]
+__all__ = ["Entry", "check_entry_id", "check_stream_id", "check_tenant", "entry_id", "number_of"]
 
-_LONGEST_STREAM_ID = 256
+_LONGEST_NAME = 256
 _ENTRY_ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})", re.ASCII)
 
 
@@ -35,15 +35,24 @@ def check_stream_id(stream_id: Any) -> str:
     Raises:
         InvalidValueError: It isn't a string of 1 to 256 printable characters.
     """
+    return _check_name("stream_id", stream_id)
+
+
+def check_tenant(tenant: Any) -> str:
+    """Return the name of a tenant as it is.
+
+    Raises:
+        InvalidValueError: It isn't a string of 1 to 256 printable characters.
+    """
+    return _check_name("tenant", tenant)
+
+
+def _check_name(field: str, name: Any) -> str:
     if (
-        isinstance(stream_id, str)
-        and 0 < len(stream_id) <= _LONGEST_STREAM_ID
-        and stream_id.isprintable()  # a lone surrogate isn't
-    ):
-        return stream_id
-    raise InvalidValueError.of(
-        [("stream_id", stream_id, "must be a string of 1 to 256 printable characters")]
-    )
+        isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()
+    ):  # a lone surrogate isn't printable
+        return name
+    raise InvalidValueError.of([(field, name, "must be a string of 1 to 256 printable characters")])
 
 
 def check_entry_id(name: str, given: Any) -> None:

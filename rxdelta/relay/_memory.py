@@ -73,6 +73,8 @@ class Memory:
             seeker.found(log, log.news())
         elif closed:
             seeker.closed()
+        else:
+            seeker.awaits()
         return Disposable(partial(self._forget_seeker, name, seeker))
 
     def _forget_seeker(self, name: Name, seeker: Seeker) -> None:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import re
 from contextlib import asynccontextmanager
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from reactivex import abc
 from reactivex import operators as ops
@@ -17,7 +18,7 @@ from rxdelta.core import Event, InvalidValueError
 from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
 from rxdelta.relay._publishing import Publication
-from rxdelta.relay._store import Name
+from rxdelta.relay._scope import NOT_GIVEN, UNSCOPED
 from rxdelta.relay._watching import Reader
 from rxdelta.relay._workers import warn_of_workers
 from rxdelta.runtime import call_on, check_seconds, create, needed_loop
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.relay._scope import Allow
     from rxdelta.relay._store import Store
 
 __all__ = ["Relay"]
@@ -67,7 +69,7 @@ class Relay:
 
     def __init__(self, store: Store, lease: float, max_events: int) -> None:
         self._store = store
-        self._tenant = ""
+        self._scope = UNSCOPED
         self._lease = lease
         self._max_events = max_events
         self._runs: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
@@ -82,6 +84,8 @@ class Relay:
         patience: float = 30.0,
         replicas: int = 0,
         prefix: str = "rxdelta",
+        encrypt: Callable[[bytes], bytes] | None = None,
+        decrypt: Callable[[bytes], bytes] | None = None,
     ) -> AbstractAsyncContextManager[Relay]:
         """Open a relay for the length of an `async with` block.
 
@@ -105,6 +109,9 @@ class Relay:
             replicas: How many replicas must have an event before it counts as written.
             prefix: What the names of all keys on the server begin with: 1 to 64 of `a-z A-Z 0-9 . _ : -`. Applications
                 with different prefixes share nothing.
+            encrypt, decrypt: From bytes to bytes, such as `Fernet(key).encrypt` and `.decrypt`: events, ends and reasons
+                of a cancel are on the server only as `encrypt` made them. Both or neither. They are called on this
+                loop's thread, so they should be quick. Memory doesn't use them.
 
         Raises:
             InvalidValueError: At once, for an argument that isn't as described. On entering, without a running asyncio
@@ -120,14 +127,71 @@ class Relay:
                 raise InvalidValueError.of([(name, given, f"must be a whole number from {least}")])
         if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("prefix", prefix, "must be 1 to 64 of a-z A-Z 0-9 . _ : -")])
+        keys = {"encrypt": encrypt, "decrypt": decrypt}
+        for name, key in keys.items():
+            if not (callable(key) or (key is None and encrypt is decrypt)):
+                raise InvalidValueError.of([(name, key, "must be a function; give both or neither")])
         if url is None:
             return _opened(None, partial(_memory, keep), lease, max_events)
         if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
-        store = partial(
-            _on_server, url, lease=lease, keep=keep, patience=patience, replicas=replicas, prefix=prefix
-        )
+        how = {"lease": lease, "keep": keep, "patience": patience, "replicas": replicas, "prefix": prefix}
+        store = partial(_on_server, url, **how, **keys)
         return _opened(url, store, lease, max_events)
+
+    @overload
+    def scope(self, tenant: str, *, allow: Allow | None = None) -> Relay: ...
+    @overload
+    def scope(self, *, allow: Allow) -> Relay: ...
+    def scope(self, tenant: Any = NOT_GIVEN, *, allow: Allow | None = None) -> Relay:
+        """The same relay as one tenant or one user may use it. It needs no closing, and costs nothing to make.
+
+        A tenant's ids are its own: two tenants' `chat-1` are two streams, and neither the other tenants nor the relay
+        itself reach them. Name the tenant first: a scope takes no other tenant.
+
+        `allow` is asked before each use of a stream, on the thread that uses it, with what is to be done and the
+        stream's id:
+
+        - `"publish"`: `publish`, when it is subscribed, and `start`
+        - `"watch"`: `watch` and `entries`, when they are subscribed, and `is_live`; `streams` lists only ids for which
+          the answer is yes
+        - `"cancel"` and `"delete"`: these calls
+
+        It returns `True` or `False`, or an awaitable of one of them; whatever else it returns or raises is a refusal. It is
+        asked once a call and before the store is, so a refusal says nothing about whether there is such a stream. Who
+        watches already goes on. A scope of a scope asks both, the outer one first: so it allows less, and never more.
+
+        Args:
+            tenant: 1 to 256 printable characters, as a stream id. `None` is none of these, and refused.
+            allow: A function that knows the user, such as a method or a closure. An async one runs as a part of the
+                call, or for a subscription as a task on the running loop.
+
+        Raises:
+            InvalidValueError: For a wrong argument, without any, and for a tenant that isn't named first.
+
+        Errors: What is refused raises or emits an `AccessDeniedError`, whose `__cause__` is what the check raised, if it
+        did. `InvalidValueError` if an async `allow` is to be asked for a subscription without a running loop.
+
+        Example:
+            >>> import asyncio
+            >>> import reactivex as rx
+            >>> import rxdelta as rd
+            >>> from rxdelta.relay import Relay
+            >>> def streams_of(relay, user):
+            ...     return relay.scope("acme", allow=lambda action, stream_id: stream_id.startswith(f"{user}/"))
+            >>> async def main():
+            ...     async with Relay.open() as relay:
+            ...         await streams_of(relay, "ann").start("ann/1", rx.of(rd.events.MessageStart("m1")))
+            ...         try:
+            ...             await rd.last_value(streams_of(relay, "bob").watch("ann/1"))
+            ...         except rd.AccessDeniedError as error:
+            ...             return str(error)
+            >>> asyncio.run(main())
+            "it isn't allowed to watch the stream ann/1"
+        """
+        scoped = copy(self)
+        scoped._scope = self._scope.within(tenant, allow)
+        return scoped
 
     def publish(self, stream_id: str) -> Callable[[Observable[Event]], Observable[Event]]:
         """The same events, written into the log of a new stream: each is emitted when it is there.
@@ -154,7 +218,11 @@ class Relay:
         check_stream_id(stream_id)
 
         def apply(source: Observable[Event]) -> Observable[Event]:
-            return create("publish", lambda sink: self._publication(sink, source, stream_id), emits="events")
+            def begin(sink: Any) -> None:
+                publish = partial(self._publication, sink, source, stream_id)
+                self._scope.ask_first(sink, "publish", stream_id, publish)
+
+            return create("publish", begin, emits="events")
 
         return apply
 
@@ -165,7 +233,7 @@ class Relay:
         stream_id: str,
         began: Callable[[bool], None] | None = None,
     ) -> None:
-        Publication(sink, source, Name(self._tenant, stream_id), self._max_events, began).begin(self._store)
+        Publication(sink, source, self._scope.name(stream_id), self._max_events, began).begin(self._store)
 
     async def start(self, stream_id: str, source: Observable[Event]) -> bool:
         """Publish a stream that goes on without a reader, and return when it has begun.
@@ -190,6 +258,7 @@ class Relay:
         if not isinstance(source, abc.ObservableBase):
             raise InvalidValueError.of([("source", source, "must be an Observable of events")])
         loop = needed_loop("Relay.start", "await it in a coroutine that asyncio.run() runs")
+        await self._scope.ask("publish", stream_id)
         began: asyncio.Future[bool] = loop.create_future()
 
         def tell(whether: bool) -> None:
@@ -257,9 +326,13 @@ class Relay:
         check_entry_id("after", after)
         check_entry_id("split_at", split_at)
 
+        scope = self._scope
+
         def begin(sink: Any) -> None:
-            name = Name(self._tenant, stream_id)
-            Reader(sink, name, after, split_at, self._lease, make).begin(self._store)
+            def read() -> None:
+                Reader(sink, scope.name(stream_id), after, split_at, self._lease, make).begin(self._store)
+
+            scope.ask_first(sink, "watch", stream_id, read)
 
         return create(name, begin, emits="events" if name == "watch" else "items")
 
@@ -274,20 +347,28 @@ class Relay:
             Whether there was a live publisher to be told.
 
         Raises:
+            AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("reason", reason, "must be a string")])
-        return await self._store.tell(Name(self._tenant, stream_id), reason)
+        await self._scope.ask("cancel", stream_id)
+        return await self._store.tell(self._scope.name(stream_id), reason)
 
     async def is_live(self, stream_id: str) -> bool:
-        """Whether the stream has begun and not ended."""
-        return await self._store.is_live(Name(self._tenant, check_stream_id(stream_id)))
+        """Whether the stream has begun and not ended. In a scope it may be asked by who may watch the stream."""
+        name = self._scope.name(check_stream_id(stream_id))
+        await self._scope.ask("watch", stream_id)
+        return await self._store.is_live(name)
 
     async def streams(self) -> list[str]:
-        """The ids of all streams that can be watched, live or kept, in the order in which they began."""
-        return await self._store.names(self._tenant)
+        """The ids of all streams that can be watched, live or kept, in the order in which they began.
+
+        In a scope these are the tenant's streams that this user may watch.
+        """
+        names = await self._store.names(self._scope.tenant)
+        return [name for name in names if await self._scope.allows("watch", name)]
 
     async def delete(self, stream_id: str) -> bool:
         """Forget a stream, so that the id is free. A live stream is stopped first, with the reason `deleted`.
@@ -297,7 +378,8 @@ class Relay:
         Returns:
             Whether there was such a stream.
         """
-        name = Name(self._tenant, check_stream_id(stream_id))
+        name = self._scope.name(check_stream_id(stream_id))
+        await self._scope.ask("delete", stream_id)
         await self._store.tell(name, _DELETED)
         return await self._store.delete(name)
 

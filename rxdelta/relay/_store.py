@@ -37,9 +37,15 @@ class Name(NamedTuple):
 
 @attrs.frozen
 class End:
-    """How a log ended: completed, or with an error as its readers may see it."""
+    """How a log ended: completed, or with an error as its readers may see it.
+
+    Attributes:
+        error: The error.
+        is_cut: It is no end of the log: the store can't tell more of it.
+    """
 
     error: RxDeltaError | None = None
+    is_cut: bool = False
 
 
 @attrs.frozen
@@ -79,7 +85,11 @@ class Log(Protocol):
 
 
 class Seeker(Protocol):
-    """A reader that looks for a log. One of these is called, once."""
+    """A reader that looks for a log. One of these is called, once; `awaits` may be called before."""
+
+    def awaits(self) -> None:
+        """There is none yet. A store that can't be reached doesn't know that."""
+        ...
 
     def found(self, log: Log, news: News) -> None:
         """There is such a log, and it has these events now."""

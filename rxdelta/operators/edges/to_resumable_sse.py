@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex.subject import Subject
 
-from rxdelta.core import JOINABLE, EmptyStreamError, InvalidValueError
+from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
 from rxdelta.operators.edges.made_ids import IdsOf
 from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
@@ -73,8 +73,9 @@ def to_resumable_sse(
         InvalidValueError: At once, if `retry` isn't a positive number, or `encode` can't be called.
 
     Errors: `InvalidValueError` if the log ends without the entry `after`. Before its first entry, the source's
-    `InvalidValueError` of such an id, and its `EmptyStreamError`: there is no such stream. All other errors, also an
-    `InvalidValueError` for a value that is no entry, are the encoder's to write; one that doesn't passes them on.
+    `InvalidValueError` of such an id, its `EmptyStreamError` (there is no such stream) and its `AccessDeniedError`. All
+    other errors, also an `InvalidValueError` for a value that is no entry, are the encoder's to write; one that doesn't
+    passes them on.
 
     Example:
         >>> import reactivex as rx
@@ -205,4 +206,4 @@ class _Resuming:
 def _is_of_the_request(error: Exception) -> bool:
     """Whether there is no log that could be read. Other errors are the log's own, for the encoder to write."""
     ids = isinstance(error, InvalidValueError) and error.field in ("after", "split_at", "stream_id")
-    return ids or isinstance(error, EmptyStreamError)
+    return ids or isinstance(error, (AccessDeniedError, EmptyStreamError))

@@ -1,15 +1,31 @@
 """The relay's store on a Valkey or Redis server. It needs the extra `rxdelta[relay]`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from rxdelta.relay._server._connections import Connections
 from rxdelta.relay._server._entries import Plain
+from rxdelta.relay._server._sealed import Sealed
 from rxdelta.relay._server._server import Server
 from rxdelta.relay._server._streams import Streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["open_streams"]
 
 
 async def open_streams(
-    url: str, *, prefix: str, lease: float, keep: float, patience: float, replicas: int
+    url: str,
+    *,
+    prefix: str,
+    lease: float,
+    keep: float,
+    patience: float,
+    replicas: int,
+    encrypt: Callable[[bytes], bytes] | None,
+    decrypt: Callable[[bytes], bytes] | None,
 ) -> Streams:
     """The store at a URL.
 
@@ -18,5 +34,6 @@ async def open_streams(
         StreamInterrupted: The server can't be reached.
     """
     connections = await Connections.open(url, patience=patience, replicas=replicas)
-    server = Server(connections, Plain(), prefix=prefix, lease=lease, keep=keep, patience=patience)
+    values = Sealed(Plain(), encrypt, decrypt) if encrypt is not None and decrypt is not None else Plain()
+    server = Server(connections, values, prefix=prefix, lease=lease, keep=keep, patience=patience)
     return Streams(server, patience)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Feed", "FeedLog"]
 
-_PAGE = 500
-"""Entries of a log that are read at once."""
+_PAGE = (500, 1 << 20)
+"""Entries and bytes of a log that are read at once."""
 _EARLY = 0.005  # seconds: a lease is over when it is over for the server
 
 
@@ -34,10 +34,10 @@ class Feed:
     Args:
         server: The server.
         run: The publication.
-        forget: Called when no reader is left.
+        forget: Called when no reader is left, and when no more can be known of the log. It may be called twice.
     """
 
-    def __init__(self, server: Server, run: Run, forget: Callable[[], None]) -> None:
+    def __init__(self, server: Server, run: Run, forget: Callable[[Feed], None]) -> None:
         self._server = server
         self.run = run
         self._forget = forget
@@ -47,6 +47,7 @@ class Feed:
         self._timer: asyncio.TimerHandle | None = None
         self._checking: asyncio.Task[None] | None = None
         self._follows = False
+        self._is_left = False
         self.events = Events()
 
     def enter(self) -> FeedLog:
@@ -56,15 +57,16 @@ class Feed:
     def leave(self) -> None:
         self._readers -= 1
         if not self._readers:
+            self._is_left = True
             self._rest()
-            self._forget()
+            self._forget(self)
 
     async def catch_up(self) -> None:
         """Read what the log has now, and follow it from there."""
         if self.events.has_ended:
             return
         try:
-            if await self._check() and not self.events.has_ended and not self._follows:
+            if await self._check() and not (self.events.has_ended or self._is_left or self._follows):
                 self._follows = True
                 follower = Follower(self._cursor, self._hear, self.fail)
                 self._server.hub.follow(self.run.tag, self.run.log, follower)
@@ -82,7 +84,7 @@ class Feed:
             return False
         newest = _place(last)
         while _place(self._cursor) < newest:
-            page = await server.call(run.tag, READ, [run.log], [b"(" + self._cursor, _PAGE])
+            page = await server.call(run.tag, READ, [run.log], [b"(" + self._cursor, *_PAGE])
             if not page:
                 break
             self._take_all([(entry_id, _fields(fields)) for entry_id, fields in page])
@@ -91,7 +93,8 @@ class Feed:
         if state == 2 and not self.events.has_ended:
             self.fail(StreamInterrupted("the relay's server has lost events of this log that it had"))
             return False
-        self._look_again(left / 1000 + _EARLY)
+        if not self._is_left:
+            self._look_again(left / 1000 + _EARLY)
         return True
 
     def _hear(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
@@ -123,9 +126,10 @@ class Feed:
         self.events.add(entry.events[newest + 1 - entry.first :] if entry.events else (), entry.end)
 
     def fail(self, error: RxDeltaError) -> None:
-        """End the log for the readers here: no more can be known of it."""
-        self.events.add((), End(error))
+        """End the log for the readers here: no more can be known of it. Later readers ask anew."""
+        self.events.add((), End(error, is_cut=True))
         self._rest()
+        self._forget(self)
 
     def _look_again(self, seconds: float) -> None:
         if self._timer is not None:

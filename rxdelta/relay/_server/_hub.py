@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rxdelta.core import StreamInterrupted
+from rxdelta.core import RxDeltaError, StreamInterrupted
 from rxdelta.relay._server._connections import Away
 from rxdelta.relay._server._scripts import WAKE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rxdelta.core import RxDeltaError
     from rxdelta.relay._server._connections import Connections
 
 __all__ = ["Follower", "Hub"]
@@ -111,7 +110,8 @@ class _Lane:
         loop = asyncio.get_running_loop()
         away: float | None = None
         while self.followers:
-            cursors = {key: follower.cursor for key, follower in self.followers.items()}
+            asked = dict(self.followers)
+            cursors = {key: follower.cursor for key, follower in asked.items()}
             cursors.setdefault(self._wake, self._wake_cursor)
             self._reads = True
             try:
@@ -120,31 +120,45 @@ class _Lane:
                 away = loop.time() if away is None else away
                 if loop.time() - away >= self._patience:
                     self._fail(error)
+                    away = None
                 await asyncio.sleep(_PAUSE)
+                continue
+            except RxDeltaError as error:  # somebody has put something else into the place of a key
+                self._fail(error)
                 continue
             finally:
                 self._reads = False
             away = None
             for key, entries in found:
-                self._give(key, entries)
+                self._give(key, entries, asked.get(key))
             if len(cursors) > _FEW:
                 await asyncio.sleep(min(_LONGEST_REST, _REST_A_KEY * len(cursors)))
         self._connections.rest(self._number)
 
-    def _give(self, key: bytes, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
+    def _give(
+        self, key: bytes, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]], asker: Follower | None
+    ) -> None:
         if not entries:
             return
         if key == self._wake:
             self._wake_cursor = entries[-1][0]
         follower = self.followers.get(key)
-        if follower is not None:
+        if follower is not None and follower is asker:  # another one has a cursor of its own
             follower.cursor = entries[-1][0]
-            follower.take(entries)
+            try:
+                follower.take(entries)
+            except Exception as error:  # what isn't ours in one key must not end the reading of all others
+                self.followers.pop(key, None)
+                damaged = StreamInterrupted("the relay's server has an entry that can't be read here")
+                damaged.__cause__ = error
+                follower.fail(damaged)
 
     def _fail(self, cause: Exception) -> None:
+        is_away = isinstance(cause, Away)
+        why = "the relay's server has been away for too long" if is_away else str(cause)
         followers, self.followers = self.followers, {}
         for follower in followers.values():
-            error = StreamInterrupted("the relay's server has been away for too long")
+            error = StreamInterrupted(why)
             error.__cause__ = cause
             follower.fail(error)
 

@@ -93,16 +93,15 @@ class Dialer:
             health_check_interval=0,
             decode_responses=False,
         )
-        line = Line(connection, self.answered_with_an_error, address)
         try:
             async with asyncio.timeout(seconds):
                 await connection.connect()
         except BaseException as error:
-            await line.close()
+            await _close(connection)
             if isinstance(error, Exception):
                 raise _away(error, address) from error
             raise
-        return line
+        return Line(connection, self.answered_with_an_error, address)
 
 
 class Line:
@@ -119,6 +118,7 @@ class Line:
         self.scripts: set[str] = set()
         self.is_open = True
         self._connection = connection
+        self._transport: asyncio.WriteTransport = connection._writer.transport
         self._answered_with_an_error = answered_with_an_error
 
     async def ask(self, commands: Sequence[Command], seconds: float) -> list[Any]:
@@ -146,16 +146,18 @@ class Line:
     def abort(self) -> None:
         """Close it at once. Whoever waits for an answer gets `Away`."""
         self.is_open = False
-        writer = getattr(
-            self._connection, "_writer", None
-        )  # a polite close waits until all is sent, maybe for ever
-        if writer is not None:
-            writer.transport.abort()
+        self._transport.abort()  # a polite close waits until all is sent, maybe for ever
 
     async def close(self) -> None:
+        """Close it at once, and return when it is closed."""
         self.abort()
-        with suppress(Exception):
-            await self._connection.disconnect()
+        await _close(self._connection)
+
+
+async def _close(connection: Any) -> None:
+    with suppress(Exception):
+        await connection.disconnect()
+    await asyncio.sleep(0)  # a transport closes its socket with the loop's next round
 
 
 def dialer(place: Place, *, to_sentinels: bool = False) -> Dialer:

@@ -3,7 +3,7 @@
 The last entry of a log says all: its number, and whether the log has ended (`z`), and whether the end says that the
 publisher is dead (`d`). Times are the server's. A lease (`own`) is a hash: until when (`u`) the publisher's last sign
 counts and for how long (`l`), since when somebody misses a sign (`s`), where the publisher can be told to stop (`i`),
-and by whom it was told (`t`).
+and by whom it was told (`t`) with which reason (`r`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if not head then
   head = {t = string.format('%016d', t[1] * 1000000 + t[2]), p = ARGV[2]}
   redis.call('DEL', KEYS[2])
   redis.call('XADD', KEYS[1], '*', 'f', ARGV[1], 'p', ARGV[2], 't', head.t)
-  redis.call('XADD', KEYS[2], '0-1', 'f', ARGV[1], 'c', 0)
+  redis.call('XADD', KEYS[2], '0-1', 'f', ARGV[1], 'c', 0, 'e', '') -- the fields of most: they are stored once
 end
 redis.call('HSET', KEYS[3], 'u', now() + ARGV[3], 'l', ARGV[3], 'i', ARGV[5])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
@@ -96,13 +96,18 @@ end
 redis.call('HSET', KEYS[2], 'u', now() + ARGV[3], 'l', ARGV[3], 'i', ARGV[5])
 redis.call('HDEL', KEYS[2], 's')
 redis.call('PEXPIRE', KEYS[2], live)
-if ARGV[11] == '1' and not keep(live, KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) then return 2 end
+if ARGV[11] == '1' then
+  if not keep(live, KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) then return 2 end
+  local told = redis.call('HMGET', KEYS[2], 't', 'r')
+  if told[1] then return {told[2] or ''} end
+end
 return 1
 """
 )
 """Write events behind the number `before`, or the end, or only a sign of life; renew what expires, if `renews`.
 
-Returns 1, or 2 if the log's name was taken away. -1: there is no such log any more. -2: it has ended, because the
+Returns 1, or 2 if the log's name was taken away, or, as an array, the reason with which the publisher was told to stop: a
+message to its inbox can be lost. -1: there is no such log any more. -2: it has ended, because the
 publisher was taken for dead. -3: the log doesn't end with what it had acknowledged.
 """
 
@@ -149,7 +154,7 @@ TELL = Script(
 local lease = redis.call('HMGET', KEYS[1], 'u', 't', 'i')
 if not lease[1] or now() >= tonumber(lease[1]) or lease[3] ~= KEYS[2] then return 0 end
 if lease[2] then return lease[2] == ARGV[1] and 1 or 0 end
-redis.call('HSET', KEYS[1], 't', ARGV[1])
+redis.call('HSET', KEYS[1], 't', ARGV[1], 'r', ARGV[3])
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', 10000, '*', 'p', ARGV[2], 'r', ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1
@@ -175,8 +180,26 @@ return 1
 )
 """Free a name. Its log remains for a while, for those who read it."""
 
-READ = Script("return redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])", writes=False)
-"""A page of a stream."""
+READ = Script(
+    """
+-- KEYS stream; ARGV from entries bytes
+local found, from, left, room = {}, ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+while left > 0 and room > 0 do
+  local few = math.min(left, 8)
+  local page = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', few)
+  for _, entry in ipairs(page) do
+    found[#found + 1] = entry
+    for _, word in ipairs(entry[2]) do room = room - #word end
+  end
+  if #page < few then break end
+  left = left - few
+  from = '(' .. page[few][1]
+end
+return found
+""",
+    writes=False,
+)
+"""A page of a stream: at most so many entries, and about so many bytes."""
 
 LIST = Script(
     _COMMON

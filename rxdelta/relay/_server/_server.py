@@ -14,7 +14,7 @@ from rxdelta.relay._server._keys import Keys, inbox_key, names_key
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rxdelta.relay._server._connections import Connections, Script, Word
     from rxdelta.relay._store import Name
@@ -55,8 +55,13 @@ class Server:
         self.hub = Hub(connections, self.inbox, patience)
 
     def call(
-        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[Word]
+        self,
+        tag: int,
+        script: Script,
+        keys: Sequence[bytes],
+        args: Sequence[Word] | Callable[[], Sequence[Word]],
     ) -> asyncio.Future[Any]:
+        """See `Connections.call`."""
         return self.connections.call(tag, script, keys, args)
 
     def inbox(self, tag: int) -> bytes:
@@ -90,10 +95,10 @@ class Run:
         self.keys = (self.log, self.own, self.head, self.names)
         self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
 
-    def check_arguments(self, newest: int, *, must: bool = False) -> Sequence[Word]:
-        """What `CHECK` takes from who has the events up to a number."""
+    def check_arguments(self, newest: int, *, why: StreamInterrupted | None = None) -> Sequence[Word]:
+        """What `CHECK` takes from who has the events up to a number, and knows that there will be no more (`why`)."""
         server = self._server
-        end = server.values.dump(error_to_dict(StreamInterrupted(_DEAD)), self.place(0))
+        end = server.values.dump(error_to_dict(why or StreamInterrupted(_DEAD)), self.place(0))
         return [
-            FORMAT, self.epoch, server.lease_for, server.kept_for, self.id, newest, end, int(must)
+            FORMAT, self.epoch, server.lease_for, server.kept_for, self.id, newest, end, int(why is not None)
         ]  # fmt: skip

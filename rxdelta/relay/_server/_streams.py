@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reactivex.disposable import Disposable
 
 from rxdelta.core import RxDeltaError, StreamInterrupted
-from rxdelta.relay._server._entries import FORMAT
+from rxdelta.relay._server._entries import FORMAT, read_head
 from rxdelta.relay._server._feed import Feed
 from rxdelta.relay._server._hub import Follower
 from rxdelta.relay._server._keys import TAGS, id_of, names_key
@@ -48,8 +48,10 @@ class Streams:
         self._loop = asyncio.get_running_loop()
         self._is_closed = False
         self._writers: dict[str, Writer] = {}  # by epoch
+        self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
+        self._begun: dict[Name, asyncio.Future[Run]] = {}  # of those that weren't there when they were sought
         self._feeds: dict[str, Feed] = {}  # by epoch
         self._inboxes: set[int] = set()  # the tags of those that are followed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -58,10 +60,15 @@ class Streams:
     # the publisher's side
 
     def claim(self, name: Name, publisher: Publisher) -> None:
+        call_on(self._loop, partial(self._begin_claim, name, publisher))
+
+    def _begin_claim(self, name: Name, publisher: Publisher) -> None:
         if self._is_closed:
             publisher.refused(_CLOSED, taken=False)
-        else:
-            call_on(self._loop, lambda: self._spawn(self._claim(name, publisher)))
+            return
+        task = self._spawn(self._claim(name, publisher))
+        self._claims.add(task)
+        task.add_done_callback(self._claims.discard)
 
     async def _claim(self, name: Name, publisher: Publisher) -> None:
         server = self._server
@@ -85,6 +92,9 @@ class Streams:
         except RxDeltaError as error:
             publisher.failed(error)
             return
+        except asyncio.CancelledError:
+            publisher.failed(StreamInterrupted(_CLOSED))
+            raise
         writer = Writer(server, run, publisher, self._forget_writer)
         self._writers[run.epoch] = writer
         publisher.claimed(writer)
@@ -105,13 +115,9 @@ class Streams:
 
     def _take_messages(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         for _, fields in entries:
-            writer = self._writers.get(fields.get(b"p", b"").decode())
-            if writer is None:
-                continue
-            reason = "stopped"
-            with suppress(Exception):  # a reason that can't be read is none, and the stop counts all the same
-                reason = self._server.values.load(fields[b"r"], writer.run.place(0))
-            writer.publisher.tell(reason)
+            writer = self._writers.get(fields.get(b"p", b"").decode(errors="replace"))
+            if writer is not None:
+                writer.tell(fields.get(b"r"))
 
     async def _give_signs(self) -> None:
         while True:
@@ -124,19 +130,28 @@ class Streams:
     # the reader's side
 
     def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
-        if self._is_closed:
-            seeker.closed()
-        else:
-            call_on(self._loop, partial(self._find, name, seeker))
+        call_on(self._loop, partial(self._find, name, seeker))
         return Disposable(partial(call_on, self._loop, partial(self._forget_seeker, name, seeker)))
 
     def _find(self, name: Name, seeker: Seeker) -> None:
+        if self._is_closed:
+            seeker.closed()
+            return
         self._seekers.setdefault(name, {})[seeker] = None
         if name not in self._seeking:
             self._seeking[name] = self._spawn(self._seek(name))
+        elif name in self._begun:
+            self._spawn(self._look(name, seeker))
 
-    def _forget_feed(self, epoch: str) -> None:
-        self._feeds.pop(epoch, None)
+    def _feed(self, run: Run) -> Feed:
+        feed = self._feeds.get(run.epoch)
+        if feed is None:
+            feed = self._feeds[run.epoch] = Feed(self._server, run, self._forget_feed)
+        return feed
+
+    def _forget_feed(self, feed: Feed) -> None:
+        if self._feeds.get(feed.run.epoch) is feed:
+            del self._feeds[feed.run.epoch]
 
     def _forget_seeker(self, name: Name, seeker: Seeker) -> None:
         seekers = self._seekers.get(name, {})
@@ -155,19 +170,18 @@ class Streams:
                 run = await self._head(name)
                 were_early = run is None
                 if run is None:
-                    run = await self._begun(name)
-                    known = [*self._seekers[name]]
-                feed = self._feeds.get(run.epoch)
-                if feed is None:
-                    feed = Feed(self._server, run, partial(self._forget_feed, run.epoch))
-                    self._feeds[run.epoch] = feed
+                    run = await self._begins(name)
+                    known = [*self._seekers.get(name, ())]
+                feed = self._feed(run)
                 log = feed.enter()  # so that the feed isn't forgotten before the first reader has it
-                await feed.catch_up()
-                news = feed.events.none_yet() if were_early else feed.events.news()
-                for seeker in known:
-                    if self._seekers.get(name, {}).pop(seeker, self) is None:
-                        seeker.found(feed.enter(), news)
-                log.leave()
+                try:
+                    await feed.catch_up()
+                    news = feed.events.none_yet() if were_early else feed.events.news()
+                    for seeker in known:
+                        if self._seekers.get(name, {}).pop(seeker, self) is None:
+                            seeker.found(feed.enter(), news)
+                finally:
+                    log.leave()
                 if not self._seekers.get(name):
                     self._seekers.pop(name, None)
         except RxDeltaError as error:
@@ -177,32 +191,51 @@ class Streams:
             if self._seeking.get(name) is asyncio.current_task():
                 del self._seeking[name]
 
-    async def _begun(self, name: Name) -> Run:
+    async def _look(self, name: Name, seeker: Seeker) -> None:
+        """Find out for one more seeker whether the log is still awaited: the news of it may be late."""
+        begun = self._begun[name]
+        try:
+            run = await self._head(name)
+        except RxDeltaError as error:
+            if self._seekers.get(name, {}).pop(seeker, self) is None:
+                seeker.failed(error)
+            return
+        if begun.done():
+            return
+        if run is not None:
+            begun.set_result(run)
+        elif seeker in self._seekers.get(name, ()):
+            seeker.awaits()
+
+    async def _begins(self, name: Name) -> Run:
         """The publication of a name, as soon as there is one."""
         server, keys = self._server, self._server.keys(name)
-        begun: asyncio.Future[Run] = self._loop.create_future()
+        begun = self._begun[name] = self._loop.create_future()
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
             if not begun.done():
-                begun.set_result(server.run(name, entries[-1][1][b"p"].decode()))
+                begun.set_result(server.run(name, read_head(entries[-1][1])))
 
         def fail(error: RxDeltaError) -> None:
             if not begun.done():
                 begun.set_exception(error)
 
+        for seeker in self._seekers.get(name, ()):
+            seeker.awaits()
         server.hub.follow(keys.tag, keys.head, Follower(b"0-0", take, fail))
         try:
             return await begun
         finally:
+            del self._begun[name]
             server.hub.leave(keys.tag, keys.head)
 
     async def _head(self, name: Name) -> Run | None:
         keys = self._server.keys(name)
-        page = await self._server.call(keys.tag, READ, [keys.head], ["-", 1])
+        page = await self._server.call(keys.tag, READ, [keys.head], ["-", 1, 1])
         if not page:
             return None
         fields: list[bytes] = page[-1][1]
-        return self._server.run(name, fields[fields.index(b"p") + 1].decode())
+        return self._server.run(name, read_head(dict(zip(fields[::2], fields[1::2]))))
 
     async def _state(self, run: Run) -> int:
         """-1: there is no such log; 1: it is live; 2: it has ended."""
@@ -228,7 +261,7 @@ class Streams:
         arguments: list[Word] = [
             token_hex(8),
             run.epoch,
-            server.values.dump(reason, run.place(0)),
+            server.values.dump([reason], run.place(0)),
             _INBOX_MILLISECONDS,
         ]
         return bool(await server.call(run.tag, TELL, [run.own, lease[0]], arguments))
@@ -262,19 +295,22 @@ class Streams:
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
         self._is_closed = True
+        seconds = min(_CLOSE_SECONDS, self._patience)
+        if self._claims:
+            await asyncio.wait([*self._claims], timeout=seconds)
         for writer in [*self._writers.values()]:
             writer.publisher.tell(_CLOSED)
         ends = [writer.ended for writer in self._writers.values()]
         if ends:
-            await asyncio.wait(ends, timeout=min(_CLOSE_SECONDS, self._patience))
+            await asyncio.wait(ends, timeout=seconds)
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
                 seeker.closed()
         self._seekers.clear()
         with suppress(RxDeltaError, TimeoutError):
-            async with asyncio.timeout(min(_CLOSE_SECONDS, self._patience)):
-                await asyncio.gather(*(feed.catch_up() for feed in self._feeds.values()))
-                for tag in self._inboxes:
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
+                for tag in [*self._inboxes]:
                     await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))

@@ -75,8 +75,9 @@ def parse_url(url: str) -> Place:
         query = _query(parts.query)
     except ValueError:
         raise _invalid(_hidden(url), "isn't a URL") from None
-    if parts.fragment:
-        raise _invalid(_hidden(url), "has a '#', which must be written as %23")
+    if parts.fragment or "@" in parts.path + parts.query:
+        fault = "has a '#', a '/' or a '?' in its password, or an '@' behind the host: percent-encode them"
+        raise _invalid(_hidden(url), fault)
     login, _, hosts = parts.netloc.rpartition("@")
     shown = f"{parts.scheme}://{hosts}{parts.path}"
     user, _, password = (unquote(part) for part in login.partition(":"))

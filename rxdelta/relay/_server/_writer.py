@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rxdelta.core import RxDeltaError, StreamInterrupted
 from rxdelta.relay._server._entries import FORMAT, written_form
@@ -20,20 +21,24 @@ if TYPE_CHECKING:
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Publisher
 
+    _Ending: TypeAlias = tuple[End, Callable[[], None]]
+
 __all__ = ["Writer"]
 
 _AT_ONCE = 1000
-"""Events of one entry. The others follow in the next."""
+_MOST_BYTES = 1 << 20
+"""How many events one entry has at most, and how long these are, unless it is a single one. Others follow in the next."""
 _REFUSALS = {
     -1: "the relay's server has this log no more",
     -2: "the publisher gave no sign for its lease, and was taken for dead",
     -3: "the relay's server has lost events of this log that it had acknowledged",
 }
 _NAME_TAKEN = 2
+_STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one entry is under way at a time, and what is appended meanwhile is the next.
+    """Writes what is appended: one call is under way at a time. It takes what there is when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -50,10 +55,11 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._lock = Lock()
         self._pending: list[Event] = []
-        self._end: tuple[End, Callable[[], None]] | None = None
+        self._end: _Ending | None = None
         self._is_due = False  # a call of `_write`
         self._number = 0  # of the last event that the server has
-        self._writes = False
+        self._writes = False  # a call is under way
+        self._sent: tuple[Sequence[Event], _Ending | None] = (), None  # with it
         self._renews = False
         self._is_over = False
 
@@ -82,48 +88,61 @@ class Writer:
             return
         with self._lock:
             self._is_due = False
-            events, self._pending = self._pending[:_AT_ONCE], self._pending[_AT_ONCE:]
-            end = self._end if not self._pending else None
-        if not (events or end or self._renews):
-            return
-        renews, self._renews = self._renews, False
+            if not (self._pending or self._end or self._renews):
+                return
+        self._writes = True
+        call = self._server.call(self.run.tag, APPEND, self.run.keys, self._arguments)
+        call.add_done_callback(self._written)
+
+    def _arguments(self) -> Sequence[Word]:
+        """What there is at the moment at which the call is sent."""
+        with self._lock:
+            events = self._pending[:_AT_ONCE]
+            end = self._end if len(self._pending) == len(events) else None
         run, server = self.run, self._server
         try:
-            written, how = written_form(
-                server.values, run.place, self._number, events, end[0] if end else None
-            )
+            written, how = self._form(events, end)
+            while len(written) > _MOST_BYTES and len(events) > 1:
+                events, end = events[: len(events) // 2], None
+                written, how = self._form(events, end)
+        except StreamInterrupted as error:
+            self._give_up(error)
+            raise
         except Exception as error:
-            self._give_up(StreamInterrupted("an event can't be written into the relay's log"), error)
-            return
-        arguments: list[Word] = [
+            why = StreamInterrupted("an event can't be written into the relay's log")
+            why.__cause__ = error
+            self._give_up(why)
+            raise
+        with self._lock:
+            del self._pending[: len(events)]
+        self._sent = events, end
+        renews, self._renews = self._renews, False
+        return (
             FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id,
             self._number, len(events), written, how, int(renews), server.kept_for,
-        ]  # fmt: skip
-        self._writes = True
-        call = server.call(run.tag, APPEND, run.keys, arguments)
-        call.add_done_callback(lambda call: self._written(call, events, end))
+        )  # fmt: skip
 
-    def _written(
-        self,
-        call: asyncio.Future[int],
-        events: Sequence[Event],
-        end: tuple[End, Callable[[], None]] | None,
-    ) -> None:
+    def _form(self, events: Sequence[Event], end: _Ending | None) -> tuple[bytes, bytes]:
+        values, place = self._server.values, self.run.place
+        return written_form(values, place, self._number, events, end[0] if end else None)
+
+    def _written(self, call: asyncio.Future[int | list[bytes]]) -> None:
         self._writes = False
+        error = None if call.cancelled() else call.exception()
         if self._is_over or call.cancelled():
             return
-        error = call.exception()
         if error is not None:
             failed = error if isinstance(error, RxDeltaError) else StreamInterrupted.by(error)
             self.lose(failed)
             return
         code = call.result()
-        if code in _REFUSALS:
+        if isinstance(code, int) and code in _REFUSALS:
             if code == -3:
                 self._give_up(StreamInterrupted(_REFUSALS[code]))
             else:
                 self.lose(StreamInterrupted(_REFUSALS[code]))
             return
+        events, end = self._sent
         self._number += len(events)
         if events:
             self.publisher.written(events)
@@ -131,17 +150,26 @@ class Writer:
             self._finish()
             end[1]()
             return
-        if code == _NAME_TAKEN:
+        if isinstance(code, list):
+            self.tell(code[0])
+        elif code == _NAME_TAKEN:
             self.publisher.tell("deleted")
         self._write()
 
-    def _give_up(self, error: StreamInterrupted, cause: Exception | None = None) -> None:
-        """End the log at once, for its readers too."""
-        error.__cause__ = cause
+    def tell(self, reason: bytes | None) -> None:
+        """Somebody elsewhere wants the publisher to stop."""
+        said: Any = _STOPPED
+        with suppress(Exception):  # a reason that can't be read is none, and the stop counts all the same
+            [said] = self._server.values.load(reason or b"", self.run.place(0))
+        self.publisher.tell(said if isinstance(said, str) or said is None else _STOPPED)
+
+    def _give_up(self, error: StreamInterrupted) -> None:
+        """End the log at once, for its readers too. If the end can't be encrypted either, they find the lease over."""
         run = self.run
-        self._server.call(
-            run.tag, CHECK, run.keys, run.check_arguments(self._number, must=True)
-        ).add_done_callback(lambda call: call.cancelled() or call.exception())
+        with suppress(StreamInterrupted):
+            check = run.check_arguments(self._number, why=error)
+            call = self._server.call(run.tag, CHECK, run.keys, check)
+            call.add_done_callback(lambda call: call.cancelled() or call.exception())
         self.lose(error)
 
     def lose(self, error: RxDeltaError) -> None:
