@@ -37,9 +37,15 @@ class Name(NamedTuple):
 
 @attrs.frozen
 class End:
-    """How a log ended: completed, or with an error as its readers may see it."""
+    """How a log ended: completed, or with an error as its readers may see it.
+
+    Attributes:
+        error: The error.
+        is_cut: It is no end of the log: the store can't tell more of it.
+    """
 
     error: RxDeltaError | None = None
+    is_cut: bool = False
 
 
 @attrs.frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from functools import partial
 from threading import get_ident
@@ -60,6 +61,7 @@ class Reader(Generic[T]):
         self._waits = True  # for an answer
         self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
         self._asking: int | None = None  # the thread that is in a call of the store
+        self._has_waited = False  # for a lease
         self._log: Any = None
         self._entries: Iterator[tuple[int, Event]] = iter(())
         self._position = 0  # the number of the last of them
@@ -68,8 +70,12 @@ class Reader(Generic[T]):
     def begin(self, store: Store) -> None:
         if self._sink.session is not None:
             self._sink.own(self._sink.session.backpressure.watch(self._wake))
+        self._store = store
+        self._find()
+
+    def _find(self) -> None:
         self._asking = get_ident()
-        self._ask(lambda: store.find(self._name, self))
+        self._ask(lambda: self._store.find(self._name, self))
         self._asking = None
 
     def awaits(self) -> None:
@@ -82,8 +88,12 @@ class Reader(Generic[T]):
         self._sink.run(self._wait)
 
     def _wait(self) -> None:
-        if self._log is None and not self._answers:
-            self._giving_up.start(self._lease, self._give_up)
+        if self._log is not None or self._answers:
+            return
+        if self._has_waited:
+            self._answer(self._fail_empty, "nobody has published it")
+            return
+        self._giving_up.start(self._lease, self._give_up)
 
     def found(self, log: Log, news: News) -> None:
         self._sink.own(Disposable(log.leave))
@@ -97,7 +107,8 @@ class Reader(Generic[T]):
 
     def _give_up(self) -> None:
         if self._log is None and not self._answers:
-            self._fail_empty("nobody has published it")
+            self._has_waited = True
+            self._find()  # again: the news of a stream may be late
 
     def _fail_empty(self, why: str) -> None:
         raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: {why}")
@@ -134,13 +145,14 @@ class Reader(Generic[T]):
     def _begin_reading(self, log: Log, news: News) -> None:
         self._giving_up.stop()
         self._log = log
-        given = (self._after, self._split_at)
-        if not news.newest and news.end is None and any(one and one.startswith(log.epoch) for one in given):
+        known = any(given and given.startswith(log.epoch) for given in (self._after, self._split_at))
+        if known and not news.newest and news.end is None:
             # The store was asked before the log had begun, and answers with it. The entry was read elsewhere meanwhile.
             self._ask(lambda: log.read(0, partial(self._answer, self._begin_reading, log)))
             return
+        newest = sys.maxsize if known and news.end is not None and news.end.is_cut else news.newest
         after, split_at = (
-            None if given is None else number_of(name, given, log.epoch, news.newest)
+            None if given is None else number_of(name, given, log.epoch, newest)
             for name, given in (("after", self._after), ("split_at", self._split_at))
         )
         if after is None:

@@ -127,7 +127,7 @@ class Feed:
 
     def fail(self, error: RxDeltaError) -> None:
         """End the log for the readers here: no more can be known of it. Later readers ask anew."""
-        self.events.add((), End(error))
+        self.events.add((), End(error, is_cut=True))
         self._rest()
         self._forget(self)
 

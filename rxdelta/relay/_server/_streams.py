@@ -51,7 +51,7 @@ class Streams:
         self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
-        self._awaited: set[Name] = set()  # there is no such log, and somebody seeks it
+        self._begun: dict[Name, asyncio.Future[Run]] = {}  # of those that weren't there when they were sought
         self._feeds: dict[str, Feed] = {}  # by epoch
         self._inboxes: set[int] = set()  # the tags of those that are followed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,10 +138,10 @@ class Streams:
             seeker.closed()
             return
         self._seekers.setdefault(name, {})[seeker] = None
-        if name in self._awaited:
-            seeker.awaits()
         if name not in self._seeking:
             self._seeking[name] = self._spawn(self._seek(name))
+        elif name in self._begun:
+            self._spawn(self._look(name, seeker))
 
     def _feed(self, run: Run) -> Feed:
         feed = self._feeds.get(run.epoch)
@@ -170,7 +170,7 @@ class Streams:
                 run = await self._head(name)
                 were_early = run is None
                 if run is None:
-                    run = await self._begun(name)
+                    run = await self._begins(name)
                     known = [*self._seekers.get(name, ())]
                 feed = self._feed(run)
                 log = feed.enter()  # so that the feed isn't forgotten before the first reader has it
@@ -191,10 +191,26 @@ class Streams:
             if self._seeking.get(name) is asyncio.current_task():
                 del self._seeking[name]
 
-    async def _begun(self, name: Name) -> Run:
+    async def _look(self, name: Name, seeker: Seeker) -> None:
+        """Find out for one more seeker whether the log is still awaited: the news of it may be late."""
+        begun = self._begun[name]
+        try:
+            run = await self._head(name)
+        except RxDeltaError as error:
+            if self._seekers.get(name, {}).pop(seeker, self) is None:
+                seeker.failed(error)
+            return
+        if begun.done():
+            return
+        if run is not None:
+            begun.set_result(run)
+        elif seeker in self._seekers.get(name, ()):
+            seeker.awaits()
+
+    async def _begins(self, name: Name) -> Run:
         """The publication of a name, as soon as there is one."""
         server, keys = self._server, self._server.keys(name)
-        begun: asyncio.Future[Run] = self._loop.create_future()
+        begun = self._begun[name] = self._loop.create_future()
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
             if not begun.done():
@@ -204,14 +220,13 @@ class Streams:
             if not begun.done():
                 begun.set_exception(error)
 
-        self._awaited.add(name)
         for seeker in self._seekers.get(name, ()):
             seeker.awaits()
         server.hub.follow(keys.tag, keys.head, Follower(b"0-0", take, fail))
         try:
             return await begun
         finally:
-            self._awaited.discard(name)
+            del self._begun[name]
             server.hub.leave(keys.tag, keys.head)
 
     async def _head(self, name: Name) -> Run | None:
@@ -295,7 +310,7 @@ class Streams:
         with suppress(RxDeltaError, TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
-                for tag in self._inboxes:
+                for tag in [*self._inboxes]:
                     await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
