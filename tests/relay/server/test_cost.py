@@ -80,7 +80,7 @@ class Scene:
     """
 
     paces: Sequence[Pace]
-    got: Sequence[list[rd.Event]]
+    got: list[list[rd.Event]]
 
     async def each_has(self, count: int) -> None:
         await until(lambda: all(len(events) == count for events in self.got))
@@ -88,28 +88,27 @@ class Scene:
 
 @asynccontextmanager
 async def followed(
-    server: ValkeyServer, names: Sequence[str], readers: int = 1, *, lease: float = 1000.0
+    server: ValkeyServer, names: list[str], readers: int = 1, *, lease: float = 1000.0
 ) -> AsyncIterator[Scene]:
     """Streams that one relay publishes and another reads. A sign of life comes each third of a lease."""
     opened = partial(Relay.open, server.url, lease=lease)
     async with opened() as publisher, opened() as watcher:
-        scene = Scene([Pace() for _ in names], [[] for _ in names for _ in range(readers)])
+        scene = Scene([Pace() for _ in names], [])
         for name, pace in zip(names, scene.paces, strict=True):
             pace.emit(ev.MessageStart("m"), ev.BlockStart(0, {"type": "text"}))
             assert await publisher.start(name, pace.events)
-        places = [name for name in names for _ in range(readers)]
-        reading = asyncio.gather(
-            *(
-                rd.for_each(watcher.watch(name), got.append)
-                for name, got in zip(places, scene.got, strict=True)
-            )
-        )
-        await scene.each_has(2)
+        reading = list[asyncio.Task[None]]()
+        for count in (1, readers - 1):  # some together, and some when others are there
+            for name in names * count:
+                got = list[rd.Event]()
+                scene.got.append(got)
+                reading.append(asyncio.create_task(rd.for_each(watcher.watch(name), got.append)))
+            await scene.each_has(2)
         await until(lambda: blocked(server) == 2)
         yield scene
         for pace in scene.paces:
             pace.end()
-        await reading
+        await asyncio.gather(*reading)
     assert server.has_no_clients()
 
 
