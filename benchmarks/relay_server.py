@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import reactivex as rx
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -304,6 +305,57 @@ CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
 }
 
 
+async def late(bench: Bench) -> str:
+    """Readers that come when the log is there: one of a long reply, and the time to the first event of a short one."""
+    from redis.asyncio import Redis
+
+    count, times = 100_000, 200
+    bench.server.command("FLUSHALL")
+    async with Relay.open(bench.server.unix_url) as writer, Relay.open(bench.server.unix_url) as reader:
+        for name, length in (("long", count), ("short", 20)):
+            await rd.last_value(reply(length, 0, 0.0).pipe(writer.publish(name)))
+        begin, cpu = time.monotonic(), time.process_time()
+        await rd.last_value(reader.watch("long"))
+        seconds, cpu = time.monotonic() - begin, time.process_time() - cpu
+        begin = time.monotonic()
+        for _ in range(times):
+            await rd.first_value(reader.watch("short"))
+        join = time.monotonic() - begin
+    async with Redis(unix_socket_path=str(bench.server.socket)) as bare:
+        begin = time.monotonic()
+        for _ in range(times):
+            await bare.ping()
+        ping = time.monotonic() - begin
+    return (
+        f"{count:,} events for a late reader: {seconds:.2f} s, {cpu / count * 1e6:.1f} µs of CPU an event; "
+        f"the first event: {join / times * 1000:.2f} ms, a bare PING: {ping / times * 1000:.2f} ms"
+    )
+
+
+async def silent(bench: Bench) -> str:
+    """Streams on which nothing comes, with a reader each."""
+    streams, seconds = 1000, 10.0
+    bench.server.command("FLUSHALL")
+    async with Relay.open(bench.server.unix_url) as writer, Relay.open(bench.server.unix_url) as reader:
+        names = [f"chat-{number}" for number in range(streams)]
+        await asyncio.gather(*(writer.start(name, rx.never()) for name in names))
+        reading = [asyncio.create_task(rd.last_value(reader.watch(name))) for name in names]
+        await asyncio.sleep(3)
+        before, cpu = bench.usage(), time.process_time()
+        await asyncio.sleep(seconds)
+        after, cpu = bench.usage(), time.process_time() - cpu
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+    return (
+        f"{streams:,} silent streams: {(after['commands'] - before['commands']) / seconds:.0f} commands a second, "
+        f"{cpu / seconds * 100:.1f} % of a core in Python, {(after['cpu'] - before['cpu']) / seconds * 100:.1f} % on the server"
+    )
+
+
+OTHERS = {"late": late, "silent": silent}
+
+
 async def main(wanted: list[str]) -> None:
     server = ValkeyServer()
     try:
@@ -312,6 +364,9 @@ async def main(wanted: list[str]) -> None:
         for name, case in CASES.items():
             if all(part in name for part in wanted) and (wanted or not name.startswith("push")):
                 print((await case(bench)).line(name), flush=True)
+        for name, other in OTHERS.items():
+            if all(part in name for part in wanted):
+                print(await other(bench), flush=True)
     finally:
         server.remove()
 
