@@ -26,7 +26,11 @@ store.executescript("""
     CREATE INDEX IF NOT EXISTS by_chat ON exchanges (chat);
     CREATE INDEX IF NOT EXISTS by_exchange ON events (exchange);
     CREATE UNIQUE INDEX IF NOT EXISTS one_comes ON exchanges (chat) WHERE ended IS NULL;
+    CREATE TABLE IF NOT EXISTS name (name TEXT);
+    INSERT INTO name SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT * FROM name);
 """)
+((NAME,),) = store.execute("SELECT * FROM name")
+"""Of this store. Others on the same relay, also an earlier one in this file, have other streams."""
 
 
 @attrs.frozen

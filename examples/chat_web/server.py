@@ -44,9 +44,7 @@ from rxdelta.relay import Relay
 PAGE = Path(__file__).parent / "page"
 PUBLIC = PAGE / "public"
 LONGEST = 5_000_000  # bytes of a question with its images
-RELAY = os.environ.get(
-    "RELAY"
-)  # the URL of the relay's server; without, the relay is in this process's memory
+RELAY = os.environ.get("RELAY")  # a server's URL, for several workers; without, this process's memory
 LEASE = 5.0  # seconds without a sign of life after which a worker is dead
 
 
@@ -59,14 +57,14 @@ async def running(app: Starlette) -> AsyncIterator[None]:
     global relay
     if RELAY is None:
         kept.end_lost()
-    async with Relay.open(RELAY, lease=LEASE) as relay:
+    async with Relay.open(RELAY, lease=LEASE, prefix=f"chat-{kept.NAME}") as relay:
         yield
         for stream, ending in [*mine.items()]:
             await relay.cancel(stream, "interrupted: the server was stopped")
             await ending
 
 
-async def run(exchange: kept.Exchange, events: AsyncIterator[rd.Event]) -> None:
+async def publish(exchange: kept.Exchange, events: AsyncIterator[rd.Event]) -> None:
     """Let a reply come, or go on: here, for readers at any worker. What they may see of it is kept before."""
     broke_off = "interrupted: the model's reply broke off"
     keep = ops.do_action(partial(kept.add, exchange), lambda _: kept.end(exchange, broke_off))
@@ -127,7 +125,7 @@ async def post_message(request: Request) -> Response:
     exchange = kept.begin(chat, message)
     if exchange is None:
         return PlainTextResponse("a reply is still coming", 409)
-    await run(exchange, assistant.reply(kept.conversation(chat)))
+    await publish(exchange, assistant.reply(kept.conversation(chat)))
     return read(exchange, rd.to_ai_sdk(message_id=exchange.id))
 
 
@@ -139,7 +137,7 @@ async def go_on(chat: str, message: Any) -> Response:
     exchange = kept.go_on(last) if last is not None and answers else None
     if exchange is None:
         return PlainTextResponse("no call waits for this answer", 409)
-    await run(exchange, assistant.reply(kept.conversation(chat), answers))
+    await publish(exchange, assistant.reply(kept.conversation(chat), answers))
     return read(exchange, rd.to_ai_sdk(messages=[message]))
 
 
