@@ -1,107 +1,315 @@
-"""TEMPORARY"""
+"""The connections of a process to a store on a server: one for all calls, one for all blocking reads.
+
+In a Cluster they are one for the calls to each node, and one for the blocking reads of each tag.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
-import redis.asyncio as aredis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as CE
-from redis.exceptions import TimeoutError as TE
 
 from rxdelta.core import StreamInterrupted
+from rxdelta.relay._server._calls import Call, Node, Pauses, Script, Terms, Word
+from rxdelta.relay._server._lines import CONNECT_SECONDS, Away, Refusal
+from rxdelta.relay._server._topologies import topology
+from rxdelta.relay._server._urls import parse_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from rxdelta.relay._server._lines import Command, Line
+    from rxdelta.relay._server._topologies import Topology
+    from rxdelta.relay._server._urls import Address
+
+__all__ = ["Away", "Connections", "Script", "Word"]
+
+_Error = TypeVar("_Error", bound=Exception)
+Entries = list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]
+
+_MOST_ENTRIES = 256
+_LATE = 5.0
+"""Seconds that the answer to a blocking read may come late, before its connection is given up."""
 
 
-@attrs.frozen
-class Script:
-    text: str
-    writes: bool = True
+@attrs.define
+class _Route:
+    """Where the calls of a tag go, as long as one of them has no answer: so they keep their order when slots move."""
 
-    @property
-    def sha(self):
-        return hashlib.sha1(self.text.encode()).hexdigest()
-
-
-class Away(Exception): ...
+    node: Node
+    calls: int = 0
 
 
 class Connections:
+    """Everything is called on the loop on which it was opened."""
+
+    def __init__(self, where: Topology, terms: Terms) -> None:
+        self._where = where
+        self._terms = terms
+        self._nodes: dict[Address, Node] = {}
+        self._routes: dict[int, _Route] = {}
+        self._lanes: dict[int, _Lane] = {}
+        self._learning: asyncio.Task[None] | None = None
+        self._reads: set[asyncio.Task[Any]] = set()
+        self._endings: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+
     @classmethod
-    async def open(cls, url, *, patience, replicas=0):
-        self = cls()
-        url = url.replace("valkey://", "redis://")
-        self.c = aredis.Redis.from_url(
-            url, retry=Retry(NoBackoff(), 0), single_connection_client=False, max_connections=2
-        )
-        self.b = aredis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), max_connections=1)
-        self.pending = []
-        self.kick = asyncio.Event()
-        self.patience = patience
-        await self.c.ping()
-        self.task = asyncio.create_task(self.flush())
-        return self
+    async def open(cls, url: str, *, patience: float, replicas: int = 0) -> Connections:
+        """Connect, in one attempt.
 
-    def call(self, tag, script, keys, args):
-        f = asyncio.get_running_loop().create_future()
-        self.pending.append((script, keys, args, f, time.monotonic()))
-        self.kick.set()
-        return f
+        Args:
+            url: See `parse_url`.
+            patience: Seconds for which a call is tried while the store is away.
+            replicas: How many replicas must have what a call wrote, before it is answered.
 
-    async def flush(self):
-        while True:
-            await self.kick.wait()
-            self.kick.clear()
-            work, self.pending = self.pending, []
-            while work:
-                p = self.c.pipeline(transaction=False)
-                for s, k, a, f, t in work:
-                    p.execute_command("EVAL", s.text, len(k), *k, *a)
-                try:
-                    ans = await p.execute(raise_on_error=False)
-                except (CE, TE, OSError) as e:
-                    ans = [e] * len(work)
-                again = []
-                for w, x in zip(work, ans):
-                    f = w[3]
-                    if f.done():
-                        continue
-                    if isinstance(x, (CE, TE, OSError)):
-                        if time.monotonic() - w[4] > self.patience:
-                            f.set_exception(StreamInterrupted("away"))
-                        else:
-                            again.append(w)
-                    elif isinstance(x, Exception):
-                        e = StreamInterrupted(f"refused {x}")
-                        e.__cause__ = x
-                        f.set_exception(e)
-                    else:
-                        f.set_result(x)
-                work = again
-                if work:
-                    await asyncio.sleep(0.05)
-
-    def lane_of(self, tag):
-        return 0
-
-    async def read(self, lane, cursors, block):
+        Raises:
+            InvalidValueError: For a URL that isn't as described, and if no client package is installed.
+            StreamInterrupted: If the store can't be reached.
+        """
+        place = parse_url(url)
+        where = topology(place)
+        opened = cls(where, Terms(place.shown, patience, replicas, where.is_cluster))
         try:
-            got = await self.b.xread(dict(cursors), count=256, block=int(block * 1000))
-        except (CE, TE, OSError) as e:
-            raise Away(str(e)) from e
-        items = got.items() if isinstance(got, dict) else got or ()
-        return [(k, v[0] if isinstance(got, dict) else v) for k, v in items]
+            await opened._where.learn()
+            if not opened._where.is_cluster:
+                address = opened._where.address(b"")
+                line = await opened._where.dial(address)
+                opened._node(address, line)
+                [answer] = await line.ask([("PING",)], CONNECT_SECONDS)
+                if isinstance(answer, Refusal):
+                    raise Away(str(answer)) from answer.error
+        except BaseException as error:
+            await opened.aclose()
+            if isinstance(error, Away):
+                raise StreamInterrupted(f"the store {place.shown} can't be reached: {error}") from error
+            raise
+        return opened
 
-    def rest(self, lane):
-        pass
+    def call(
+        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[Word]
+    ) -> asyncio.Future[Any]:
+        """Run a script with the next round trip. Calls with a key in common run in the order in which they are made.
 
-    async def aclose(self):
-        self.task.cancel()
-        for w in self.pending:
-            if not w[3].done():
-                w[3].set_exception(StreamInterrupted("closed"))
-        await self.c.aclose()
-        await self.b.aclose()
+        Args:
+            tag: The number of the hash tag that all keys have.
+            script: It may run more than once.
+            keys: At least one. Calls for the same stream have the same first key.
+            args: The script's other arguments.
+
+        Returns:
+            What the script returns. While the store is away or can't work, the call is tried again; after `patience`
+            seconds the future gets a `StreamInterrupted`. It gets that at once for an error of the script. Cancelling
+            it doesn't keep the script from running.
+        """
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        call = Call(tag, script, keys, args, self._loop.time() + self._terms.patience, answer)
+        if self._closed:
+            answer.set_exception(self._was_closed(StreamInterrupted))
+        else:
+            self._send(call)
+        return answer
+
+    def lane_of(self, tag: int) -> int:
+        """Which blocking connection reads the keys of a tag: a read over two slots is refused in a Cluster."""
+        return tag if self._where.is_cluster else 0
+
+    async def read(self, lane: int, cursors: Mapping[bytes, bytes], block: float) -> Entries:
+        """The entries behind the cursors, as soon as there are some. One read a lane at a time.
+
+        Args:
+            lane: See `lane_of`.
+            cursors: For each key the id of the last entry that is known.
+            block: Seconds to wait for the first entry.
+
+        Returns:
+            For each key that has them, at most 256 entries, as id and fields. Nothing if the time is over.
+
+        Raises:
+            Away: If the store can't be reached. The next read waits a moment first, so it may be asked at once.
+        """
+        here = self._lanes.get(lane)
+        if here is None:
+            here = self._lanes[lane] = _Lane()
+        # In a task of its own: a cancellation of the caller ends this wait, whatever a package makes of it.
+        task = self._started(self._read(here, cursors, block), self._reads)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            here.is_dropped = True
+            if self._lanes.get(lane) is here:
+                del self._lanes[lane]
+            task.cancel()
+            raise
+        if task.cancelled():
+            raise self._was_closed(Away)
+        entries: Entries = task.result()
+        return entries
+
+    def rest(self, lane: int) -> None:
+        """Close the connection of a lane that nobody reads any more. A read that is under way raises `Away`."""
+        here = self._lanes.pop(lane, None)
+        if here is not None:
+            here.is_dropped = True
+            if here.used is not None:
+                here.used.abort()
+            if here.idle is not None:
+                self._started(here.idle.close(), self._endings)
+
+    async def aclose(self) -> None:
+        """Close all connections. Calls without an answer fail, and so do later ones."""
+        self._closed = True
+        for lane in list(self._lanes):
+            self.rest(lane)
+        for node in list(self._nodes.values()):
+            await node.close()
+        while self._reads:
+            for task in self._reads:
+                task.cancel()  # once may not be enough: the packages lose some
+            await asyncio.wait(self._reads, timeout=0.5)
+        if self._endings:
+            await asyncio.wait(self._endings)
+
+    def _started(self, work: Coroutine[Any, Any, Any], among: set[asyncio.Task[Any]]) -> asyncio.Task[Any]:
+        def ended(task: asyncio.Task[Any]) -> None:
+            among.discard(task)
+            if not task.cancelled():
+                task.exception()  # whoever asked for it may have left
+
+        task = self._loop.create_task(work)
+        among.add(task)
+        task.add_done_callback(ended)
+        return task
+
+    def _was_closed(self, kind: Callable[[str], _Error]) -> _Error:
+        return kind(f"the connection to the store {self._terms.shown} was closed")
+
+    # calls
+
+    def _send(self, call: Call) -> None:
+        route = self._routes.get(call.tag)
+        if route is None:
+            route = self._routes[call.tag] = _Route(self._node(self._where.address(call.keys[0])))
+        route.calls += 1
+        route.node.add(call)
+
+    def _left(self, call: Call) -> None:
+        route = self._routes[call.tag]
+        route.calls -= 1
+        if not route.calls:
+            del self._routes[call.tag]
+
+    def _node(self, address: Address, line: Line | None = None) -> Node:
+        node = self._nodes.get(address)
+        if node is None:
+            node = self._nodes[address] = Node(
+                address,
+                line,
+                self._terms,
+                dial=self._where.dial,
+                left=self._left,
+                moved=self._moved,
+            )
+        return node
+
+    async def _moved(self, node: Node) -> None:
+        """Calls have failed at a node: learn where the servers are now, and send everything that waits there."""
+        with suppress(Away):
+            await self._learn()
+        for call in node.release():
+            self._send(call)
+        for address, old in list(self._nodes.items()):
+            if old.is_idle and not self._where.knows(address):
+                del self._nodes[address]
+                self._started(old.close(), self._endings)
+
+    async def _learn(self) -> None:
+        """Where the servers are. Whoever wants to know meanwhile gets the same answer."""
+        if self._learning is None or self._learning.done():
+            self._learning = self._started(self._ask_where(), self._reads)
+        task = self._learning
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise self._was_closed(Away)
+        task.result()
+
+    async def _ask_where(self) -> None:
+        await self._where.learn()
+        for lane in self._lanes.values():  # a server that is no longer the master may stay silent for ever
+            if lane.used is not None and not self._where.knows(lane.used.address):
+                lane.used.abort()
+
+    # blocking reads
+
+    async def _read(self, lane: _Lane, cursors: Mapping[bytes, bytes], block: float) -> Entries:
+        if lane.has_failed:
+            await asyncio.sleep(lane.pauses.take())
+            with suppress(Away):
+                await self._learn()
+        line, lane.idle = lane.idle, None
+        lane.has_failed = True
+        address = self._where.address(next(iter(cursors)))
+        if line is not None and line.address != address:
+            await line.close()
+        if line is None or not line.is_open:
+            line = await self._where.dial(address)
+        if lane.is_dropped:
+            await line.close()
+            raise self._was_closed(Away)
+        lane.used = line
+        milliseconds = max(1, round(block * 1000))  # 0 is for ever
+        question: Command = (
+            "XREAD",
+            "COUNT",
+            _MOST_ENTRIES,
+            "BLOCK",
+            milliseconds,
+            "STREAMS",
+            *cursors,
+            *cursors.values(),
+        )
+        try:
+            [answer] = await line.ask([question], block + _LATE)
+        finally:
+            lane.used = None
+        if isinstance(answer, Refusal) or lane.is_dropped:
+            await line.close()
+        else:
+            lane.idle = line
+        if not isinstance(answer, Refusal):
+            lane.has_failed = False
+            lane.pauses.reset()
+            return _entries(answer)
+        if self._terms.is_passing(answer.code):
+            raise Away(str(answer)) from answer.error
+        raise StreamInterrupted(self._terms.refused(answer)) from answer.error
+
+
+class _Lane:
+    """One connection for blocking reads.
+
+    Attributes:
+        idle: The connection, when nobody reads.
+        used: The connection, when somebody reads.
+        has_failed: Whether the last read failed, or one is under way.
+        is_dropped: Whether the connection must be closed after the read that is under way.
+    """
+
+    def __init__(self) -> None:
+        self.idle: Line | None = None
+        self.used: Line | None = None
+        self.has_failed = False
+        self.is_dropped = False
+        self.pauses = Pauses()
+
+
+def _entries(answer: Any) -> Entries:
+    pairs: Any = answer.items() if hasattr(answer, "items") else answer or ()  # RESP 3 has maps
+    return [(key, [(id_, _fields(flat)) for id_, flat in entries]) for key, entries in pairs]
+
+
+def _fields(flat: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from rxdelta.relay._server._connections import Connections, Script
+    from rxdelta.relay._server._connections import Connections, Script, Word
     from rxdelta.relay._store import Name
 
 __all__ = ["Run", "Server"]
@@ -55,7 +55,7 @@ class Server:
         self.hub = Hub(connections, self.inbox, patience)
 
     def call(
-        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[bytes | int | str]
+        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[Word]
     ) -> asyncio.Future[Any]:
         return self.connections.call(tag, script, keys, args)
 
@@ -90,7 +90,7 @@ class Run:
         self.keys = (self.log, self.own, self.head, self.names)
         self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
 
-    def check_arguments(self, newest: int, *, must: bool = False) -> Sequence[bytes | int | str]:
+    def check_arguments(self, newest: int, *, must: bool = False) -> Sequence[Word]:
         """What `CHECK` takes from who has the events up to a number."""
         server = self._server
         end = server.values.dump(error_to_dict(StreamInterrupted(_DEAD)), self.place(0))

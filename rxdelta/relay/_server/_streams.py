@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc
 
+    from rxdelta.relay._server._connections import Word
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Name, Publisher, Seeker
 
@@ -67,7 +68,14 @@ class Streams:
         run = server.run(name, token_hex(8))
         self._open_inbox(run.tag)
         keys = [run.head, run.log, run.own, run.names]
-        arguments = [FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id]
+        arguments: list[Word] = [
+            FORMAT,
+            run.epoch,
+            server.lease_for,
+            server.live_for,
+            server.inbox(run.tag),
+            run.id,
+        ]
         try:
             answer = await server.call(run.tag, CLAIM, keys, arguments)
             if answer != 1:
@@ -217,7 +225,12 @@ class Streams:
         lease: list[Any] = await server.call(run.tag, READ_INBOX, [run.own], [])
         if not lease[0]:
             return False
-        arguments = [token_hex(8), run.epoch, server.values.dump(reason, run.place(0)), _INBOX_MILLISECONDS]
+        arguments: list[Word] = [
+            token_hex(8),
+            run.epoch,
+            server.values.dump(reason, run.place(0)),
+            _INBOX_MILLISECONDS,
+        ]
         return bool(await server.call(run.tag, TELL, [run.own, lease[0]], arguments))
 
     async def is_live(self, name: Name) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rxdelta.core import Event
+    from rxdelta.relay._server._connections import Word
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Publisher
 
@@ -94,7 +95,7 @@ class Writer:
         except Exception as error:
             self._give_up(StreamInterrupted("an event can't be written into the relay's log"), error)
             return
-        arguments = [
+        arguments: list[Word] = [
             FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id,
             self._number, len(events), written, how, int(renews), server.kept_for,
         ]  # fmt: skip
