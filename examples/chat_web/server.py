@@ -9,6 +9,10 @@ The server keeps the messages, in `chats.sqlite`, and the pages show them. A que
 reply goes on and is kept whoever reads it. So a reload, a second tab and a broken line lose nothing, and after a crash the
 pages show what was kept and say that the rest is missing. "Book a room in Lisbon" asks the page for its time zone, and the
 person whether to book. Who knows a chat's address may read it: add your own login.
+
+With `--workers 2` (and `pip install 'rxdelta[relay]'`) two processes serve the pages, each page by any of them: the relay is
+a server in the folder `chats.relay` then, which the first worker starts. RELAY=valkey://host names another. When a worker
+is killed, a page that read another's reply there goes on reading it elsewhere; a reply of its own ends where it was.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import assistant
 import kept
@@ -93,15 +98,18 @@ async def has_begun(stream: str) -> bool:
 
 
 async def coming(chat: str) -> kept.Exchange | None:
-    """The reply that is coming, at whichever worker. If that has died, what it said is the reply."""
+    """The reply that is coming, at whichever worker. If that has died, the first who asks says so."""
     last = kept.last(chat)
     if last is None or last.ended is not None:
         return None
     if await relay.is_live(last.stream):
         return last
-    if await has_begun(last.stream) and await relay.is_live(last.stream):  # it was kept a moment ago
+    if not await has_begun(last.stream):
+        kept.end(last, kept.LOST)
+    elif await relay.is_live(last.stream):  # it had been kept, and begins only now
         return last
-    await keep_end(last)
+    else:
+        await keep_end(last)
     return None
 
 
@@ -252,7 +260,10 @@ def build() -> None:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--port", type=int, default=8000)
-    port = arguments.parse_args().port
+    arguments.add_argument("--workers", type=int, default=1)
+    port, workers = (given := arguments.parse_args()).port, given.workers
+    if workers > 1:
+        os.environ.setdefault("RELAY", f"valkey+embedded://{quote(str(Path('chats.relay').resolve()))}")
     build()
     print(f"http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/plain")
-    uvicorn.run(app, port=port, log_level="warning", timeout_graceful_shutdown=8)
+    uvicorn.run("server:app", port=port, workers=workers, log_level="warning", timeout_graceful_shutdown=8)
