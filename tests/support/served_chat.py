@@ -33,6 +33,7 @@ __all__ = [
     "ServedChat",
     "Workers",
     "answer",
+    "ask",
     "becomes",
     "called",
     "ended",
@@ -278,13 +279,23 @@ def reply_texts(page: Any) -> list[str]:
     return [" ".join(text.split()) for text in page.locator(".assistant .text").all_text_contents()]
 
 
+def ask(page: Any, text: str) -> None:
+    """Ask in a page. The server has answered then, and the page has gone on from what it showed before."""
+    asked = page.locator("section.user").count()
+    page.fill("#question", text)
+    with page.expect_response(lambda response: response.request.method == "POST"):
+        page.click("#send")
+    page.locator("section.user").nth(asked).wait_for()
+
+
 def ended(page: Any, how: str = "") -> None:
     """Wait until the page says that the last reply has ended, and how."""
     page.wait_for_selector("#send:visible")
+    page.wait_for_selector("section.assistant:last-of-type", state="attached")
     if how:
-        page.wait_for_selector(f"section:last-of-type .end >> text={how}")
+        page.wait_for_selector(f"section.assistant:last-of-type .end >> text={how}")
     else:
-        page.wait_for_selector("section:last-of-type .end", state="hidden")
+        page.wait_for_selector("section.assistant:last-of-type .end", state="hidden")
 
 
 def becomes(condition: Callable[[], Any]) -> bool:

@@ -15,6 +15,7 @@ from support.served_chat import (
     ServedChat,
     Workers,
     answer,
+    ask,
     becomes,
     called,
     ended,
@@ -70,10 +71,8 @@ class Pages:
         """A page that asks at this worker, which then runs the reply."""
         with self._workers.only(server):
             page = self._open_tab(f"{self._workers.address}{path}#{self._name}")
-            page.fill("#question", text)
-            page.click("#send")
+            ask(page, text)
             assert becomes(lambda: server.requests_open() == 1)
-            page.wait_for_selector(".end >> text=…")
         return page
 
     def open(self, server: ServedChat, path: str) -> Any:
@@ -163,7 +162,6 @@ def test_a_reply_whose_worker_is_killed_ends_everywhere_behind_what_any_page_has
         ended(page, LOST)
     (kept,) = workers.kept(chat)
     assert kept.ended == LOST
-    assert "".join(text[:told]) <= kept.reply <= "".join(text[: told + more])
     assert kept.reply in {"".join(text[:number]) for number in range(told, told + more + 1)}
     assert kept.reply.startswith(workers.logged(chat))
     for page in everywhere:
@@ -172,16 +170,14 @@ def test_a_reply_whose_worker_is_killed_ends_everywhere_behind_what_any_page_has
 
     lives.script(said("From ", "another."))  # while one worker is away
     page = random.choice(everywhere)
-    page.fill("#question", "And now?")
-    page.click("#send")
+    ask(page, "And now?")
     lives.tell(None)
     for page in everywhere:
         shows_second(page, kept.reply, "From another.")
     dies.begin()
     dies.script(said("From ", "a new one."))
     with workers.only(dies):
-        page.fill("#question", "Who is there?")
-        page.click("#send")
+        ask(page, "Who is there?")
         dies.tell(None)
         for page in everywhere:
             page.wait_for_selector(".text >> text=a new one.")
@@ -256,7 +252,7 @@ def test_of_two_questions_at_two_workers_one_is_taken(workers: Workers, chat: st
 def test_a_call_is_allowed_once_at_two_workers_of_which_one_was_killed_meanwhile(
     workers: Workers, pages: Pages, open_tab: Any, chat: str
 ) -> None:
-    asked, other = workers.servers
+    asked, _ = workers.servers
     workers.script(called("book_room", {"city": "Lisbon", "nights": 2}))
     asked.tell(None)
     assert asked.say(chat, question("A room?")) == 200
@@ -265,7 +261,7 @@ def test_a_call_is_allowed_once_at_two_workers_of_which_one_was_killed_meanwhile
         page.wait_for_selector(WAITS)
     asked.end(signal.SIGKILL)
     asked.begin()
-    before = [server.get("/test")["booked"] for server in workers.servers]
+    before = sum(len(server.get("/test")["booked"]) for server in workers.servers)
     workers.script(said("It is ", "booked."))
     for server in workers.servers:
         server.tell(None)
@@ -276,8 +272,7 @@ def test_a_call_is_allowed_once_at_two_workers_of_which_one_was_killed_meanwhile
         page.wait_for_selector(".text >> text=It is booked.")
         ended(page)
         assert page.locator(".tool").count() == 1
-    after = [server.get("/test")["booked"] for server in workers.servers]
-    assert sorted(map(len, after)) == sorted([*map(len, before)][:1] + [len(before[1]) + 1])
+    assert sum(len(server.get("/test")["booked"]) for server in workers.servers) == before + 1
     assert [one.ended for one in workers.kept(chat)] == ["done"]
 
 
