@@ -52,7 +52,6 @@ LONGEST = 5_000_000  # bytes of a question with its images
 RELAY = os.environ.get("RELAY")  # a server's URL, for several workers; without, this process's memory
 LEASE = 5.0  # seconds without a sign of life after which a worker is dead
 
-
 relay: Relay
 mine: dict[str, asyncio.Task[None]] = {}  # by stream: what waits for the ends of this worker's replies
 
@@ -116,9 +115,8 @@ async def coming(chat: str) -> kept.Exchange | None:
 async def post_message(request: Request) -> Response:
     """Keep what the person says, and read the reply. The reply goes on when its reader leaves."""
     chat, body = request.path_params["chat"], bytearray()
-    if (
-        request.headers.get("content-type", "").partition(";")[0] != "application/json"
-    ):  # which no page of another origin may send
+    # No page of another origin may send JSON.
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return PlainTextResponse("a message is JSON", 415)
     async for piece in request.stream():
         body += piece
@@ -154,9 +152,7 @@ async def get_stream(request: Request) -> Response:
     exchange = await coming(request.path_params["chat"])
     if exchange is None:
         return Response(status_code=204)
-    before = events_of(
-        exchange.messages(before=exchange.run)
-    )  # the stream says only what comes behind the answers
+    before = events_of(exchange.messages(before=exchange.run))  # what its stream doesn't say again
     return read(exchange, rx.compose(behind(before), rd.to_ai_sdk(message_id=exchange.id)), live_only=True)
 
 
@@ -216,8 +212,8 @@ async def post_stop(request: Request) -> Response:
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What a browser sent that is no message."""
-    return PlainTextResponse(str(error), 400)
+    """What a browser sent that is no message; or the relay's server is away."""
+    return PlainTextResponse(str(error), 503 if isinstance(error, rd.StreamInterrupted) else 400)
 
 
 async def index(request: Request) -> Response:
@@ -260,10 +256,11 @@ def build() -> None:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--port", type=int, default=8000)
-    arguments.add_argument("--workers", type=int, default=1)
-    port, workers = (given := arguments.parse_args()).port, given.workers
-    if workers > 1:
+    arguments.add_argument("--workers", type=int, default=1, help="processes that serve the pages")
+    given = arguments.parse_args()
+    if given.workers > 1:
         os.environ.setdefault("RELAY", f"valkey+embedded://{quote(str(Path('chats.relay').resolve()))}")
     build()
-    print(f"http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/plain")
-    uvicorn.run("server:app", port=port, workers=workers, log_level="warning", timeout_graceful_shutdown=8)
+    print(f"http://127.0.0.1:{given.port}/ and http://127.0.0.1:{given.port}/plain")
+    how: Any = {"log_level": "warning", "timeout_graceful_shutdown": 8}
+    uvicorn.run("server:app", port=given.port, workers=given.workers, **how)

@@ -48,14 +48,19 @@ def needs_a_server() -> None:
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def relay_server() -> Iterator[ValkeyServer]:
     needs_a_server()
-    relay = ValkeyServer()
+    server = ValkeyServer()
     try:
-        with Workers.running(tmp_path_factory.mktemp("chats"), relay.start().url) as both:
-            yield both
+        yield server.start()
     finally:
-        relay.remove()
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory, relay_server: ValkeyServer) -> Iterator[Workers]:
+    with Workers.running(tmp_path_factory.mktemp("chats"), relay_server.url) as both:
+        yield both
 
 
 @pytest.fixture
@@ -247,6 +252,27 @@ def test_a_page_learns_of_a_reply_that_another_page_asked_for_at_another_worker(
     publisher.tell(None)
     ended(follows)
     assert reply_texts(follows) == ["all of it"]
+
+
+def test_a_reply_goes_on_when_the_relay_s_server_is_killed_and_started_again(
+    workers: Workers, relay_server: ValkeyServer, pages: Pages, chat: str
+) -> None:
+    publisher, other = workers.servers
+    workers.script(said("one ", "two ", "three ", "four"))
+    everywhere = [pages.ask(publisher, "Count"), pages.open(other, "/plain")]
+    publisher.tell(4)
+    for page in everywhere:
+        shows(page, "one two")
+    relay_server.kill()
+    publisher.tell(1)
+    assert becomes(lambda: workers.kept(chat)[0].reply == "one two three ")
+    relay_server.start()
+    for page in everywhere:
+        shows(page, "one two three")
+    publisher.tell(None)
+    for page in everywhere:
+        ended(page)
+        assert reply_texts(page) == ["one two three four"]
 
 
 def test_of_two_questions_at_two_workers_one_is_taken(workers: Workers, chat: str) -> None:
