@@ -101,8 +101,9 @@ def test_examples_for_pasting_run_as_pasted(code: str) -> None:
 
 @pytest.mark.parametrize("code", BLOCKS)
 def test_examples_on_pages_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if "fastapi" in code:
-        pytest.importorskip("fastapi")
+    for package in ("cryptography", "fastapi"):
+        if package in code:
+            pytest.importorskip(package)
     if ">>>" in code:
         test = doctest.DocTestParser().get_doctest(code, names(), "page", None, 0)
         assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0

@@ -13,7 +13,17 @@ from reactivex.disposable import Disposable
 
 from rxdelta.aio._finishing import is_finishing
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import Session, call_on, is_interrupt, needed_loop, report, session_of
+from rxdelta.runtime import (
+    Journal,
+    Session,
+    call_on,
+    is_interrupt,
+    journal_of,
+    journaling,
+    needed_loop,
+    report,
+    session_of,
+)
 
 __all__ = ["TaskPump", "closer", "from_async_iterable"]
 
@@ -68,8 +78,10 @@ def from_async_iterable(source: Source[T] | Callable[[], Source[T]]) -> Observab
                 value=source,
             )
         used = True
-        session = session_of(scheduler)
-        return Disposable(TaskPump(observer, source, loop, session, "from_async_iterable").stop)
+        pump = TaskPump(
+            observer, source, loop, session_of(scheduler), journal_of(scheduler), "from_async_iterable"
+        )
+        return Disposable(pump.stop)
 
     return Observable(subscribe)
 
@@ -103,6 +115,7 @@ class TaskPump(Generic[T]):
         source: Any,
         loop: asyncio.AbstractEventLoop,
         session: Session | None,
+        journal: Journal | None,
         door: str,
     ) -> None:
         self._observer = observer
@@ -115,7 +128,8 @@ class TaskPump(Generic[T]):
         self._check_timer: asyncio.TimerHandle | None = None  # for a source that is closing by itself
         self._opened: list[Any] = []  # to be closed in reverse order
         self.stopped = False
-        self.task = loop.create_task(self._run())
+        with journaling(journal):
+            self.task = loop.create_task(self._run())
         _running.add(self.task)
         self.task.add_done_callback(self._ended)
         if self._session is not None:

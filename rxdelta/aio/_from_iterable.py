@@ -18,7 +18,7 @@ from reactivex.disposable import Disposable
 from rxdelta.aio import _reader_session
 from rxdelta.aio._from_async_iterable import TaskPump, closer
 from rxdelta.core import InvalidValueError, StreamInterrupted, as_exception
-from rxdelta.runtime import running_loop, session_of
+from rxdelta.runtime import journal_of, running_loop, session_of
 
 __all__ = ["from_iterable"]
 
@@ -83,7 +83,8 @@ def from_iterable(source: Iterable[T] | Callable[[], Iterable[T]]) -> Observable
         def start() -> _OnThread[T]:
             return _OnThread(source, loop)
 
-        return Disposable(TaskPump(observer, start, loop, session_of(scheduler), "from_iterable").stop)
+        pump = TaskPump(observer, start, loop, session_of(scheduler), journal_of(scheduler), "from_iterable")
+        return Disposable(pump.stop)
 
     return Observable(subscribe)
 

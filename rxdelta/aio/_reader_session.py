@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rxdelta.core import Limits
-    from rxdelta.runtime import Pump
+    from rxdelta.runtime import Journal, Pump
 
 __all__ = ["CLOSE_SECONDS", "ReaderSession"]
 
@@ -30,6 +30,7 @@ class ReaderSession:
         check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
         limits: Limits | None,
+        journal: Journal | None = None,
     ) -> None:
         self._fail = fail
         self._has_room = has_room
@@ -38,6 +39,7 @@ class ReaderSession:
         self._loop = loop
         self._left = False
         self.limits = limits
+        self.journal = journal
         self.backpressure = Backpressure(self._is_ready)
         self.idleness = Idleness(lambda: self._left or is_idle())
 

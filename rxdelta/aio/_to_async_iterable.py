@@ -22,13 +22,24 @@ from rxdelta.core import (
     StreamInterrupted,
     did_you_mean,
 )
-from rxdelta.runtime import LoopScheduler, Newest, call_on, needed_loop, refuse_pieces, subscribing
+from rxdelta.runtime import (
+    LoopScheduler,
+    Newest,
+    call_on,
+    current_journal,
+    emits_events,
+    needed_loop,
+    refuse_pieces,
+    subscribing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable
     from types import TracebackType
 
     from reactivex import Observable
+
+    from rxdelta.runtime import Journal
 
 __all__ = ["Inbox", "Overflow", "Reading", "check_source", "to_async_iterable"]
 
@@ -38,6 +49,7 @@ Overflow: TypeAlias = Literal["latest", "buffer", "block", "error", "join"]
 _POLICIES: tuple[str, ...] = get_args(Overflow)
 _YIELD_EVERY = 64  # values after which a reader that never waits lets the loop's timers run
 _LATEST = 'overflow="latest"'  # in messages
+_ITERATORS = ("to_async_iterable", "iterate", "to_iterable")
 _MAX_LAG = {"block": 65_536, "join": 8_192}  # values above maxsize; see `Inbox._check_lag`
 
 
@@ -139,7 +151,12 @@ class Reading(Generic[T]):
                 "a reading is entered once; make another with to_async_iterable()", field="source"
             )
         loop = needed_loop(self._door, "await it in a coroutine that asyncio.run() runs")
-        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, self._limits, loop, self._meter)
+        # Whoever reads events one by one within the source of a log passes them on to it.
+        passes_on = self._door in _ITERATORS and emits_events(self._source)
+        journal = current_journal.get() if passes_on else None
+        inbox: Inbox[T] = Inbox(
+            self._overflow, self._maxsize, self._key, self._limits, loop, self._meter, journal
+        )
         self._inbox = inbox
         with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:
             inbox.subscription.disposable = self._source.subscribe(
@@ -194,6 +211,7 @@ class Inbox(Generic[T]):
         limits: Limits | None,
         loop: asyncio.AbstractEventLoop,
         meter: ReaderMeter | None,
+        journal: Journal | None = None,
     ) -> None:
         self._loop = loop
         self._overflow = overflow
@@ -213,7 +231,9 @@ class Inbox(Generic[T]):
         self._error: Exception | None = None
         self._changed = asyncio.Event()
         self._count = 0
-        self.session = ReaderSession(self._fail, self._has_room, self._is_idle, self._check_lag, loop, limits)
+        self.session = ReaderSession(
+            self._fail, self._has_room, self._is_idle, self._check_lag, loop, limits, journal
+        )
         self.subscription = SingleAssignmentDisposable()
 
     def __aiter__(self) -> AsyncIterator[T]:

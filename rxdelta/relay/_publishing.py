@@ -12,8 +12,9 @@ from reactivex.disposable import Disposable
 from rxdelta.core import Event, InvalidValueError, LimitExceededError, quote
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
 from rxdelta.relay._failures import for_readers
+from rxdelta.relay._journal import EventsToCome
 from rxdelta.relay._store import End
-from rxdelta.runtime import report
+from rxdelta.runtime import logged, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,6 +65,8 @@ class Publication:
         self._time: abc.SchedulerBase | None = None  # of a store that answers later
         self._answers: deque[Callable[[], object]] = deque()
         self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
+        self._journal: EventsToCome | None = None  # of a store that answers later
+        self._written = 0  # events that the log has
 
     def begin(self, store: Store) -> None:
         self._sink.own(Disposable(self.leave))
@@ -115,9 +118,16 @@ class Publication:
         if self._began is not None:
             self._began(True)
         if early is None:
-            self._answer(partial(self._sink.subscribe, self._source, self))
+            self._answer(self._subscribe)
         else:
             early(writer)
+
+    def _subscribe(self) -> None:
+        source = self._source
+        if self._time is not None:
+            self._journal = EventsToCome(self._name.id, self._time)
+            source = logged(source, self._journal)
+        self._sink.subscribe(source, self)
 
     def failed(self, error: RxDeltaError) -> None:
         with self._lock:
@@ -132,6 +142,8 @@ class Publication:
         if self._count >= self._max_events:
             raise _too_long(self._max_events)
         self._count += 1
+        if self._journal is not None:
+            self._journal.arrived(event, self._count)
         if self._writer is not None:
             self._asking = get_ident()
             self._writer.append((event,))
@@ -143,6 +155,10 @@ class Publication:
     def _emit(self, events: Sequence[Event]) -> None:
         for event in events:
             self._sink.on_next(event)
+        self._written += len(events)
+        if self._journal is not None:
+            for step in self._journal.written(self._written):
+                self._sink.effect(step.take, True)
 
     def on_error(self, error: Exception) -> None:
         self._end((), End(for_readers(error)), partial(self._sink.on_error, error))
@@ -186,6 +202,9 @@ class Publication:
             self._sink.dispose_source()
         except Exception as error:
             return error
+        finally:
+            if self._journal is not None:
+                self._journal.end()
         return None
 
     def _report(self, failed: Exception | None) -> None:

@@ -2,10 +2,11 @@
 
 from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock, deadline
 from rxdelta.runtime.idleness import Idleness
+from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, operator_maker
-from rxdelta.runtime.marks import Emits, Mark, keeps_newest, refuse_pieces
+from rxdelta.runtime.marks import Emits, Mark, emits_events, keeps_newest, refuse_pieces
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import Pings, is_ping
@@ -17,7 +18,10 @@ from rxdelta.runtime.session import (
     Session,
     SharedSession,
     SideSession,
+    belonging_to,
     current_session,
+    journal_of,
+    logged,
     session_of,
     subscribing,
 )
@@ -25,22 +29,29 @@ from rxdelta.runtime.session import (
 __all__ = [
     "ABOUT_NOW",
     "Backpressure",
+    "belonging_to",
     "call_on",
     "check_seconds",
     "checks_options",
     "clock",
     "create",
+    "current_journal",
     "current_session",
     "deadline",
     "Emits",
+    "emits_events",
     "Idleness",
     "is_interrupt",
     "is_ping",
+    "Journal",
+    "journal_of",
+    "journaling",
     "keeps_newest",
     "KeyOf",
     "lift",
     "lift_machine",
     "lift_map",
+    "logged",
     "LoopScheduler",
     "Machine",
     "Mark",

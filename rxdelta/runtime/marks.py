@@ -21,7 +21,16 @@ from reactivex import Observable
 
 from rxdelta.core import InvalidValueError, check_word
 
-__all__ = ["Emits", "Mark", "keeps_newest", "mark_of", "marked", "refuse_newest", "refuse_pieces"]
+__all__ = [
+    "Emits",
+    "Mark",
+    "emits_events",
+    "keeps_newest",
+    "mark_of",
+    "marked",
+    "refuse_newest",
+    "refuse_pieces",
+]
 
 Emits: TypeAlias = Literal["events", "chunks", "texts", "items", "frames", "streams", "newest", "same"]
 """What an operator emits: one of the pieces; the `newest` values; or the values of its source, so the `same` as that."""
@@ -111,6 +120,12 @@ def keeps_newest(source: Observable[Any]) -> bool:
     """Whether the operator in front keeps the newest value, and may hold it for a busy reader."""
     mark = mark_of(source)
     return mark is not None and mark.emits == "newest"
+
+
+def emits_events(source: Observable[Any]) -> bool:
+    """Whether the operator in front is one of ours that emits events."""
+    mark = mark_of(source)
+    return mark is not None and mark.emits == "events"
 
 
 def refuse_newest(source: Observable[Any], by: str) -> None:

@@ -46,14 +46,16 @@ from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
 from rxdelta.core import as_exception
 from rxdelta.runtime.idleness import Idleness, SharedIdleness
+from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.loop import call_on
+from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.reporting import is_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from datetime import datetime
 
-    from reactivex import abc, typing
+    from reactivex import Observable, abc, typing
 
     from rxdelta.core import Limits
 
@@ -64,13 +66,17 @@ __all__ = [
     "SessionScheduler",
     "SharedSession",
     "SideSession",
+    "belonging_to",
     "carrying",
     "current_session",
+    "journal_of",
+    "logged",
     "session_of",
     "subscribing",
 ]
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Pump(Protocol):
@@ -143,6 +149,11 @@ class Session(Protocol):
     @property
     def idleness(self) -> Idleness:
         """Operators that keep the newest value hold it until the reader is idle."""
+        ...
+
+    @property
+    def journal(self) -> Journal | None:
+        """The log into which what the reader reads is written, see `journals`."""
         ...
 
     @property
@@ -225,13 +236,59 @@ def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[a
     """
     token = current_session.set(session)
     try:
-        yield None if time is None else carrying(session, time)
+        with journaling(session.journal):
+            yield None if time is None else carrying(session, time)
     finally:
         current_session.reset(token)
 
 
+@contextmanager
+def belonging_to(session: Session | None) -> Generator[None]:
+    """Make all that is subscribed in this block, while another reader's source emits, belong to the session."""
+    token = current_session.set(session)
+    try:
+        with journaling(None if session is None else session.journal):
+            yield
+    finally:
+        current_session.reset(token)
+
+
+def journal_of(scheduler: abc.SchedulerBase | None) -> Journal | None:
+    """Return the log of a subscription's events, by the scheduler that the subscriber gave."""
+    if isinstance(scheduler, SessionScheduler):
+        return scheduler.session.journal
+    return current_journal.get()
+
+
+def logged(source: Observable[T], journal: Journal) -> Observable[T]:
+    """The same source, whose operators find this log."""
+    return _Logged(source, journal)
+
+
+class _Logged(OwnObservable[T]):
+    def __init__(self, source: Observable[T], journal: Journal) -> None:
+        super().__init__()
+        self._source = source
+        self._journal = journal
+
+    def subscribe(
+        self,
+        on_next: abc.ObserverBase[T] | abc.OnNext[T] | None = None,
+        on_error: abc.OnError | None = None,
+        on_completed: abc.OnCompleted | None = None,
+        *,
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        if isinstance(scheduler, SessionScheduler):
+            scheduler = SessionScheduler(_LoggedSession(scheduler.session, self._journal), scheduler)
+        with journaling(self._journal):
+            return self._source.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
+
+
 class SideSession:
     """The session of a stream whose values aren't for the reader, such as a signal: no operator holds them for it."""
+
+    journal: Journal | None = None
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -256,6 +313,15 @@ class SideSession:
         self._session.check_lag()
 
 
+class _LoggedSession(SideSession):
+    """A reader whose events are written into a log before it gets them."""
+
+    def __init__(self, session: Session, journal: Journal) -> None:
+        super().__init__(session)
+        self.idleness = session.idleness
+        self.journal = journal
+
+
 class SharedSession:
     """All readers of one shared source as a single session: there is room while any reader has room.
 
@@ -263,9 +329,13 @@ class SharedSession:
     session always has room. A pump registers with every reader, so that the last reader to leave can wait until the
     pump has closed.
 
+    It has no log: what is shared isn't one reader's alone.
+
     Args:
         end: Ends the source with an error for subscribers without a session and for late subscribers.
     """
+
+    journal: Journal | None = None
 
     def __init__(self, end: Callable[[Exception], None]) -> None:
         self._end = end

@@ -368,6 +368,94 @@ def test_a_stream_that_nobody_publishes_is_not_found() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("options", [{}, {"live_only": True}], ids=["", "live_only"])
+def test_who_may_not_read_gets_one_answer_whether_there_is_such_a_stream_or_not(
+    options: dict[str, Any], is_async: bool, there: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def allow(action: str, stream_id: str) -> bool:
+        asked.append(action)
+        return False
+
+    async def allow_later(action: str, stream_id: str) -> bool:
+        await asyncio.sleep(0)
+        return allow(action, stream_id)
+
+    def respond(relay: Relay) -> RelayResponse:
+        return ai_sdk(relay.scope(allow=allow_later if is_async else allow), **options)
+
+    async def main() -> None:
+        async with served(respond, lease=1000) as (server, relay):
+            if there:
+                model = Model()
+                await relay.start("c1", model.events)
+                model.say("Hi")
+            last = "0123456789abcdef-1"
+            for headers in (
+                {},
+                EVENT_SOURCE,
+                {"last_event_id": last},
+                {**EVENT_SOURCE, "last_event_id": last},
+            ):
+                for method in ("GET", "HEAD"):
+                    response = await server.got(method, **headers)
+                    assert (response.status_code, response.headers["cache-control"]) == (403, "no-store")
+                    assert response.text == ("" if method == "HEAD" else "this stream isn't for this reader")
+        assert {*asked} == {"watch"}
+
+    run(main)
+    assert caplog.text == ""
+
+
+def test_a_check_that_fails_lets_nobody_in_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def allow(*_: str) -> bool:
+        raise ConnectionError("the database is away, password=hunter2")
+
+    async def main() -> None:
+        async with served(lambda relay: ai_sdk(relay.scope(allow=allow))) as (server, relay):
+            await relay.start("c1", rx.from_iterable([*BEGUN, *ENDED]))
+            response = await server.got()
+            assert response.status_code == 403
+            assert "database" not in response.text
+
+    run(main)
+    assert "the database is away" in caplog.text
+    assert {record.name for record in caplog.records} == {"rxdelta"}
+
+
+def test_who_may_no_more_read_when_the_entries_are_asked_for_is_refused_too() -> None:
+    answers = [True, False]
+
+    async def main() -> None:
+        async with served(lambda relay: ai_sdk(relay.scope(allow=lambda *_: answers.pop(0)))) as (
+            server,
+            relay,
+        ):
+            await relay.start("c1", rx.from_iterable([*BEGUN, *ENDED]))
+            assert (await server.got()).status_code == 403
+            assert answers == []
+
+    run(main)
+
+
+def test_who_may_read_gets_the_stream_of_the_own_tenant() -> None:
+    def respond(relay: Relay) -> RelayResponse:
+        return ai_sdk(relay.scope("ours", allow=lambda action, _: action == "watch"))
+
+    async def main() -> None:
+        async with served(respond) as (server, relay):
+            for tenant in ("ours", "theirs"):
+                model = Model()
+                await relay.scope(tenant).start("c1", model.events)
+                model.say(tenant, None)
+            assert words((await server.got()).text) == "ours"
+
+    run(main)
+
+
 def test_behind_the_end_an_event_source_is_told_to_come_no_more() -> None:
     async def main() -> None:
         async with served(lambda relay: RelayResponse(relay, "c1", wire())) as (server, relay):

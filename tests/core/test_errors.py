@@ -26,6 +26,7 @@ ERRORS = [
     rd.LimitExceededError.of("blocks", 65_536, "the number of blocks"),
     rd.UnknownWireFormatError("no"),
     rd.ToolError("no"),
+    rd.AccessDeniedError("no", action="watch", stream_id="chat"),
 ]
 
 

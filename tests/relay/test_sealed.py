@@ -363,6 +363,27 @@ def test_what_somebody_writes_into_an_inbox_breaks_nothing(
     run(main)
 
 
+def test_what_is_written_over_one_stream_ends_its_readers_and_no_others(valkey: Server) -> None:
+    async def main() -> None:
+        async with closing(valkey), valkey.relay() as relay, valkey.relay() as other:
+            source = Subject[rd.Event]()
+            source.pipe(relay.publish("live")).subscribe()
+            reading = asyncio.create_task(read(other, "live"))
+            await relay.start("ghost", rx.never())
+            [head] = await valkey.keys("head:", "/ghost")
+            await relay.delete("ghost")
+            waiting = asyncio.create_task(fault(other, "ghost"))
+            await asyncio.sleep(0.1)
+            await valkey.client.xadd(head, {"not": "ours"})
+            assert "can't be read here" in str(await waiting)
+            for event in REPLY:
+                source.on_next(event)
+            source.on_completed()
+            assert len(await reading) == len(REPLY)
+
+    run(main)
+
+
 # Functions that fail.
 
 

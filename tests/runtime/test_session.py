@@ -37,6 +37,7 @@ class Reader:
     def __init__(self, *, limits: rd.Limits | None = None, has_left: bool = False) -> None:
         self.limits = limits
         self.has_left = has_left
+        self.journal = None
         self.errors: list[Exception] = []
         self.backpressure = Backpressure(lambda: True)
 

@@ -47,7 +47,7 @@ class Folder:
 
     def open(self, **options: object) -> str:
         """Start or join the server."""
-        return asyncio.run(embedded(self.url(**options)))
+        return asyncio.run(embedded(self.url(**options), 30))
 
     def client(self) -> Any:
         """A client of the server that runs, which a `with` closes."""
@@ -118,7 +118,7 @@ from rxdelta.relay._server._embedded import embedded
 
 print("up", flush=True)
 sys.stdin.readline()
-print(asyncio.run(embedded(sys.argv[1])), flush=True)
+print(asyncio.run(embedded(sys.argv[1], 30)), flush=True)
 {body}
 """
 

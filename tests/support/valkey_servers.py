@@ -199,10 +199,12 @@ class ValkeyServer:
         return dict(line.split(":", 1) for line in lines)
 
     def clients(self) -> list[dict[str, str]]:
-        """The connections of applications, without the one that asks, replicas and masters."""
+        """The connections of applications, without those of tests that ask, replicas, masters and Sentinels."""
         lines = str(self.command("CLIENT", "LIST", "TYPE", "normal")).splitlines()
         clients = [dict(word.partition("=")[::2] for word in line.split(" ")) for line in lines]
-        return [client for client in clients if client["cmd"] != "client|list"]
+        return [
+            one for one in clients if one["cmd"] != "client|list" and not one["name"].startswith("sentinel-")
+        ]
 
     def has_no_clients(self) -> bool:
         """Wait until nobody is connected. A server notices a little later that a client has closed its connection."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_type
+from typing import Literal, assert_type
 
 from reactivex import Observable
 
@@ -27,3 +27,31 @@ async def relaying(events: Observable[rd.Event]) -> None:
         assert_type(await relay.is_live("chat"), bool)
         assert_type(await relay.streams(), list[str])
         assert_type(await relay.delete("chat"), bool)
+
+
+class Users:
+    def may(self, action: str, stream_id: str) -> bool:
+        return action == "watch" and stream_id != "secret"
+
+
+async def may_later(action: Literal["publish", "watch", "cancel", "delete"], stream_id: str) -> bool:
+    return action == "watch" and stream_id != "secret"
+
+
+async def may_not_be_asked(stream_id: str) -> bool:
+    return stream_id != "secret"
+
+
+def scoping(relay: Relay, tenant: str | None) -> None:
+    assert_type(relay.scope("acme"), Relay)
+    assert_type(relay.scope("acme", allow=Users().may).scope(allow=may_later), Relay)
+    assert_type(relay.scope(allow=lambda action, stream_id: action == "watch" or stream_id == "lobby"), Relay)
+    relay.scope()  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    relay.scope(tenant)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    relay.scope("acme", allow=may_not_be_asked)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+async def encrypting(encrypt: Callable[[bytes], bytes], decrypt: Callable[[bytes | str], bytes]) -> None:
+    async with Relay.open("valkey://localhost", encrypt=encrypt, decrypt=decrypt) as relay:
+        assert_type(relay, Relay)
+    Relay.open(encrypt=str.encode, decrypt=decrypt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

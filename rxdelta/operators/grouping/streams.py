@@ -17,7 +17,7 @@ from reactivex.disposable import Disposable, RefCountDisposable
 
 from rxdelta.core import Event, EventsSoFar, Limits, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
-from rxdelta.runtime import Mark, OwnObservable, create, current_session, report
+from rxdelta.runtime import Mark, OwnObservable, belonging_to, create, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -161,11 +161,8 @@ class Split(Generic[S]):
 
     def _announce(self, stream: S) -> None:
         """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
-        token = current_session.set(self.sink.session)
-        try:
+        with belonging_to(self.sink.session):
             self.sink.on_next(stream)
-        finally:
-            current_session.reset(token)
 
 
 def split_by(

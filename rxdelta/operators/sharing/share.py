@@ -12,10 +12,10 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted
 from rxdelta.runtime import (
     SharedSession,
+    belonging_to,
     check_seconds,
     clock,
     create,
-    current_session,
     deadline,
     is_interrupt,
     report,
@@ -255,12 +255,10 @@ class _Connection(Generic[T]):
 
         The reader's session is current meanwhile, so that Observables which it subscribes belong to it alone.
         """
-        token = current_session.set(reader.session)
         try:
-            reader.flush()
+            with belonging_to(reader.session):
+                reader.flush()
         except BaseException as error:
             report(error, f"a reader of {self._name} raised, and is not told any more", reader.session)
             if is_interrupt(error):
                 raise
-        finally:
-            current_session.reset(token)

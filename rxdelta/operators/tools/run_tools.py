@@ -56,6 +56,8 @@ from rxdelta.runtime import (
     check_seconds,
     create,
     is_interrupt,
+    journal_of,
+    journaling,
     operator_maker,
     running_loop,
 )
@@ -65,6 +67,7 @@ __all__ = ["run_tools"]
 _LOG = logging.getLogger("rxdelta")
 _FAILED = "The tool failed."
 _CANCELLED = "the tool was cancelled"
+_NO_LOG = "the log of the stream had ended before the tool could be called"
 _NOT_JSON = "The tool's result cannot be written as JSON."
 _PAUSE = 0.1  # the least number of seconds between two pictures of an agent
 _RATE = 500_000  # the characters of such pictures in a second: each repeats all of the agent's messages
@@ -272,6 +275,7 @@ class _ToolRunner:
         self._runs: dict[AskedCall, _ToolRun] = {}
         self._ready: deque[_ToolRun] = deque()
         self._running = 0
+        self._journal = journal_of(sink.scheduler)
         self._updates: deque[ToolUpdate | Custom] = deque()  # the results of this turn
         self._source_ended = False
         self._failure: Exception | None = None
@@ -426,7 +430,8 @@ class _ToolRunner:
         if run.call not in self._runs:
             return
         try:
-            question = ask(approve, run.asked, self._loop, partial(self._take_turn, self._answer, run))
+            with journaling(None):
+                question = ask(approve, run.asked, self._loop, partial(self._take_turn, self._answer, run))
         except InvalidValueError as error:
             self._sink.turn(self.on_error, error)
         else:
@@ -459,7 +464,22 @@ class _ToolRunner:
         self._running += 1
         run.began = self._time.now
         run.call.taken = True
-        self._updates.append(_update(run.call, "executing"))
+        update = _update(run.call, "executing")
+        self._updates.append(update)
+        if self._journal is None:
+            self._sink.effect(self._run, run)
+        else:
+            run.cancel.add(self._journal.when_written(update, partial(self._announced, run)))
+
+    def _announced(self, run: _ToolRun, is_written: bool) -> None:
+        """The stream's log has the call's `executing`, so nobody else will run the call; or the log has ended."""
+        if is_written:
+            self._take_turn(self._begin, run)
+        else:
+            self._take_turn(self._fail, run.call, _NO_LOG)
+
+    def _begin(self, run: _ToolRun) -> None:
+        run.began = self._time.now
         self._sink.effect(self._run, run)
 
     def _run(self, run: _ToolRun) -> None:
@@ -474,13 +494,14 @@ class _ToolRunner:
 
             run.cancel.add(self._time.schedule_relative(limit, on_timeout))
         try:
-            running = execute(
-                self._rules.tools[run.name],
-                run.asked.arguments_as_map(),
-                self._loop,
-                partial(self._progress, run),
-                partial(self._ended, run),
-            )
+            with journaling(None):  # what the tool reads is its result, which isn't written event by event
+                running = execute(
+                    self._rules.tools[run.name],
+                    run.asked.arguments_as_map(),
+                    self._loop,
+                    partial(self._progress, run),
+                    partial(self._ended, run),
+                )
         except InvalidValueError as error:
             self._sink.turn(self.on_error, error)
         else:

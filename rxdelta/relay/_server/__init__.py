@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rxdelta.relay._server._connections import Connections
-from rxdelta.relay._server._embedded import embedded, is_embedded
 from rxdelta.relay._server._entries import Plain
 from rxdelta.relay._server._sealed import Sealed
 from rxdelta.relay._server._server import Server
@@ -34,8 +33,6 @@ async def open_streams(
         InvalidValueError: It is no URL of a server.
         StreamInterrupted: The server can't be reached.
     """
-    if is_embedded(url):
-        url = await embedded(url, patience)
     connections = await Connections.open(url, patience=patience, replicas=replicas)
     values = Sealed(Plain(), encrypt, decrypt) if encrypt is not None and decrypt is not None else Plain()
     server = Server(connections, values, prefix=prefix, lease=lease, keep=keep, patience=patience)

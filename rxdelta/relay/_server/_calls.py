@@ -58,24 +58,36 @@ class Script:
     sha: str = attrs.field(init=False, repr=False, default=attrs.Factory(_sha, takes_self=True))
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Call:
-    """A call of a script that somebody waits for."""
+    """A call of a script that somebody waits for.
+
+    Attributes:
+        make: Makes the arguments when the call is sent for the first time: what is written may become more until then.
+        size: Of the arguments, in bytes.
+    """
 
     tag: int
     script: Script
     keys: Sequence[bytes]
-    args: Sequence[Word]
+    make: Callable[[], Sequence[Word]]
     until: float
     answer: asyncio.Future[Any]
+    size: int = 0
+    command: Command = ()
 
-    @property
-    def size(self) -> int:
-        return sum(len(arg) for arg in self.args if not isinstance(arg, int))
-
-    @property
-    def command(self) -> Command:
-        return ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *self.args)
+    def is_ready(self) -> bool:
+        """Make the command, and return whether somebody waits for the answer."""
+        if not self.command and not self.answer.done():
+            try:
+                args = self.make()
+            except Exception as error:
+                if not self.answer.done():
+                    self.answer.set_exception(error)
+            else:
+                self.size = sum(len(arg) for arg in args if not isinstance(arg, int))
+                self.command = ("EVALSHA", self.script.sha, len(self.keys), *self.keys, *args)
+        return not self.answer.done()
 
     def succeed(self, answer: Any) -> None:
         if not self.answer.done():
@@ -240,11 +252,11 @@ class Node:
         piece, size = list[Call](), 0
         while self._waiting and len(piece) < _MOST_CALLS and size < _MOST_BYTES:
             call = self._waiting.popleft()
-            if call.answer.done():
+            if call.is_ready():
+                piece.append(call)
+                size += call.size
+            else:
                 self._left(call)
-                continue
-            piece.append(call)
-            size += call.size
         return piece
 
     async def _round_trip(self, calls: list[Call]) -> list[Call]:

@@ -90,7 +90,11 @@ class Connections:
         return opened
 
     def call(
-        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[Word]
+        self,
+        tag: int,
+        script: Script,
+        keys: Sequence[bytes],
+        args: Sequence[Word] | Callable[[], Sequence[Word]],
     ) -> asyncio.Future[Any]:
         """Run a script with the next round trip. Calls with a key in common run in the order in which they are made.
 
@@ -98,7 +102,8 @@ class Connections:
             tag: The number of the hash tag that all keys have.
             script: It may run more than once.
             keys: At least one. Calls for the same stream have the same first key.
-            args: The script's other arguments.
+            args: The script's other arguments, or what makes them when the call is sent for the first time. What that
+                raises, the future gets.
 
         Returns:
             What the script returns. While the store is away or can't work, the call is tried again; after `patience`
@@ -106,7 +111,8 @@ class Connections:
             it doesn't keep the script from running.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
-        call = Call(tag, script, keys, args, self._loop.time() + self._terms.patience, answer)
+        make = args if callable(args) else lambda: args
+        call = Call(tag, script, keys, make, self._loop.time() + self._terms.patience, answer)
         if self._closed:
             answer.set_exception(self._was_closed(StreamInterrupted))
         else:

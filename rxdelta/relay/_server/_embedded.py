@@ -21,7 +21,7 @@ import attrs
 
 from rxdelta.core import InvalidValueError, StreamInterrupted
 
-__all__ = ["embedded", "is_embedded"]
+__all__ = ["check_embedded", "embedded", "is_embedded"]
 
 _SCHEME = "valkey+embedded"
 _FORM = (
@@ -42,7 +42,12 @@ def is_embedded(url: str) -> bool:
     return url.startswith(f"{_SCHEME}:")
 
 
-async def embedded(url: str, patience: float = 30.0) -> str:
+def check_embedded(url: str) -> None:
+    """Raise `InvalidValueError` for a URL that isn't as `embedded` describes it."""
+    _Wanted.of(url)
+
+
+async def embedded(url: str, patience: float) -> str:
     """Start the server of a folder, or join the one that runs there, and return the URL of its socket.
 
     The server has read its files then. It outlives this process, and ends when nobody has been connected for a while: so

@@ -2,25 +2,28 @@
 
 An entry is numbered by its last event, and has these fields: the number of the form (`f`), how many events (`c`), the
 events (`e`), and in the last entry the end (`z`). Unknown fields are left alone; a newer form is refused.
+
+An event is its wire form. Deltas, which are nearly all events, are shorter: `[kind, index, piece]`, and then for each
+next delta of that kind and block its piece alone. One with other fields is written in its wire form.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 import msgspec
 
-from rxdelta.core import StreamInterrupted
-from rxdelta.core.events import from_dict
+from rxdelta.core import JOINABLE, StreamInterrupted
+from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta, from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
 from rxdelta.relay._server._sealed import SEALED
 from rxdelta.relay._store import End
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rxdelta.core import Event
 
@@ -41,6 +44,8 @@ FORMAT = 1
 _EPOCH = re.compile("[0-9a-f]{16}")
 BEGIN = b"0-1"
 """The first entry's id: the stream has begun."""
+_DELTAS: Mapping[int, Any] = {0: TextDelta, 1: ReasoningDelta, 2: ToolCallDelta, 3: DataDelta}
+_KINDS = {type_: kind for kind, type_ in _DELTAS.items()}
 
 
 @attrs.frozen
@@ -105,7 +110,7 @@ def written_form(
 ) -> tuple[bytes, bytes]:
     """The fields `e` and `z` of an entry with these events behind the number `before`; empty without such."""
     number = before + max(len(events), 1)
-    written = values.dump([event.to_dict() for event in events], place(number)) if events else b""
+    written = values.dump([*_stored(events)], place(number)) if events else b""
     if end is None:
         return written, b""
     how = {} if end.error is None else error_to_dict(end.error)
@@ -144,8 +149,7 @@ def read_entry(
     _check_form(fields)
     try:
         number, count = number_of(entry_id), int(fields[b"c"])
-        dicts = values.load(fields[b"e"], place(number)) if count else ()
-        events = [from_dict(each) for each in dicts]
+        events = [*_read(values.load(fields[b"e"], place(number)))] if count else []
         if len(events) != count:
             raise ValueError(f"{len(events)} events instead of {count}")
         end = None
@@ -158,3 +162,34 @@ def read_entry(
     except Exception as error:  # written by somebody else, or damaged
         raise StreamInterrupted("the log has an entry that can't be read here") from error
     return Entry(number - max(count, 1) + 1, events, end)
+
+
+def _stored(events: Iterable[Event]) -> Iterator[Any]:
+    block: tuple[int, int] | None = None  # of the last delta
+    for event in events:
+        kind = _KINDS.get(type(event))
+        delta: Any = event
+        if kind is None or delta.choice or delta.run_id is not None or delta.more:
+            yield event.to_dict()
+            continue
+        index, piece = delta.index, getattr(delta, JOINABLE[type(event)][0])
+        if block == (kind, index):
+            yield piece
+        else:
+            block = kind, index
+            yield [kind, index, piece]
+
+
+def _read(stored: Iterable[Any]) -> Iterator[Event]:
+    index, make = 0, cast("Callable[..., Event]", None)  # a piece without a block can't be read
+    for each in stored:
+        if type(each) is str:
+            yield make(index, each)
+        elif type(each) is list:
+            delta: list[Any] = each
+            kind, index, piece = delta
+            event = _DELTAS[kind]
+            make = JOINABLE[event][1]  # checks nothing: the index is that of an event that was checked
+            yield event(index, piece)
+        else:
+            yield from_dict(each)

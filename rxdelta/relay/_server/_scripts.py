@@ -55,7 +55,7 @@ if not head then
   head = {t = string.format('%016d', t[1] * 1000000 + t[2]), p = ARGV[2]}
   redis.call('DEL', KEYS[2])
   redis.call('XADD', KEYS[1], '*', 'f', ARGV[1], 'p', ARGV[2], 't', head.t)
-  redis.call('XADD', KEYS[2], '0-1', 'f', ARGV[1], 'c', 0)
+  redis.call('XADD', KEYS[2], '0-1', 'f', ARGV[1], 'c', 0, 'e', '') -- the fields of most: they are stored once
 end
 redis.call('HSET', KEYS[3], 'u', now() + ARGV[3], 'l', ARGV[3], 'i', ARGV[5])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])

@@ -14,7 +14,7 @@ from rxdelta.relay._server._keys import Keys, inbox_key, names_key
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rxdelta.relay._server._connections import Connections, Script, Word
     from rxdelta.relay._store import Name
@@ -55,8 +55,13 @@ class Server:
         self.hub = Hub(connections, self.inbox, patience)
 
     def call(
-        self, tag: int, script: Script, keys: Sequence[bytes], args: Sequence[Word]
+        self,
+        tag: int,
+        script: Script,
+        keys: Sequence[bytes],
+        args: Sequence[Word] | Callable[[], Sequence[Word]],
     ) -> asyncio.Future[Any]:
+        """See `Connections.call`."""
         return self.connections.call(tag, script, keys, args)
 
     def inbox(self, tag: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Which server has a key: the only one, the master that Sentinels name, or a node of a Cluster."""
+"""Which server has a key: the only one, that of a folder, the master that Sentinels name, or a node of a Cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from binascii import crc_hqx
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rxdelta.core import StreamInterrupted
+from rxdelta.relay._server._embedded import embedded
 from rxdelta.relay._server._lines import CONNECT_SECONDS, Away, Refusal, dialer
-from rxdelta.relay._server._urls import Address
+from rxdelta.relay._server._urls import Address, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Topology", "topology"]
 
 _ASK_SECONDS = 1.0  # one of several is asked; the next may answer
+_START_SECONDS = 30.0  # a folder's server reads some gigabytes in that time
 _SLOTS = 16384
 
 
@@ -62,6 +65,8 @@ def topology(place: Place) -> Topology:
         return _Cluster(dialer(place), place.addresses)
     if place.kind == "sentinel":
         return _Sentinel(dialer(place), dialer(place, to_sentinels=True), place.addresses, place.master)
+    if place.kind == "embedded":
+        return _Embedded(dialer(place), place.url)
     return _One(dialer(place), place.addresses[0])
 
 
@@ -85,6 +90,22 @@ class _One:
 
     async def dial(self, address: Address) -> Line:
         return await self._dialer.dial(address)
+
+
+class _Embedded(_One):
+    """The server of a folder: found, or started, whenever it can't be reached."""
+
+    def __init__(self, dialer: Dialer, url: str) -> None:
+        super().__init__(dialer, Address("", 0))  # until the first `learn`
+        self._url = url
+
+    async def learn(self) -> None:
+        # The first time somebody waits for it to read its files; later others wait for us, and ask again.
+        patience = CONNECT_SECONDS if self._address.host else _START_SECONDS
+        try:
+            self._address = parse_url(await embedded(self._url, patience)).addresses[0]
+        except StreamInterrupted as error:
+            raise Away(str(error)) from error
 
 
 class _Sentinel:

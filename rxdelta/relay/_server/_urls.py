@@ -10,10 +10,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import attrs
 
 from rxdelta.core import InvalidValueError
+from rxdelta.relay._server._embedded import check_embedded, is_embedded
 
 __all__ = ["Address", "Kind", "Place", "parse_url"]
 
-Kind = Literal["one", "sentinel", "cluster"]
+Kind = Literal["one", "sentinel", "cluster", "embedded"]
 
 _SCHEME = re.compile(r"(?P<package>valkey|redis)(?P<tls>s)?(?:\+(?P<kind>unix|sentinel|cluster))?")
 _PORT, _SENTINEL_PORT = 6379, 26379
@@ -39,8 +40,9 @@ class Place:
     Attributes:
         shown: The URL without the user, the password and the query, for messages.
         packages: The client packages that may be used, the first that is installed.
-        kind: One server; or the addresses are Sentinels, or nodes of a Cluster.
-        addresses: At least one.
+        kind: One server; or the addresses are Sentinels, or nodes of a Cluster; or the server is a folder's own.
+        addresses: At least one; none if the server is a folder's own, which is found when it is needed.
+        url: The URL itself.
         master: The name of the master that the Sentinels know.
         options: What a connection to a server of the store takes: user, password, database, protocol, TLS.
         sentinel_options: The same for a connection to a Sentinel.
@@ -54,6 +56,7 @@ class Place:
     tls: bool
     options: Mapping[str, object] = attrs.field(repr=False)
     sentinel_options: Mapping[str, object] = attrs.field(repr=False)
+    url: str = attrs.field(repr=False)
 
 
 def parse_url(url: str) -> Place:
@@ -62,6 +65,8 @@ def parse_url(url: str) -> Place:
     Raises:
         InvalidValueError: For a URL that isn't as described. Its text has neither the password nor the query.
     """
+    if isinstance(url, str) and is_embedded(url):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return _of_a_folder(url)
     found = _SCHEME.fullmatch(url.partition("://")[0]) if isinstance(url, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
     if found is None:
         raise _invalid(_hidden(url), f"must be the URL of a Valkey or Redis server, {_EXAMPLE}")
@@ -108,6 +113,22 @@ def parse_url(url: str) -> Place:
         tls=tls,
         options=options,
         sentinel_options={**options, **sentinel, "db": 0},
+        url=url,
+    )
+
+
+def _of_a_folder(url: str) -> Place:
+    check_embedded(url)
+    return Place(
+        shown=url.partition("?")[0],
+        packages=("valkey", "redis"),
+        kind="embedded",
+        addresses=(),
+        master="",
+        tls=False,
+        options={"username": None, "password": None, "protocol": 2, "db": 0},
+        sentinel_options={},
+        url=url,
     )
 
 

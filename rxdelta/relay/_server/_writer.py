@@ -38,7 +38,7 @@ _STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one entry is under way at a time, and what is appended meanwhile is the next.
+    """Writes what is appended: one call is under way at a time. It takes what there is when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -58,7 +58,8 @@ class Writer:
         self._end: _Ending | None = None
         self._is_due = False  # a call of `_write`
         self._number = 0  # of the last event that the server has
-        self._writes = False
+        self._writes = False  # a call is under way
+        self._sent: tuple[Sequence[Event], _Ending | None] = (), None  # with it
         self._renews = False
         self._is_over = False
 
@@ -87,11 +88,17 @@ class Writer:
             return
         with self._lock:
             self._is_due = False
+            if not (self._pending or self._end or self._renews):
+                return
+        self._writes = True
+        call = self._server.call(self.run.tag, APPEND, self.run.keys, self._arguments)
+        call.add_done_callback(self._written)
+
+    def _arguments(self) -> Sequence[Word]:
+        """What there is at the moment at which the call is sent."""
+        with self._lock:
             events = self._pending[:_AT_ONCE]
             end = self._end if len(self._pending) == len(events) else None
-        if not (events or end or self._renews):
-            return
-        renews, self._renews = self._renews, False
         run, server = self.run, self._server
         try:
             written, how = self._form(events, end)
@@ -100,33 +107,30 @@ class Writer:
                 written, how = self._form(events, end)
         except StreamInterrupted as error:
             self._give_up(error)
-            return
+            raise
         except Exception as error:
             why = StreamInterrupted("an event can't be written into the relay's log")
             why.__cause__ = error
             self._give_up(why)
-            return
+            raise
         with self._lock:
             del self._pending[: len(events)]
-        arguments: list[Word] = [
+        self._sent = events, end
+        renews, self._renews = self._renews, False
+        return (
             FORMAT, run.epoch, server.lease_for, server.live_for, server.inbox(run.tag), run.id,
             self._number, len(events), written, how, int(renews), server.kept_for,
-        ]  # fmt: skip
-        self._writes = True
-        call = server.call(run.tag, APPEND, run.keys, arguments)
-        call.add_done_callback(lambda call: self._written(call, events, end))
+        )  # fmt: skip
 
     def _form(self, events: Sequence[Event], end: _Ending | None) -> tuple[bytes, bytes]:
         values, place = self._server.values, self.run.place
         return written_form(values, place, self._number, events, end[0] if end else None)
 
-    def _written(
-        self, call: asyncio.Future[int | list[bytes]], events: Sequence[Event], end: _Ending | None
-    ) -> None:
+    def _written(self, call: asyncio.Future[int | list[bytes]]) -> None:
         self._writes = False
+        error = None if call.cancelled() else call.exception()
         if self._is_over or call.cancelled():
             return
-        error = call.exception()
         if error is not None:
             failed = error if isinstance(error, RxDeltaError) else StreamInterrupted.by(error)
             self.lose(failed)
@@ -138,6 +142,7 @@ class Writer:
             else:
                 self.lose(StreamInterrupted(_REFUSALS[code]))
             return
+        events, end = self._sent
         self._number += len(events)
         news = events[: len(events) - end[1]] if end else events
         if news:

@@ -156,7 +156,11 @@ def test_an_id_that_the_log_does_not_have_is_an_error_and_never_the_beginning() 
         assert (type(error), error.field, error.value) == (rd.InvalidValueError, "after", "e7")
 
 
-NO_SUCH = [rd.InvalidValueError("no id", field="split_at"), rd.EmptyStreamError("no stream")]
+NO_SUCH = [
+    rd.InvalidValueError("no id", field="split_at"),
+    rd.EmptyStreamError("no stream"),
+    rd.AccessDeniedError("not yours"),
+]
 
 
 def test_what_is_wrong_with_the_request_is_no_frame_and_what_is_wrong_with_the_log_is(

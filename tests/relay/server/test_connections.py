@@ -136,8 +136,8 @@ def test_a_cancelled_read_leaves_nothing(server_combination: Any) -> None:
     async def main() -> None:
         async with opened(server_combination.url) as store:
             [key] = keys(2, "stream")
-            lane, number = store.lane_of(2), 0
-            for _ in range(100):
+            lane = store.lane_of(2)
+            for number in range(100):
                 read = asyncio.create_task(store.read(lane, {key: b"%d-0" % number}, 30.0))
                 await asyncio.sleep(moments.choice([0, 0, 0.001, moments.uniform(0, 0.004)]))
                 added = store.call(2, ADD, [key], [f"{number + 1}-0", "x"])
@@ -146,10 +146,9 @@ def test_a_cancelled_read_leaves_nothing(server_combination: Any) -> None:
                 await asyncio.wait([read])
                 assert read.cancelled() == cancelled
                 await added
-                number += 1
                 # The next read has the next answer, not the one that was cancelled.
-                [(_, entries)] = await store.read(lane, {key: b"%d-0" % (number - 1)}, 30.0)
-                assert [id_ for id_, _ in entries] == [b"%d-0" % number]
+                [(_, entries)] = await store.read(lane, {key: b"%d-0" % number}, 30.0)
+                assert [id_ for id_, _ in entries] == [b"%d-0" % (number + 1)]
             while sum(len(one.clients()) for one in server_combination.servers) > 2 + len(
                 server_combination.servers
             ):
@@ -263,7 +262,7 @@ def test_closing_ends_what_is_under_way(server: ValkeyServer) -> None:
             with pytest.raises(StreamInterrupted, match="closed"):
                 await call
         for read in reads:
-            with pytest.raises(Exception, match="closed|127.0.0.1"):
+            with pytest.raises(Exception, match=r"closed|127\.0\.0\.1"):
                 await read
         await store.aclose()
         assert len(asyncio.all_tasks()) == 1

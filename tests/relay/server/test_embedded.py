@@ -44,7 +44,7 @@ def folder() -> Iterator[Folder]:
 
 def test_twenty_who_ask_at_once_get_one_server(folder: Folder) -> None:
     async def ask() -> list[str]:
-        return await asyncio.gather(*(embedded(folder.url()) for _ in range(20)))
+        return await asyncio.gather(*(embedded(folder.url(), 30) for _ in range(20)))
 
     assert set(asyncio.run(ask())) == {f"valkey+unix://{folder.path}/valkey.sock"}
     assert folder.starts() == 1
@@ -68,14 +68,16 @@ def test_one_folder_has_one_server_whichever_path_leads_to_it(folder: Folder) ->
     link = folder.root / "a link"
     link.symlink_to(folder.path)
     quoted = f"valkey+embedded://{folder.root}/a%20link/../relay/"
-    assert asyncio.run(embedded(quoted)) == f"valkey+unix://{folder.path}/valkey.sock"
+    assert asyncio.run(embedded(quoted, 30)) == f"valkey+unix://{folder.path}/valkey.sock"
     assert folder.starts() == 1
 
 
 def test_a_path_may_have_every_character(folder: Folder) -> None:
     folder.path = folder.root / "a b?c#d%é"
     quoted = f"valkey+embedded://{folder.root}/a%20b%3Fc%23d%25%C3%A9"
-    assert asyncio.run(embedded(quoted)) == f"valkey+unix://{folder.root}/a%20b%3Fc%23d%25%C3%A9/valkey.sock"
+    assert (
+        asyncio.run(embedded(quoted, 30)) == f"valkey+unix://{folder.root}/a%20b%3Fc%23d%25%C3%A9/valkey.sock"
+    )
     assert folder.ask("PING")
 
 
@@ -249,7 +251,7 @@ def test_a_keeper_that_is_told_to_end_ends_its_server(folder: Folder) -> None:
 
 def test_a_cancelled_use_holds_nothing(folder: Folder) -> None:
     async def cancelled(turns: int) -> None:
-        task = asyncio.ensure_future(embedded(folder.url()))
+        task = asyncio.ensure_future(embedded(folder.url(), 30))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
@@ -304,6 +306,26 @@ def test_who_comes_at_the_moment_of_the_end_is_not_lost(folder: Folder) -> None:
         time.sleep(rng.uniform(0.04, 0.08))
 
 
+def test_who_asks_while_the_server_is_about_to_end_waits_for_the_next(folder: Folder) -> None:
+    """The keeper holds up writes before it counts the clients for the last time. This is its pause, without the keeper."""
+
+    async def main() -> None:
+        with folder.client() as client:
+            client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
+            asked = asyncio.create_task(embedded(folder.url(), 30))
+            while client.info("clients")["connected_clients"] < 3:  # the keeper, this client, and who asks
+                await asyncio.sleep(0.005)
+            await asyncio.sleep(0.05)
+            assert not asked.done()
+            with suppress(Exception):
+                client.shutdown()
+        await asked
+
+    folder.open()
+    asyncio.run(main())
+    assert folder.starts() == 2
+
+
 @pytest.mark.slow
 def test_many_who_come_at_the_moments_of_the_end_are_not_lost(folder: Folder) -> None:
     body = """
@@ -313,7 +335,7 @@ path = sys.argv[1][18:].partition("?")[0] + "/valkey.sock"
 rng = random.Random(int(sys.argv[2]) if sys.argv[2:] else os.getpid())
 for _ in range(60):
     while True:
-        asyncio.run(embedded(sys.argv[1]))
+        asyncio.run(embedded(sys.argv[1], 30))
         with suppress(valkey.ConnectionError), valkey.Valkey(unix_socket_path=path) as client:
             client.ping()
             break
@@ -544,7 +566,7 @@ def test_a_server_that_does_not_answer_is_an_error_when_patience_ends(folder: Fo
     os.kill(server, signal.SIGSTOP)
     try:
         with pytest.raises(StreamInterrupted, match=r"doesn't answer within 0\.3 seconds"):
-            asyncio.run(embedded(folder.url(), patience=0.3))
+            asyncio.run(embedded(folder.url(), 0.3))
     finally:
         os.kill(server, signal.SIGCONT)
     folder.open()
@@ -577,5 +599,5 @@ def test_a_server_that_does_not_answer_is_an_error_when_patience_ends(folder: Fo
 )
 def test_a_url_that_is_not_as_described_is_refused(url: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
-        asyncio.run(embedded(url))
+        asyncio.run(embedded(url, 30))
     assert "hunter2" not in str(caught.value)

