@@ -45,30 +45,26 @@ def percentile(delays: list[float], share: float) -> float:
 
 @attrs.define
 class Watch:
-    """What a number of readers got.
+    """What a number of readers got: for each event when it came, and how many milliseconds after it was published."""
 
-    Attributes:
-        delays: Milliseconds, an event of a reader.
-        last: The time of the last event.
-    """
-
-    delays: list[float] = attrs.Factory(list)
-    last: float = 0.0
+    delays: list[tuple[float, float]] = attrs.Factory(list)
 
     def take(self, event: rd.Event) -> None:
         if isinstance(event, ev.TextDelta):
-            self.delays += [age(event.text[at : at + 9]) for at in range(0, len(event.text), 9)]
-            self.last = time.monotonic()
+            now = time.monotonic()
+            self.delays += [(now, age(event.text[at : at + 9])) for at in range(0, len(event.text), 9)]
 
 
-def reply(count: int, gap: float, offset: float = 0.0) -> Any:
-    """A reply of `count` deltas with `gap` seconds between them; without a gap, a hundred in a turn of the loop."""
+def reply(count: int, gap: float, begin: float) -> Any:
+    """A reply of `count` deltas with `gap` seconds between them; without a gap, a hundred in a turn of the loop.
+
+    Each delta has its time, so that streams which begin together don't stay together.
+    """
 
     async def events() -> AsyncIterator[rd.Event]:
-        await asyncio.sleep(offset)
         yield ev.MessageStart("m1")
         yield ev.BlockStart(0, {"type": "text"})
-        due = time.monotonic()
+        due = begin
         for number in range(count):
             due += gap
             if gap:
@@ -93,7 +89,7 @@ async def read(
         ready()
         await reading
         cpu = time.process_time() - cpu
-    return {"delays": watch.delays, "last": watch.last, "cpu": cpu}
+    return {"delays": watch.delays, "cpu": cpu}
 
 
 async def publish(url: str, prefix: str, names: list[str], count: int, gap: float) -> dict[str, Any]:
@@ -102,7 +98,7 @@ async def publish(url: str, prefix: str, names: list[str], count: int, gap: floa
         begin, cpu = time.monotonic(), time.process_time()
         each = (
             rd.for_each(
-                reply(count, gap, gap * number / len(names)).pipe(relay.publish(name)), lambda _: None
+                reply(count, gap, begin + gap * number / len(names)).pipe(relay.publish(name)), lambda _: None
             )
             for number, name in enumerate(names)
         )
@@ -139,6 +135,15 @@ class Result:
     cpu: float
     delays: list[float]
     usage: dict[str, float]
+
+    @classmethod
+    def of(
+        cls, begin: float, events: int, cpu: float, delays: list[tuple[float, float]], usage: dict[str, float]
+    ) -> Result:
+        """The delays are those of the settled streams: many that begin at once take a second or two."""
+        last = max(when for when, _ in delays)
+        settled = begin + min(2.0, (last - begin) / 4)
+        return cls(events, last - begin, cpu, [delay for when, delay in delays if when >= settled], usage)
 
     def line(self, name: str) -> str:
         figures = (
@@ -199,7 +204,7 @@ class Bench:
         )
         events = streams * count
         assert len(got["delays"]) == events * readers, (len(got["delays"]), events)
-        return Result(events, got["last"] - wrote["begin"], cpu, got["delays"], usage)
+        return Result.of(wrote["begin"], events, cpu, got["delays"], usage)
 
     async def bare(self, streams: int, count: int, gap: float, batch: int = 1) -> Result:
         """One `XADD` a batch, and one reader with `XREAD BLOCK` for all streams."""
@@ -212,24 +217,20 @@ class Bench:
             for _ in range(2)
         )
         cursors = {f"bare-{number}".encode(): b"0-0" for number in range(streams)}
-        delays: list[float] = []
-        last = 0.0
+        delays: list[tuple[float, float]] = []
 
         async def follow() -> None:
-            nonlocal last
             while len(delays) < streams * count:
                 answer = await reading.xread(cursors, count=256, block=10_000)
                 pairs = answer.items() if isinstance(answer, dict) else answer
                 for key, found in pairs:
                     entries = found[0] if isinstance(answer, dict) else found
                     cursors[key] = entries[-1][0]
+                    now = time.monotonic()
                     for _, fields in entries:
-                        delays.extend(age(text.decode()) for text in fields[b"e"].split(b" "))
-                last = time.monotonic()
+                        delays.extend((now, age(text.decode())) for text in fields[b"e"].split(b" "))
 
-        async def write(key: bytes, offset: float) -> None:
-            await asyncio.sleep(offset)
-            due = time.monotonic()
+        async def write(key: bytes, due: float) -> None:
             for _ in range(0, count, batch):
                 due += gap
                 if gap:
@@ -239,7 +240,7 @@ class Bench:
         await writing.ping(), await reading.ping()
         before, cpu, begin = self.usage(), time.process_time(), time.monotonic()
         await asyncio.gather(
-            follow(), *(write(key, gap * number / streams) for number, key in enumerate([*cursors]))
+            follow(), *(write(key, begin + gap * number / streams) for number, key in enumerate([*cursors]))
         )
         cpu = time.process_time() - cpu
         after = self.usage()
@@ -249,7 +250,7 @@ class Bench:
         )  # type: ignore[arg-type]
         await writing.aclose()
         await reading.aclose()
-        return Result(streams * count, last - begin, cpu, delays, usage)
+        return Result.of(begin, streams * count, cpu, delays, usage)
 
 
 CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
@@ -263,9 +264,9 @@ CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
     "100 streams, each 20 ms: bare": lambda b: b.bare(100, 250, 0.02),
     "100 streams, each 20 ms: relay": lambda b: b.relay(100, 250, 0.02),
     "100 streams, each 20 ms: relay, two processes": lambda b: b.relay(100, 250, 0.02, processes=3),
-    "1,000 streams, each 0.5 s: bare": lambda b: b.bare(1000, 20, 0.5),
-    "1,000 streams, each 0.5 s: relay": lambda b: b.relay(1000, 20, 0.5),
-    "1,000 streams, each 0.5 s: relay, two processes": lambda b: b.relay(1000, 20, 0.5, processes=3),
+    "1,000 streams, each 0.5 s: bare": lambda b: b.bare(1000, 30, 0.5),
+    "1,000 streams, each 0.5 s: relay": lambda b: b.relay(1000, 30, 0.5),
+    "1,000 streams, each 0.5 s: relay, two processes": lambda b: b.relay(1000, 30, 0.5, processes=3),
     "100 readers of one stream, each 20 ms: relay": lambda b: b.relay(1, 250, 0.02, readers=100),
 }
 

@@ -186,8 +186,7 @@ def _read(stored: Iterable[Any]) -> Iterator[Event]:
         if type(each) is str:
             yield make(index, each)
         elif type(each) is list:
-            delta: list[Any] = each
-            kind, index, piece = delta
+            kind, index, piece = cast("list[Any]", each)  # type: ignore[redundant-cast]
             event = _DELTAS[kind]
             make = JOINABLE[event][1]  # checks nothing: the index is that of an event that was checked
             yield event(index, piece)
