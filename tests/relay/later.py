@@ -195,6 +195,9 @@ class _Seeker:
     def found(self, log: Log, news: News) -> None:
         self._seeker.found(_Log(self._store, log), news)
 
+    def awaits(self) -> None:
+        self._seeker.awaits()
+
     def closed(self) -> None:
         self._seeker.closed()
 
