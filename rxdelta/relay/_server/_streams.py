@@ -209,7 +209,8 @@ class Streams:
     async def _begins(self, name: Name) -> Run:
         """Wait for the next publication of a name."""
         server, keys = self._server, self._server.keys(name)
-        begun = self._begun[name] = self._loop.create_future()
+        begun: asyncio.Future[Run] = self._loop.create_future()
+        self._begun[name] = begun
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
             if not begun.done():

@@ -96,7 +96,9 @@ class Run:
 
     async def restart_server(self, away: float = 0) -> None:
         self.note(f"kill -9 of the server, away for {away:.1f} s; appendfsync {self.synced}")
-        self.loses |= self.synced != "always"  # while its file is synced, it puts off what it writes into that
+        self.loses |= (
+            self.synced != "always"
+        )  # while its file is synced, it puts off what it writes into that
         await asyncio.to_thread(self.server.kill)
         await asyncio.sleep(away)
         await asyncio.to_thread(self.server.start)

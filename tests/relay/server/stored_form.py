@@ -137,7 +137,9 @@ async def _publish(server: ValkeyServer) -> None:
             here = relay.scope(TENANT) if "tenant" in name else dying if name == "dead" else relay
             source: Any = rx.from_iterable(events)
             if name == "one by one":
-                source = rx.timer(0, 0.02).pipe(rx.operators.zip(source), rx.operators.map(lambda pair: pair[1]))
+                source = rx.timer(0, 0.02).pipe(
+                    rx.operators.zip(source), rx.operators.map(lambda pair: pair[1])
+                )
             elif name == "failed":
                 source = rx.concat(source, rx.throw(BUSY))
             elif name == "masked":

@@ -32,7 +32,9 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 @promised("Workers of two versions share a stream")
-@pytest.mark.parametrize("more", [{}, {"x": "of a newer version", "zz": "\x00"}], ids=["as written", "with more"])
+@pytest.mark.parametrize(
+    "more", [{}, {"x": "of a newer version", "zz": "\x00"}], ids=["as written", "with more"]
+)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_was_written_is_read_for_good(server: ValkeyServer, path: Path, more: dict[str, str]) -> None:
     load(server, lines_of(path), more)
