@@ -296,6 +296,32 @@ def test_an_entry_can_not_be_moved(valkey: Server, to: str, has_keys: bool) -> N
     run(main)
 
 
+@pytest.mark.parametrize("has_keys", [True, False])
+def test_a_whole_stream_can_not_be_given_another_name(valkey: Server, has_keys: bool) -> None:
+    ours = key() if has_keys else None
+
+    async def main() -> None:
+        async with closing(valkey), valkey.relay(ours) as relay:
+            await relay.scope("ann").start("chat", events_of(REPLY))
+            await read(relay.scope("ann"), "chat")
+            await relay.scope("bob").start("chat", rx.never())
+            [anns_head], [anns_log], [bobs_head], [bobs_log] = [
+                await valkey.keys(kind, f"{tenant}/chat")
+                for tenant in ("ann", "bob")
+                for kind in ("head:", "log:")
+            ]
+            await valkey.client.copy(anns_head, bobs_head, replace=True)
+            epochs = [log.split(b":")[3] for log in (bobs_log, anns_log)]
+            await valkey.client.copy(anns_log, bobs_log.replace(*epochs))
+            async with valkey.relay(ours) as later:
+                if has_keys:
+                    assert "written for another place" in str(await fault(later.scope("bob"), "chat"))
+                else:
+                    assert PRIVATE in str(await read(later.scope("bob"), "chat"))
+
+    run(main)
+
+
 def test_an_end_can_not_be_moved(valkey: Server) -> None:
     ours = key()
 

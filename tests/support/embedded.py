@@ -82,6 +82,10 @@ class Folder:
         """How often a server of this folder was started and came up."""
         return self.log.count("Ready to accept connections")
 
+    def is_kept(self) -> bool:
+        """Whether there is a keeper."""
+        return not _free(self.path)
+
     def is_free(self) -> bool:
         """Whether neither a keeper nor a server nor a child of it is left: each of them has a lock of the system."""
         return all(_free(path) for path in (self.path, self.path / "data") if path.exists())

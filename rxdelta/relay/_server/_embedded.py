@@ -54,7 +54,7 @@ async def embedded(url: str, patience: float) -> str:
     the URL is good for that long, and whoever can't connect asks here again. Any number of processes may ask at once.
 
     Args:
-        url: `valkey+embedded:///path/to/folder`. The folder is made if there is none. `?idle=` are the seconds until an
+        url: `valkey+embedded:///path/to/folder`. A missing folder is made. `?idle=` are the seconds until an
             unused server ends; who starts it decides. With `?appendfsync=always` a write is answered when the disk has
             it, for all that use the server; otherwise the disk has it about a second later.
         patience: Seconds that a server may take to start and to read its files.
@@ -209,7 +209,7 @@ def _is_kept(folder: str) -> bool:
 
 
 def _locked(folder: str) -> int | None:
-    """The folder itself, open and with the keeper's lock, which goes with its last copy. `None` if there is a keeper."""
+    """The folder itself, open and with the keeper's lock, which goes with its last copy. `None` while a keeper runs."""
     import fcntl  # Windows has none
 
     file = os.open(folder, os.O_RDONLY)

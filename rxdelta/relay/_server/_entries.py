@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import attrs
 import msgspec
 
-from rxdelta.core import JOINABLE, StreamInterrupted
+from rxdelta.core import JOINABLE, StreamInterrupted, is_list
 from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta, from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
 from rxdelta.relay._server._sealed import SEALED
@@ -185,8 +185,8 @@ def _read(stored: Iterable[Any]) -> Iterator[Event]:
     for each in stored:
         if type(each) is str:
             yield make(index, each)
-        elif type(each) is list:
-            kind, index, piece = cast("list[Any]", each)  # type: ignore[redundant-cast]
+        elif is_list(each):
+            kind, index, piece = each
             event = _DELTAS[kind]
             make = JOINABLE[event][1]  # checks nothing: the index is that of an event that was checked
             yield event(index, piece)

@@ -141,7 +141,7 @@ class Streams:
         if name not in self._seeking:
             self._seeking[name] = self._spawn(self._seek(name))
         elif name in self._begun:
-            self._spawn(self._look(name, seeker))
+            self._spawn(self._look(name, seeker, self._begun[name]))
 
     def _feed(self, run: Run) -> Feed:
         feed = self._feeds.get(run.epoch)
@@ -191,9 +191,8 @@ class Streams:
             if self._seeking.get(name) is asyncio.current_task():
                 del self._seeking[name]
 
-    async def _look(self, name: Name, seeker: Seeker) -> None:
+    async def _look(self, name: Name, seeker: Seeker, begun: asyncio.Future[Run]) -> None:
         """Find out for one more seeker whether the log is still awaited: the news of it may be late."""
-        begun = self._begun[name]
         try:
             run = await self._head(name)
         except RxDeltaError as error:
@@ -210,7 +209,8 @@ class Streams:
     async def _begins(self, name: Name) -> Run:
         """The publication of a name, as soon as there is one."""
         server, keys = self._server, self._server.keys(name)
-        begun = self._begun[name] = self._loop.create_future()
+        begun: asyncio.Future[Run] = self._loop.create_future()
+        self._begun[name] = begun
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
             if not begun.done():

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Publisher
 
-    _Ending: TypeAlias = tuple[End, Callable[[], None]]
+    _Ending: TypeAlias = tuple[End, int, Callable[[], None]]  # how many of the events belong to it
 
 __all__ = ["Writer"]
 
@@ -73,7 +73,7 @@ class Writer:
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
         with self._lock:
             self._pending.extend(events)
-            self._end = end, then
+            self._end = end, len(events), then
             due, self._is_due = self._is_due, True
         if not due:
             call_on(self._loop, self._write)
@@ -144,11 +144,12 @@ class Writer:
             return
         events, end = self._sent
         self._number += len(events)
-        if events:
-            self.publisher.written(events)
+        news = events[: len(events) - end[1]] if end else events
+        if news:
+            self.publisher.written(news)
         if end is not None:
             self._finish()
-            end[1]()
+            end[2]()
             return
         if isinstance(code, list):
             self.tell(code[0])

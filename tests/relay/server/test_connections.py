@@ -264,6 +264,8 @@ def test_closing_ends_what_is_under_way(server: ValkeyServer) -> None:
         for read in reads:
             with pytest.raises(Exception, match=r"closed|127\.0\.0\.1"):
                 await read
+        with pytest.raises(StreamInterrupted, match="closed"):
+            await store.read(0, {b"s": b"0-0"}, 60.0)
         await store.aclose()
         assert len(asyncio.all_tasks()) == 1
         assert server.has_no_clients()

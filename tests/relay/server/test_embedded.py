@@ -188,7 +188,7 @@ def test_after_a_kill_of_the_server_everything_acknowledged_is_there(folder: Fol
         with folder.client() as client:
             assert int(client.get("n") or 0) in (acknowledged, acknowledged + 1)  # one may have had no answer
             killer = subprocess.Popen(["sh", "-c", f"sleep 0.0{turn * 2 + 1}; kill -9 {folder.server()}"])
-            with pytest.raises(Exception, match=r"[Cc]onnect|closed"):
+            with pytest.raises(Exception, match=r"[Cc]onnect|closed|Broken pipe"):
                 while True:
                     acknowledged = client.incr("n")
             killer.wait()
@@ -221,11 +221,13 @@ def test_the_server_outlives_its_keeper_and_the_next_use_gives_it_another(folder
     with folder.client() as client:
         before, server = folder.keeper(), folder.server()
         os.kill(before, signal.SIGKILL)
+        wait_for(lambda: not folder.is_kept())
         assert client.ping()
         folder.open()
         after = folder.keeper()
         assert after != before
         assert folder.server() == server
+        wait_for(lambda: client.info("clients")["connected_clients"] == 2)  # the keeper is up
         os.kill(after, signal.SIGTERM)  # which ends what another has started
         wait_for(folder.is_free)
 
@@ -313,7 +315,9 @@ def test_who_asks_while_the_server_is_about_to_end_waits_for_the_next(folder: Fo
         with folder.client() as client:
             client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
             asked = asyncio.create_task(embedded(folder.url(), 30))
-            while client.info("clients")["connected_clients"] < 3:  # the keeper, this client, and who asks
+            while (
+                client.info("clients")["connected_clients"] < 3 and not asked.done()
+            ):  # the keeper, this client, and who asks
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)
             assert not asked.done()
@@ -359,6 +363,7 @@ def test_a_server_whose_socket_was_removed_ends_so_that_the_next_can_be_reached(
     folder.ask("SET", "name", "kept")
     (folder.path / "valkey.sock").unlink()
     folder.open()
+    assert "the socket was removed" in folder.log
     assert folder.ask("GET", "name") == b"kept"
     assert folder.starts() == 2
 
@@ -404,8 +409,8 @@ def test_the_file_does_not_grow_for_ever(folder: Folder) -> None:
         for _ in range(100):
             client.set("name", value)
 
-        def is_small() -> bool:
-            return sum(path.stat().st_size for path in (folder.path / "data").iterdir()) < 40_000_000
+        def is_small() -> bool:  # the first rewrite begins at 32 MB, and drops what was before it
+            return sum(path.stat().st_size for path in (folder.path / "data").iterdir()) < 80_000_000
 
         wait_for(is_small)
         folder.kill_the_server()
