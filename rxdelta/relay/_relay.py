@@ -212,7 +212,7 @@ class Relay:
         `MessageInterrupted("publisher left")`. So a reply that is to go on without its reader is for `start`.
 
         Readers never make the publisher wait. Put it behind `run_tools` and `retry_stream`, so that the log has what
-        they emit.
+        they emit. On a server, `run_tools` calls a tool when the log has the call's `executing`.
 
         Completes with the source; or, after a `MessageInterrupted`, when the stream is stopped by `cancel`, by `delete`,
         or because the relay is closed. The source is then disposed at once.
@@ -309,7 +309,8 @@ class Relay:
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
         nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
-        too, if the publisher has died, the server is away for `patience`, or the log lacks something.
+        too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
+        live.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
