@@ -16,7 +16,7 @@ from support.loops import run
 from support.runs import text, thought, turn
 
 import rxdelta as rd
-from rxdelta.relay import Entry, Relay
+from rxdelta.relay import Entry, Relay, StreamUnreadableError
 
 ev = rd.events
 HELLO = turn(text(0, "Hello"))
@@ -275,7 +275,7 @@ def test_a_relay_that_is_left_ends_its_streams_and_no_others(open_relay: Opener)
                 await until(lambda: said(got) == "He")
             assert source.life == ["subscribed", "closed"]
             assert (await mine)[-2:] == [ev.MessageInterrupted("the relay was closed"), "|"]
-            assert type((await reading)[-1]) is rd.StreamInterrupted
+            assert type((await reading)[-1]) is StreamUnreadableError
             assert type((await waiting)[-1]) is rd.EmptyStreamError
             assert await there.streams() == ["mine", "yours"]
             other.emit(*HELLO[4:])

@@ -16,7 +16,7 @@ from support.loops import run
 from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
-from rxdelta.relay import Relay
+from rxdelta.relay import Relay, StreamUnreadableError
 
 pytest.importorskip("msgspec")
 pytest.importorskip("redis")
@@ -185,7 +185,7 @@ def test_a_newer_form_is_refused_and_its_publisher_goes_on(server: ValkeyServer)
             bare.append(HELLO[4])
             for *events, end in (await following, await read(relay.watch("chat"))):
                 assert folded(events) == folded(HELLO[:4])
-                assert type(end) is rd.StreamInterrupted
+                assert type(end) is StreamUnreadableError
                 assert "format '2'" in str(end)
             assert await relay.is_live("chat")
             bare.append(*HELLO[5:], end={})
