@@ -225,6 +225,7 @@ class Relay:
 
         Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
         the relay is closed, and for a value that is no event. `LimitExceededError` for too many events.
+        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead.
         """
         check_stream_id(stream_id)
 
@@ -307,8 +308,9 @@ class Relay:
 
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
-        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream.
-        `StreamUnreadableError` if the server can't tell more of the stream, which may be live.
+        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
+        too, if the publisher has died; `StreamUnreadableError`, which is one, if the server is away for `patience` or
+        the log lacks something, while the stream may be live.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -361,6 +363,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
+            StreamInterrupted: The server is away. All methods that ask it raise this.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -51,7 +51,7 @@ class Streams:
         self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
-        self._begun: dict[Name, asyncio.Future[Run]] = {}  # of those that weren't there when they were sought
+        self._begun: dict[Name, asyncio.Future[Run]] = {}  # logs that readers wait for
         self._feeds: dict[str, Feed] = {}  # by epoch
         self._inboxes: set[int] = set()  # the tags of those that are followed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -207,7 +207,7 @@ class Streams:
             seeker.awaits()
 
     async def _begins(self, name: Name) -> Run:
-        """The publication of a name, as soon as there is one."""
+        """Wait for the next publication of a name."""
         server, keys = self._server, self._server.keys(name)
         begun: asyncio.Future[Run] = self._loop.create_future()
         self._begun[name] = begun
@@ -238,7 +238,7 @@ class Streams:
         return self._server.run(name, read_head(dict(zip(fields[::2], fields[1::2]))))
 
     async def _state(self, run: Run) -> int:
-        """-1: there is no such log; 1: it is live; 2: it has ended."""
+        """The state of a log as `CHECK` returns it."""
         answer: list[Any] = await self._server.call(run.tag, CHECK, run.keys, run.check_arguments(0))
         return int(answer[0])
 
