@@ -295,23 +295,15 @@ class Streams:
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
         self._is_closed = True
-        seconds = min(_CLOSE_SECONDS, self._patience)
-        if self._claims:
-            await asyncio.wait([*self._claims], timeout=seconds)
         for writer in [*self._writers.values()]:
             writer.publisher.tell(_CLOSED)
-        ends = [writer.ended for writer in self._writers.values()]
-        if ends:
-            await asyncio.wait(ends, timeout=seconds)
+        with suppress(RxDeltaError, TimeoutError):
+            async with asyncio.timeout(min(_CLOSE_SECONDS, self._patience)):
+                await self._finish()
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
                 seeker.closed()
         self._seekers.clear()
-        with suppress(RxDeltaError, TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
-                for tag in [*self._inboxes]:
-                    await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
         while self._tasks:
@@ -322,6 +314,14 @@ class Streams:
         await self._server.connections.aclose()
         for writer in [*self._writers.values()]:
             writer.lose(StreamInterrupted(_CLOSED))
+
+    async def _finish(self) -> None:
+        """Wait until the ends of this process's streams are written, and read by its readers."""
+        while self._claims or self._writers:
+            await asyncio.wait([*self._claims, *(writer.ended for writer in self._writers.values())])
+        await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
+        for tag in [*self._inboxes]:
+            await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)

@@ -202,6 +202,29 @@ def test_a_newer_form_is_refused_and_its_publisher_goes_on(server: ValkeyServer)
     bare.client.close()
 
 
+@promised("Events come in order")
+def test_a_gap_is_seen_and_never_passed_over(server: ValkeyServer) -> None:
+    bare = Bare(server, "chat")
+    bare.begin(30)
+
+    async def main() -> None:
+        async with Relay.open(server.url, lease=LEASE) as relay:
+            got: list[Any] = []
+            following = asyncio.create_task(read(relay.watch("chat"), got))
+            bare.append(*HELLO[:4])
+            await until(lambda: said(got) == "He")
+            bare.number += 2
+            bare.append(HELLO[6])
+            bare.append(end={})
+            for *events, end in (await following, await read(relay.watch("chat"))):
+                assert folded(events) == folded(HELLO[:4])
+                assert type(end) is StreamUnreadableError
+                assert "events 5 to 6" in str(end)
+
+    run(main)
+    bare.client.close()
+
+
 def test_a_source_of_this_version_is_read_by_the_documented_form(server: ValkeyServer) -> None:
     async def main() -> None:
         async with Relay.open(server.url, lease=30) as relay:
