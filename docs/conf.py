@@ -79,7 +79,7 @@ PYTHON = {
 # Types that a signature shows and nobody has to name; the text at the parameter says what they are.
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
-    "BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Signal "
+    "Allow BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Signal "
     "Source Timer Tool Emits KeyOf Origin"
 )
 

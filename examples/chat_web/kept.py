@@ -21,24 +21,42 @@ store = sqlite3.connect(os.environ.get("CHATS", "chats.sqlite"), isolation_level
 store.executescript("""
     PRAGMA journal_mode = WAL;  -- with this a killed server loses nothing that it has written,
     PRAGMA synchronous = NORMAL;  -- and needn't wait for the disk at every piece
-    CREATE TABLE IF NOT EXISTS exchanges (id TEXT PRIMARY KEY, chat TEXT, question TEXT, ended TEXT);
-    CREATE TABLE IF NOT EXISTS events (exchange TEXT, event TEXT);
+    CREATE TABLE IF NOT EXISTS exchanges (id TEXT PRIMARY KEY, chat TEXT, question TEXT, run INTEGER, ended TEXT);
+    CREATE TABLE IF NOT EXISTS events (exchange TEXT, run INTEGER, event TEXT);
     CREATE INDEX IF NOT EXISTS by_chat ON exchanges (chat);
     CREATE INDEX IF NOT EXISTS by_exchange ON events (exchange);
+    CREATE UNIQUE INDEX IF NOT EXISTS one_comes ON exchanges (chat) WHERE ended IS NULL;
+    CREATE TABLE IF NOT EXISTS name (name TEXT);
+    INSERT INTO name SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT * FROM name);
 """)
+((NAME,),) = store.execute("SELECT * FROM name")
+"""Of this store. Others on the same relay, also an earlier one in this file, have other streams."""
 
 
 @attrs.frozen
 class Exchange:
-    """A question, as the page sent it, and the reply. `ended` says how that ended; it is `None` while it comes."""
+    """A question, as the page sent it, and the reply. `ended` says how that ended; it is `None` while it comes.
+
+    A reply is one run, and one more each time that its calls were answered. Runs are numbered through a chat.
+    """
 
     id: str
+    chat: str
     question: Any
+    run: int
     ended: str | None
 
-    def messages(self) -> list[rd.Snapshot]:
-        """The reply's messages, with what they have so far."""
-        rows = store.execute("SELECT event FROM events WHERE exchange = ? ORDER BY rowid", [self.id])
+    @property
+    def stream(self) -> str:
+        """The name of the newest run's stream in the relay."""
+        return stream(self.chat, self.run)
+
+    def messages(self, before: int | None = None) -> list[rd.Snapshot]:
+        """The reply's messages, with what they have so far; or with what they had before a run."""
+        rows = store.execute(
+            "SELECT event FROM events WHERE exchange = ? AND run < ? ORDER BY rowid",
+            [self.id, before or self.run + 1],
+        )
         events = [rd.events.from_dict(json.loads(row)) for (row,) in rows]
         if events and self.ended not in (None, DONE):
             events.append(rd.events.MessageInterrupted(self.ended))
@@ -48,13 +66,25 @@ class Exchange:
         return found
 
 
+def stream(chat: str, run: int) -> str:
+    return f"{chat}/{run}"
+
+
 def exchanges(chat: str) -> list[Exchange]:
-    rows = store.execute("SELECT id, question, ended FROM exchanges WHERE chat = ? ORDER BY rowid", [chat])
-    return [Exchange(reply, json.loads(question), ended) for reply, question, ended in rows]
+    rows = store.execute("SELECT * FROM exchanges WHERE chat = ? ORDER BY rowid", [chat])
+    return [
+        Exchange(reply, chat, json.loads(question), run, ended) for reply, _, question, run, ended in rows
+    ]
 
 
 def last(chat: str) -> Exchange | None:
     return next(reversed(exchanges(chat)), None)
+
+
+def next_stream(chat: str) -> str:
+    """The stream that the chat's next run will have: who waits for it needs to know nothing else."""
+    ((run,),) = store.execute("SELECT coalesce(max(run), 0) FROM exchanges WHERE chat = ?", [chat])
+    return stream(chat, run + 1)
 
 
 def conversation(chat: str) -> list[rd.Message]:
@@ -66,27 +96,48 @@ def conversation(chat: str) -> list[rd.Message]:
     return said
 
 
-def begin(chat: str, question: Any) -> str:
-    """Keep a question. Returns the id of its reply."""
+# Several workers write here. Each of these is one statement, which asks whether what it builds on still holds.
+
+
+def begin(chat: str, question: Any) -> Exchange | None:
+    """Keep a question; its reply begins. `None` if one is still coming: the index `one_comes` has room for one a chat."""
     reply = secrets.token_hex(8)
-    store.execute("INSERT INTO exchanges VALUES (?, ?, ?, NULL)", [reply, chat, json.dumps(question)])
-    return reply
+    done = store.execute(
+        "INSERT OR IGNORE INTO exchanges"
+        " SELECT ?, ?, ?, coalesce(max(run), 0) + 1, NULL FROM exchanges WHERE chat = ?",
+        [reply, chat, json.dumps(question), chat],
+    )
+    return last(chat) if done.rowcount else None
 
 
-def go_on(reply: str) -> bool:
-    """A reply whose calls were answered goes on. `False` if it does already, or has broken off: so no answer counts twice."""
-    done = store.execute("UPDATE exchanges SET ended = NULL WHERE id = ? AND ended = ?", [reply, DONE])
-    return done.rowcount == 1
+def go_on(asked: Exchange) -> Exchange | None:
+    """A reply whose calls were answered goes on. `None` if it does already, has broken off, or isn't the last: so no answer
+    counts twice.
+    """
+    done = store.execute(
+        "UPDATE OR IGNORE exchanges SET ended = NULL, run = run + 1 WHERE id = ? AND ended = ?"
+        " AND run = ? AND run = (SELECT max(run) FROM exchanges WHERE chat = ?)",
+        [asked.id, DONE, asked.run, asked.chat],
+    )
+    return last(asked.chat) if done.rowcount else None
 
 
-def add(reply: str, event: rd.Event) -> None:
-    store.execute("INSERT INTO events VALUES (?, ?)", [reply, json.dumps(event.to_dict())])
+def add(coming: Exchange, event: rd.Event) -> None:
+    """Keep an event, unless the run has ended: its worker may have been taken for dead."""
+    store.execute(
+        "INSERT INTO events SELECT id, run, ? FROM exchanges WHERE id = ? AND run = ? AND ended IS NULL",
+        [json.dumps(event.to_dict()), coming.id, coming.run],
+    )
 
 
-def end(reply: str, ended: str) -> None:
-    store.execute("UPDATE exchanges SET ended = ? WHERE id = ?", [ended, reply])
+def end(coming: Exchange, ended: str) -> None:
+    """Keep how a run ended. The first who says so counts."""
+    store.execute(
+        "UPDATE exchanges SET ended = ? WHERE id = ? AND run = ? AND ended IS NULL",
+        [ended, coming.id, coming.run],
+    )
 
 
 def end_lost() -> None:
-    """When the server starts: what hasn't ended was lost with the last one."""
+    """When the only worker starts: what hasn't ended was lost with the last one."""
     store.execute("UPDATE exchanges SET ended = ? WHERE ended IS NULL", [LOST])

@@ -9,6 +9,10 @@ The server keeps the messages, in `chats.sqlite`, and the pages show them. A que
 reply goes on and is kept whoever reads it. So a reload, a second tab and a broken line lose nothing, and after a crash the
 pages show what was kept and say that the rest is missing. "Book a room in Lisbon" asks the page for its time zone, and the
 person whether to book. Who knows a chat's address may read it: add your own login.
+
+With `--workers 2` (and `pip install 'rxdelta[relay]'`) two processes serve the pages, each page by any of them: the relay is
+a server in the folder `chats.relay` then, which the first worker starts. RELAY=valkey://host names another. When a worker
+is killed, a page that read another's reply there goes on reading it elsewhere; a reply of its own ends where it was.
 """
 
 from __future__ import annotations
@@ -16,21 +20,21 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import secrets
+import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import assistant
-import attrs
 import kept
 import reactivex as rx
 import uvicorn
 from reactivex import operators as ops
-from reactivex.subject import Subject
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
@@ -45,68 +49,74 @@ from rxdelta.relay import Relay
 PAGE = Path(__file__).parent / "page"
 PUBLIC = PAGE / "public"
 LONGEST = 5_000_000  # bytes of a question with its images
-
-
-@attrs.frozen
-class Coming:
-    """A reply that is coming. Its stream says only what comes behind `before`: what it said until its calls were answered."""
-
-    reply: str
-    before: Sequence[rd.Event]
-    stream: str
-    keeping: asyncio.Task[None]
-
+RELAY = os.environ.get("RELAY")  # a server's URL, for several workers; without, this process's memory
+LEASE = 5.0  # seconds without a sign of life after which a worker is dead
 
 relay: Relay
-live: dict[str, Coming] = {}  # by chat
-changes: Subject[Custom] = Subject()  # its name is a chat whose messages have changed
+mine: dict[str, asyncio.Task[None]] = {}  # by stream: what waits for the ends of this worker's replies
 
 
 @asynccontextmanager
 async def running(app: Starlette) -> AsyncIterator[None]:
     global relay
-    kept.end_lost()
-    async with Relay.open() as relay:
+    if RELAY is None:
+        kept.end_lost()
+    async with Relay.open(RELAY, lease=LEASE, prefix=f"chat-{kept.NAME}") as relay:
         yield
-        for coming in [*live.values()]:
-            await relay.cancel(coming.stream, "interrupted: the server was stopped")
-            await coming.keeping
+        for stream, ending in [*mine.items()]:
+            await relay.cancel(stream, "interrupted: the server was stopped")
+            await ending
 
 
-async def begin(
-    chat: str, reply: str, events: AsyncIterator[rd.Event], before: Sequence[rd.Event] = ()
-) -> str:
-    """Let a reply come, or go on. Returns its stream."""
-    stream = secrets.token_hex(8)
-    live[chat] = Coming(reply, before, stream, asyncio.create_task(keep(chat, reply, stream)))
-    await relay.start(stream, rd.from_async_iterable(events))
-    changes.on_next(Custom(chat, None))
-    return stream
+async def publish(exchange: kept.Exchange, events: AsyncIterator[rd.Event]) -> None:
+    """Let a reply come, or go on: here, for readers at any worker. What they may see of it is kept before."""
+    broke_off = "interrupted: the model's reply broke off"
+    keep = ops.do_action(partial(kept.add, exchange), lambda _: kept.end(exchange, broke_off))
+    mine[exchange.stream] = asyncio.create_task(keep_end(exchange))
+    mine[exchange.stream].add_done_callback(lambda _: mine.pop(exchange.stream))
+    await relay.start(exchange.stream, rd.from_async_iterable(events).pipe(keep))
 
 
-async def keep(chat: str, reply: str, stream: str) -> None:
-    """Write a reply down as it comes, whether or not a page reads it."""
-    ended = kept.DONE
+async def keep_end(exchange: kept.Exchange) -> None:
+    """Wait for the end of a reply, which any worker may run, and keep how it ended."""
     try:
-        async with rd.to_async_iterable(relay.watch(stream), overflow="join") as events:
-            async for event in events:
-                kept.add(reply, event)
-                if isinstance(event, MessageInterrupted):
-                    ended = event.reason or "stopped"
-    except rd.RxDeltaError:
-        ended = "interrupted: the model's reply broke off"
-    finally:
-        kept.end(reply, ended)
-        del live[chat]
-        changes.on_next(Custom(chat, None))
+        last = await rd.last_value(relay.watch(exchange.stream))
+    except rd.RxDeltaError:  # that of a model is kept already; what is left is that its worker has died
+        kept.end(exchange, kept.LOST)
+    else:
+        kept.end(exchange, last.reason or "stopped" if isinstance(last, MessageInterrupted) else kept.DONE)
+
+
+async def has_begun(stream: str) -> bool:
+    """Wait until a stream says something, at whichever worker. `False` if nobody has begun it for a lease."""
+    try:
+        await rd.last_value(relay.watch(stream).pipe(ops.take(1)))
+    except rd.EmptyStreamError:
+        return False
+    return True
+
+
+async def coming(chat: str) -> kept.Exchange | None:
+    """The reply that is coming, at whichever worker. If that has died, the first who asks says so."""
+    last = kept.last(chat)
+    if last is None or last.ended is not None:
+        return None
+    if await relay.is_live(last.stream):
+        return last
+    if not await has_begun(last.stream):
+        kept.end(last, kept.LOST)
+    elif await relay.is_live(last.stream):  # it had been kept, and begins only now
+        return last
+    else:
+        await keep_end(last)
+    return None
 
 
 async def post_message(request: Request) -> Response:
     """Keep what the person says, and read the reply. The reply goes on when its reader leaves."""
     chat, body = request.path_params["chat"], bytearray()
-    if (
-        request.headers.get("content-type", "").partition(";")[0] != "application/json"
-    ):  # which no page of another origin may send
+    # No page of another origin may send JSON.
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         return PlainTextResponse("a message is JSON", 415)
     async for piece in request.stream():
         body += piece
@@ -114,14 +124,15 @@ async def post_message(request: Request) -> Response:
             return PlainTextResponse("the message is too long", 413)
     message = json.loads(body)["message"]
     json.dumps(message, ensure_ascii=False, allow_nan=False).encode()  # raises for half an emoji or a NaN
-    if chat in live:
+    if await coming(chat):
         return PlainTextResponse("a reply is still coming", 409)
-    said = rd.from_ai_sdk([message])
-    if [one.role for one in said] != ["user"]:
+    if [one.role for one in rd.from_ai_sdk([message])] != ["user"]:
         return await go_on(chat, message)
-    events = assistant.reply([*kept.conversation(chat), *said])
-    reply = kept.begin(chat, message)
-    return read(await begin(chat, reply, events), rd.to_ai_sdk(message_id=reply))
+    exchange = kept.begin(chat, message)
+    if exchange is None:
+        return PlainTextResponse("a reply is still coming", 409)
+    await publish(exchange, assistant.reply(kept.conversation(chat)))
+    return read(exchange, rd.to_ai_sdk(message_id=exchange.id))
 
 
 async def go_on(chat: str, message: Any) -> Response:
@@ -129,19 +140,20 @@ async def go_on(chat: str, message: Any) -> Response:
     last = kept.last(chat)
     said = last.messages() if last is not None else []
     answers = assistant.Answers.to(said[-1].to_message(), message) if said else None
-    if last is None or not answers or not kept.go_on(last.id):
+    exchange = kept.go_on(last) if last is not None and answers else None
+    if exchange is None:
         return PlainTextResponse("no call waits for this answer", 409)
-    events = assistant.reply(kept.conversation(chat), answers)
-    return read(await begin(chat, last.id, events, events_of(said)), rd.to_ai_sdk(messages=[message]))
+    await publish(exchange, assistant.reply(kept.conversation(chat), answers))
+    return read(exchange, rd.to_ai_sdk(messages=[message]))
 
 
 async def get_stream(request: Request) -> Response:
     """The reply that is coming: from its start for `useChat`, behind its `Last-Event-ID` for an `EventSource`."""
-    coming = live.get(request.path_params["chat"])
-    if coming is None:
+    exchange = await coming(request.path_params["chat"])
+    if exchange is None:
         return Response(status_code=204)
-    encode = rx.compose(behind(coming.before), rd.to_ai_sdk(message_id=coming.reply))
-    return read(coming.stream, encode, live_only=True)
+    before = events_of(exchange.messages(before=exchange.run))  # what its stream doesn't say again
+    return read(exchange, rx.compose(behind(before), rd.to_ai_sdk(message_id=exchange.id)), live_only=True)
 
 
 def behind(before: Sequence[rd.Event]) -> Any:
@@ -158,8 +170,8 @@ def behind(before: Sequence[rd.Event]) -> Any:
     return apply
 
 
-def read(stream: str, encode: Any, live_only: bool = False) -> Response:
-    return RelayResponse(relay, stream, encode, live_only=live_only, headers=rd.wire.AI_SDK_HEADERS)
+def read(exchange: kept.Exchange, encode: Any, live_only: bool = False) -> Response:
+    return RelayResponse(relay, exchange.stream, encode, live_only=live_only, headers=rd.wire.AI_SDK_HEADERS)
 
 
 def events_of(messages: list[rd.Snapshot]) -> list[rd.Event]:
@@ -169,31 +181,39 @@ def events_of(messages: list[rd.Snapshot]) -> list[rd.Event]:
 async def get_messages(request: Request) -> Response:
     """A chat's messages. A reply is what its stream said so far, in the same chunks, and how it ended."""
     chat, shown = request.path_params["chat"], list[Any]()
+    is_coming = await coming(chat) is not None
     for exchange in kept.exchanges(chat):
         encoder = rd.wire.AiSdkEncoder(message_id=exchange.id)
         chunks = [chunk for event in events_of(exchange.messages()) for chunk in encoder.encode(event)]
         if chunks and exchange.ended:
             chunks += [chunk for chunk in encoder.close() if chunk is not rd.wire.DONE]
         shown += [exchange.question, {"id": exchange.id, "ended": exchange.ended, "chunks": chunks}]
-    return JSONResponse({"live": chat in live, "messages": shown})
+    return JSONResponse({"live": is_coming, "messages": shown})
 
 
 async def get_changes(request: Request) -> Response:
-    """Tells a page when to look at the messages again: once at first, and whenever they have changed."""
-    chat = request.path_params["chat"]
-    told = changes.pipe(ops.filter(lambda event: event.name == chat), ops.start_with(Custom(chat, None)))
+    """Tells a page when to look at the messages again: at first, and whenever a reply begins or goes on. Its end it reads."""
+    told = rd.from_async_iterable(changes(request.path_params["chat"]))
     return EventStreamResponse(told, ops.map(lambda event: event.to_dict()))
+
+
+async def changes(chat: str) -> AsyncIterator[rd.Event]:
+    while True:
+        stream = kept.next_stream(chat)
+        yield Custom("changed", None)
+        while not await has_begun(stream):  # the relay waits for it; nobody asks again and again
+            pass
 
 
 async def post_stop(request: Request) -> Response:
     """Stop the reply, for all who read it."""
-    chat = request.path_params["chat"]
-    return JSONResponse({"stopped": chat in live and await relay.cancel(live[chat].stream, "stopped")})
+    exchange = await coming(request.path_params["chat"])
+    return JSONResponse({"stopped": exchange is not None and await relay.cancel(exchange.stream, "stopped")})
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """What a browser sent that is no message."""
-    return PlainTextResponse(str(error), 400)
+    """What a browser sent that is no message; or the relay's server is away."""
+    return PlainTextResponse(str(error), 503 if isinstance(error, rd.StreamInterrupted) else 400)
 
 
 async def index(request: Request) -> Response:
@@ -236,7 +256,11 @@ def build() -> None:
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     arguments.add_argument("--port", type=int, default=8000)
-    port = arguments.parse_args().port
+    arguments.add_argument("--workers", type=int, default=1, help="processes that serve the pages")
+    given = arguments.parse_args()
+    if given.workers > 1:
+        os.environ.setdefault("RELAY", f"valkey+embedded://{quote(str(Path('chats.relay').resolve()))}")
     build()
-    print(f"http://127.0.0.1:{port}/ and http://127.0.0.1:{port}/plain")
-    uvicorn.run(app, port=port, log_level="warning", timeout_graceful_shutdown=8)
+    print(f"http://127.0.0.1:{given.port}/ and http://127.0.0.1:{given.port}/plain")
+    how: Any = {"log_level": "warning", "timeout_graceful_shutdown": 8}
+    uvicorn.run("server:app", port=given.port, workers=given.workers, **how)

@@ -55,7 +55,7 @@ class RelayResponse(OpenResponse):
     | 200 | the stream |
     | 204 | nothing comes: behind the id of a stream that has ended, or nothing is live and `live_only` is set. An `EventSource` stops asking, and `useChat` has nothing to resume. |
     | 400 | The `Last-Event-ID` is no id of this stream, or the stream's name is none. |
-    | 403 | The relay is a scope that doesn't allow it. This says nothing about whether there is such a stream. If the check itself failed, the log `rxdelta` has its error. |
+    | 403 | The relay is a scope, and its `allow` refuses this reader, whether the stream exists or not. The log `rxdelta` has the error of an `allow` that raised. |
     | 404 | There is no such stream, and none began within the relay's `lease`. |
 
     The request's method decides whether there is a body: a HEAD gets the status and the headers.

@@ -14,10 +14,34 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Event, Limits, Snapshot
 
-__all__ = ["error_from_dict", "error_to_dict", "for_readers", "with_snapshot"]
+__all__ = [
+    "StreamUnreadableError",
+    "error_from_dict",
+    "error_to_dict",
+    "for_readers",
+    "unreadable",
+    "with_snapshot",
+]
 
 _MOST_BITS = 14_000
 _MASKED = "the stream broke off because of an error where it is published"
+
+
+class StreamUnreadableError(StreamInterrupted):
+    """A relay can't tell a reader more of a stream: its server is away for too long, has lost it, or the relay was closed.
+
+    This is no end of the stream, which may be live, and `.snapshot` is no more than what the reader's process has of it. A
+    reader can come back. Nobody should go on with such a reply.
+    """
+
+
+def unreadable(error: RxDeltaError) -> RxDeltaError:
+    """The error of a reader whose store can't tell it more."""
+    if not isinstance(error, StreamInterrupted) or isinstance(error, StreamUnreadableError):
+        return error
+    shown = StreamUnreadableError(str(error))
+    shown.__cause__ = error.__cause__
+    return shown
 
 
 def for_readers(error: Exception) -> RxDeltaError:
@@ -69,7 +93,7 @@ def _made(kind: type[Any], text: str, fields: Mapping[str, Any]) -> RxDeltaError
 def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:
     """A copy of the error for one reader, with the fold of the whole log."""
     own = copy(error)
-    own.__cause__ = error.__cause__  # a copy hasn't it
+    own.__cause__ = error.__cause__  # `copy` leaves the cause out
     own.snapshot = _fold(events, limits)
     return own
 

@@ -127,7 +127,7 @@ class Relay:
                 raise InvalidValueError.of([(name, given, f"must be a whole number from {least}")])
         if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("prefix", prefix, "must be 1 to 64 of a-z A-Z 0-9 . _ : -")])
-        keys = {"encrypt": encrypt, "decrypt": decrypt}
+        keys: Any = {"encrypt": encrypt, "decrypt": decrypt}
         for name, key in keys.items():
             if not (callable(key) or (key is None and encrypt is decrypt)):
                 raise InvalidValueError.of([(name, key, "must be a function; give both or neither")])
@@ -135,9 +135,20 @@ class Relay:
             return _opened(None, partial(_memory, keep), lease, max_events)
         if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("url", url, "must be a string, or None for this process's memory")])
-        how = {"lease": lease, "keep": keep, "patience": patience, "replicas": replicas, "prefix": prefix}
-        store = partial(_on_server, url, **how, **keys)
-        return _opened(url, store, lease, max_events)
+        how: Any = {
+            "lease": lease,
+            "keep": keep,
+            "patience": patience,
+            "replicas": replicas,
+            "prefix": prefix,
+        }
+        try:
+            from rxdelta.relay._server import open_streams, parse_url
+        except ImportError as error:
+            needs = "a relay with a URL needs packages that aren't here: pip install 'rxdelta[relay]'"
+            raise InvalidValueError(needs, field="url") from error
+        parse_url(url)  # raises
+        return _opened(url, partial(open_streams, url, **how, **keys), lease, max_events)
 
     @overload
     def scope(self, tenant: str, *, allow: Allow | None = None) -> Relay: ...
@@ -214,6 +225,7 @@ class Relay:
 
         Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
         the relay is closed, and for a value that is no event. `LimitExceededError` for too many events.
+        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead.
         """
         check_stream_id(stream_id)
 
@@ -296,7 +308,8 @@ class Relay:
 
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
-        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream.
+        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
+        too, if the publisher has died, the server is away for `patience`, or the log lacks something.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -349,6 +362,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
+            StreamInterrupted: The server is away. All methods that ask it raise this.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -416,12 +430,6 @@ async def _run(stream_id: str, run: Observable[Event], began: asyncio.Future[boo
 
 async def _memory(keep: float) -> Store:
     return Memory(keep, asyncio.get_running_loop())
-
-
-async def _on_server(url: str, **how: Any) -> Store:
-    from rxdelta.relay._server import open_streams  # what it needs is an extra
-
-    return await open_streams(url, **how)
 
 
 @asynccontextmanager

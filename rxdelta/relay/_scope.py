@@ -41,7 +41,7 @@ class Scope:
     hooks: tuple[Allow, ...] = ()
 
     def within(self, tenant: object, allow: Allow | None) -> Scope:
-        """A part of this one. It never has streams that this one hasn't.
+        """A scope with no streams but those of this one.
 
         Args:
             tenant: `NOT_GIVEN`, or the name of one.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from reactivex.disposable import Disposable, SerialDisposable, SingleAssignmentDisposable
 
 from rxdelta.core import EmptyStreamError, quote
-from rxdelta.relay._failures import with_snapshot
+from rxdelta.relay._failures import unreadable, with_snapshot
 from rxdelta.relay._ids import number_of
 from rxdelta.relay._replay import from_the_start, without_transient
 
@@ -103,7 +103,7 @@ class Reader(Generic[T]):
         self._answer(self._fail_empty, "the relay was closed")
 
     def failed(self, error: RxDeltaError) -> None:
-        self._answer(lambda: self._sink.on_error(with_snapshot(error, (), self._sink.limits)))
+        self._answer(lambda: self._sink.on_error(with_snapshot(unreadable(error), (), self._sink.limits)))
 
     def _give_up(self) -> None:
         if self._log is None and not self._answers:
@@ -185,7 +185,8 @@ class Reader(Generic[T]):
         elif end.error is None:
             self._sink.on_completed()
         else:
-            failed = partial(self._answer, self._fail, end.error)
+            error = unreadable(end.error) if end.is_cut else end.error
+            failed = partial(self._answer, self._fail, error)
             self._ask(lambda: log.read(0, failed))
 
     def _fail(self, error: RxDeltaError, news: News) -> None:

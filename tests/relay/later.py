@@ -12,14 +12,14 @@ from reactivex.disposable import SerialDisposable
 
 import rxdelta as rd
 from rxdelta.relay._memory import Memory
-from rxdelta.relay._store import End
+from rxdelta.relay._store import End, News
 
 if TYPE_CHECKING:
     import asyncio
 
     from reactivex import abc
 
-    from rxdelta.relay._store import Log, Name, News, Publisher, Seeker, Writer
+    from rxdelta.relay._store import Log, Name, Publisher, Seeker, Writer
 
 __all__ = ["Later"]
 
@@ -195,11 +195,19 @@ class _Seeker:
     def found(self, log: Log, news: News) -> None:
         self._seeker.found(_Log(self._store, log), news)
 
+    def awaits(self) -> None:
+        self._seeker.awaits()
+
     def closed(self) -> None:
         self._seeker.closed()
 
     def failed(self, error: rd.RxDeltaError) -> None:
         self._seeker.failed(error)
+
+
+def _cut(news: News, after: int, error: rd.RxDeltaError) -> News:
+    """What a store says that knows no more: to a reader that asks for all, what it has."""
+    return News(() if after else news.events, after or news.newest, End(error, is_cut=True))
 
 
 class _Log:
@@ -218,7 +226,11 @@ class _Log:
             if not reading.is_disposed:
                 reading.disposable = self._log.read(after, take)
 
-        self._store.ask("read", read)
+        def cut(error: rd.RxDeltaError) -> None:
+            if not reading.is_disposed:
+                self._log.read(0, lambda news: take(_cut(news, after, error)))
+
+        self._store.ask("read", read, cut)
         return reading
 
     def leave(self) -> None:

@@ -15,7 +15,8 @@ from reactivex import Observable
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
-from relay.schedules import now
+from relay.conftest import Opener
+from relay.schedules import folded, now
 from support.loops import run, turns
 from support.runs import text, turn, within, woven
 
@@ -37,13 +38,24 @@ def told(stream: Observable[Any]) -> list[Any]:
     return got
 
 
-async def read(stream: Observable[Any]) -> list[Any]:
-    got: list[Any] = []
+async def read(stream: Observable[Any], got: list[Any] | None = None) -> list[Any]:
+    got = [] if got is None else got
     try:
         await rd.for_each(stream, got.append)
-    except rd.RxDeltaError as error:
+    except Exception as error:
         return [*got, error]
     return [*got, "|"]
+
+
+async def ended_stream(relay: Relay) -> None:
+    while await relay.is_live("chat"):
+        await asyncio.sleep(0)
+
+
+async def said(text: str, got: list[Any]) -> None:
+    """Wait until the events have this text."""
+    while "".join(getattr(event, "text", "") for event in got) != text:
+        await asyncio.sleep(0)
 
 
 def silent(*events: rd.Event) -> tuple[Observable[rd.Event], list[str]]:
@@ -103,15 +115,16 @@ def test_an_event_is_in_the_log_when_it_is_emitted() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_second_publisher_is_refused_before_anything_is_paid(ended: bool) -> None:
+def test_a_second_publisher_is_refused_before_anything_is_paid(ended: bool, open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             first, second = Subject[rd.Event](), list[object]()
-            told(first.pipe(relay.publish("chat")))
+            await relay.start("chat", first)
             if ended:
                 first.on_completed()
+                await ended_stream(relay)
             paid = rx.defer(lambda _: second.append("subscribed") or rx.never())
-            (error,) = told(paid.pipe(relay.publish("chat")))
+            (error,) = await read(paid.pipe(relay.publish("chat")))
             assert isinstance(error, rd.InvalidValueError)
             assert ("is kept" if ended else "is live") in str(error)
             assert second == []
@@ -121,15 +134,15 @@ def test_a_second_publisher_is_refused_before_anything_is_paid(ended: bool) -> N
     run(main)
 
 
-def test_of_two_publishers_at_the_same_moment_one_wins() -> None:
+def test_of_two_publishers_at_the_same_moment_one_wins(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
 
             def publish(name: str, go: Barrier) -> list[Any]:
                 go.wait(60)
-                return told(rx.of(*HELLO).pipe(relay.publish(name)))
+                return asyncio.run(read(rx.of(*HELLO).pipe(relay.publish(name))))
 
-            for number in range(100):
+            for number in range(50):
                 go = Barrier(2)
                 two = [asyncio.to_thread(publish, f"chat {number}", go) for _ in range(2)]
                 assert sorted(map(len, await asyncio.gather(*two))) == [1, len(HELLO) + 1]
@@ -137,14 +150,14 @@ def test_of_two_publishers_at_the_same_moment_one_wins() -> None:
     run(main)
 
 
-def test_a_foreign_error_is_the_subscribers_own_and_masked_for_readers() -> None:
+def test_a_foreign_error_is_the_subscribers_own_and_masked_for_readers(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             error = RuntimeError("db password=hunter2")
             source = rx.concat(rx.of(*BEGUN), rx.throw(error))
             early = asyncio.create_task(read(relay.watch("chat")))
             await turns()
-            published = told(source.pipe(relay.publish("chat")))
+            published = await read(source.pipe(relay.publish("chat")))
             assert published[-1] is error
             errors = [await early, await read(relay.watch("chat")), await read(relay.watch("chat"))]
             assert len({id(got[-1]) for got in errors}) == 3
@@ -158,12 +171,12 @@ def test_a_foreign_error_is_the_subscribers_own_and_masked_for_readers() -> None
     run(main)
 
 
-def test_an_error_of_ours_that_quotes_a_foreign_one_is_masked_too() -> None:
+def test_an_error_of_ours_that_quotes_a_foreign_one_is_masked_too(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             quoting = rd.StreamInterrupted.by(RuntimeError("db password=hunter2"))
             assert "hunter2" in str(quoting)
-            told(rx.throw(quoting).pipe(relay.publish("chat")))
+            await read(rx.throw(quoting).pipe(relay.publish("chat")))
             (seen,) = await read(relay.watch("chat"))
             assert "hunter2" not in f"{seen!r} {seen.__cause__} {seen.__context__}"
 
@@ -181,10 +194,12 @@ OURS: list[rd.RxDeltaError] = [
 
 
 @pytest.mark.parametrize("error", OURS, ids=lambda error: type(error).__name__)
-def test_an_error_of_ours_comes_by_type_with_the_fold_of_the_whole_log(error: rd.RxDeltaError) -> None:
+def test_an_error_of_ours_comes_by_type_with_the_fold_of_the_whole_log(
+    error: rd.RxDeltaError, open_relay: Opener
+) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
-            published = told(rx.concat(rx.of(*BEGUN), rx.throw(error)).pipe(relay.publish("chat")))
+        async with open_relay() as relay:
+            published = await read(rx.concat(rx.of(*BEGUN), rx.throw(error)).pipe(relay.publish("chat")))
             assert published[-1] is error
             assert error.snapshot is None
             entries = await read(relay.entries("chat"))
@@ -208,10 +223,10 @@ class _Busy(rd.ProviderError):
     """An application's own kind."""
 
 
-def test_a_users_kind_of_our_error_comes_as_ours() -> None:
+def test_a_users_kind_of_our_error_comes_as_ours(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
-            told(rx.throw(_Busy("busy", code="529")).pipe(relay.publish("chat")))
+        async with open_relay() as relay:
+            await read(rx.throw(_Busy("busy", code="529")).pipe(relay.publish("chat")))
             (seen,) = await read(relay.watch("chat"))
             assert type(seen) is rd.ProviderError
             assert (seen.message, seen.code) == ("busy", "529")
@@ -219,12 +234,12 @@ def test_a_users_kind_of_our_error_comes_as_ours() -> None:
     run(main)
 
 
-def test_notes_stay_with_the_publisher_and_a_reader_can_add_its_own() -> None:
+def test_notes_stay_with_the_publisher_and_a_reader_can_add_its_own(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             error = rd.ProviderError("busy")
             error.add_note("the key was sk-1")
-            told(rx.throw(error).pipe(relay.publish("chat")))
+            await read(rx.throw(error).pipe(relay.publish("chat")))
             (seen,) = await read(relay.watch("chat"))
             seen.add_note("in chat 7")
             assert seen.__notes__ == ["in chat 7"]
@@ -234,22 +249,22 @@ def test_notes_stay_with_the_publisher_and_a_reader_can_add_its_own() -> None:
     run(main)
 
 
-def test_an_error_before_the_first_event_has_no_snapshot() -> None:
+def test_an_error_before_the_first_event_has_no_snapshot(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
-            told(rx.throw(rd.ProviderError("busy")).pipe(relay.publish("chat")))
+        async with open_relay() as relay:
+            await read(rx.throw(rd.ProviderError("busy")).pipe(relay.publish("chat")))
             (seen,) = await read(relay.watch("chat"))
             assert seen.snapshot is None
 
     run(main)
 
 
-def test_of_several_runs_the_snapshot_is_the_newest_message() -> None:
+def test_of_several_runs_the_snapshot_is_the_newest_message(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             woven_ = woven(within("a", turn(text(0, "of a"))), within("b", turn(text(0, "of b"))))
             source = rx.concat(rx.of(*woven_), rx.throw(rd.ProviderError("busy")))
-            told(source.pipe(relay.publish("chat")))
+            await read(source.pipe(relay.publish("chat")))
             seen = (await read(relay.watch("chat")))[-1]
             assert (seen.snapshot.run_id, seen.snapshot.text) == ("b", "of b")
 
@@ -257,26 +272,28 @@ def test_of_several_runs_the_snapshot_is_the_newest_message() -> None:
 
 
 @pytest.mark.parametrize("how", ["publish", "start"])
-def test_a_stop_is_in_the_log_and_closes_a_source_that_is_silent(how: str) -> None:
+def test_a_stop_is_in_the_log_and_closes_a_source_that_is_silent(how: str, open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             source, life = silent(*BEGUN)
             if how == "start":
                 assert await relay.start("chat", source)
                 published = None
             else:
                 published = asyncio.create_task(read(source.pipe(relay.publish("chat"))))
-            following = asyncio.create_task(read(relay.watch("chat")))
-            await turns()
+            got: list[Any] = []
+            following = asyncio.create_task(read(relay.watch("chat"), got))
+            await said("He", got)
             assert life == ["subscribed"]
             assert await relay.is_live("chat")
             assert await relay.cancel("chat", "enough") is True
-            assert not await relay.is_live("chat")
             async with asyncio.timeout(2):
                 if published is not None:
                     assert await published == [*BEGUN, STOPPED, "|"]
-                so_far = JOINED if how == "start" else BEGUN  # a reader that comes late gets it joined
-                assert await following == [*so_far, STOPPED, "|"]
+                *events, last, end = await following
+                assert folded(events) == folded(BEGUN)  # a reader that comes late gets them joined
+                assert [last, end] == [STOPPED, "|"]
+                assert not await relay.is_live("chat")
                 while life != ["subscribed", "closed"]:
                     await asyncio.sleep(0)
             assert (await read(relay.watch("chat")))[-2:] == [STOPPED, "|"]
@@ -396,15 +413,18 @@ def test_a_stop_of_several_runs_is_one_for_all() -> None:
     run(main)
 
 
-def test_who_leaves_as_the_publisher_ends_the_stream() -> None:
+def test_who_leaves_as_the_publisher_ends_the_stream(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             source, life = silent(*BEGUN)
             publishing = source.pipe(relay.publish("chat")).subscribe()
-            following = asyncio.create_task(read(relay.watch("chat")))
-            await turns()
+            got: list[Any] = []
+            following = asyncio.create_task(read(relay.watch("chat"), got))
+            await said("He", got)
             publishing.dispose()
-            assert await following == [*JOINED, ev.MessageInterrupted("publisher left"), "|"]
+            *events, last, end = await following
+            assert folded(events) == folded(BEGUN)
+            assert [last, end] == [ev.MessageInterrupted("publisher left"), "|"]
             await turns()
             assert life == ["subscribed", "closed"]
 
@@ -428,10 +448,10 @@ def test_an_observer_of_the_publisher_that_raises_has_left() -> None:
 
 
 @pytest.mark.parametrize("value", [rd.Snapshot(), {"event": "message-start"}, None])
-def test_what_is_no_event_ends_the_stream_for_all(value: Any) -> None:
+def test_what_is_no_event_ends_the_stream_for_all(value: Any, open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
-            published = told(rx.of(START, value).pipe(relay.publish("chat")))
+        async with open_relay() as relay:
+            published = await read(rx.of(START, value).pipe(relay.publish("chat")))
             assert isinstance(published[-1], rd.InvalidValueError)
             got = await read(relay.watch("chat"))
             assert got[0] == START
@@ -440,9 +460,9 @@ def test_what_is_no_event_ends_the_stream_for_all(value: Any) -> None:
     run(main)
 
 
-def test_a_stream_that_grows_beyond_the_limit_ends_with_what_it_has() -> None:
+def test_a_stream_that_grows_beyond_the_limit_ends_with_what_it_has(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open(max_events=4) as relay:
+        async with open_relay(max_events=4) as relay:
             source, life = silent(*HELLO)
             for got in (await read(source.pipe(relay.publish("chat"))), await read(relay.watch("chat"))):
                 error = got[-1]
@@ -458,12 +478,13 @@ def test_a_stream_that_grows_beyond_the_limit_ends_with_what_it_has() -> None:
     run(main)
 
 
-def test_an_error_of_a_run_that_nobody_watches_is_logged_and_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_run_that_nobody_watches_is_logged_and_kept(
+    caplog: pytest.LogCaptureFixture, open_relay: Opener
+) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             assert await relay.start("chat", rx.concat(rx.of(START), rx.throw(RuntimeError("db is away"))))
-            await turns()
-            assert not await relay.is_live("chat")
+            await ended_stream(relay)
             got = await read(relay.watch("chat"))
             assert [type(one) for one in got] == [ev.MessageStart, rd.StreamInterrupted]
 
@@ -492,9 +513,9 @@ def test_what_raises_behind_a_timer_of_a_run_ends_the_run() -> None:
     run(main)
 
 
-def test_a_run_goes_on_without_readers_and_can_be_joined_by_calling_start_again() -> None:
+def test_a_run_goes_on_without_readers_and_can_be_joined_by_calling_start_again(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             source, life = silent(*HELLO)
             assert await relay.start("chat", source) is True
             reading = asyncio.create_task(read(relay.watch("chat")))
@@ -564,13 +585,15 @@ def test_leaving_the_relay_stops_what_is_live_for_publishers_and_readers() -> No
     run(main)
 
 
-def test_deleting_frees_the_id_and_stops_a_live_stream_first() -> None:
+def test_deleting_frees_the_id_and_stops_a_live_stream_first(open_relay: Opener) -> None:
     async def main() -> None:
-        async with Relay.open() as relay:
+        async with open_relay() as relay:
             source, life = silent(*BEGUN)
             assert await relay.start("chat", source)
-            following = asyncio.create_task(read(relay.entries("chat")))
-            await turns()
+            got: list[Any] = []
+            following = asyncio.create_task(read(relay.entries("chat"), got))
+            while not got:
+                await asyncio.sleep(0)
             assert await relay.delete("chat") is True
             assert await relay.delete("chat") is False
             assert await relay.streams() == []

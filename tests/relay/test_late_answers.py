@@ -18,7 +18,7 @@ from support.loops import run, turns
 from support.runs import text, turn
 
 import rxdelta as rd
-from rxdelta.relay import Relay
+from rxdelta.relay import Relay, StreamUnreadableError
 from rxdelta.relay._store import Name
 
 ev = rd.events
@@ -430,7 +430,26 @@ def test_a_reader_whose_store_fails_gets_its_error() -> None:
         later.fail(AWAY)
         assert got == []  # in a turn of its own
         await turns()
-        assert got == [AWAY]
+        (error,) = got
+        assert isinstance(error, StreamUnreadableError)
+        assert str(error) == str(AWAY)
+
+    run(main)
+
+
+def test_a_reader_whose_store_fails_behind_its_first_events_gets_them_and_an_error_that_is_no_end() -> None:
+    async def main() -> None:
+        relay, later = opened()
+        published(later, START)
+        got = told(relay.watch("chat"))
+        later.answer(1)
+        await turns()
+        later.fail(AWAY)
+        await turns()
+        start, error = got
+        assert (start, type(error), str(error)) == (START, StreamUnreadableError, str(AWAY))
+        assert error.snapshot is not None
+        assert await relay.is_live("chat")
 
     run(main)
 

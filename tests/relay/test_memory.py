@@ -310,6 +310,8 @@ def test_the_readers_of_a_slow_publisher_are_told_while_it_waits() -> None:
 
 WRONG: list[dict[str, Any]] = [
     {"url": b"redis://localhost"},
+    {"url": "http://localhost"},
+    {"url": "valkey+embedded://host/path"},
     {"patience": 0},
     {"replicas": -1},
     {"replicas": True},

@@ -309,7 +309,10 @@ def test_a_wrong_argument_is_told_before_anything_is_asked() -> None:
 
 
 @both_kinds
-def test_both_are_asked_the_outer_one_first_and_either_may_refuse(open_relay: Opener, is_async: bool) -> None:
+@pytest.mark.parametrize("outer_is_async", [False, True], ids=["outer sync", "outer async"])
+def test_both_are_asked_the_outer_one_first_and_either_may_refuse(
+    open_relay: Opener, outer_is_async: bool, is_async: bool
+) -> None:
     async def main() -> None:
         order = list[str]()
 
@@ -324,15 +327,17 @@ def test_both_are_asked_the_outer_one_first_and_either_may_refuse(open_relay: Op
                 (False, True, ["outer"]),
             ):
                 order.clear()
-                # The kinds are mixed: one may be async, the other not.
-                first = relay.scope("ours", allow=Check(answer("outer", outer), not is_async))
+                first = relay.scope("ours", allow=Check(answer("outer", outer), outer_is_async))
                 nested = first.scope(allow=Check(answer("inner", inner), is_async))
                 if outer and inner:
                     assert await heard(nested, "chat") == "Hello"
+                    assert not await nested.is_live("chat")
                 else:
                     with pytest.raises(rd.AccessDeniedError):
                         await heard(nested, "chat")
-                assert order == asked
+                    with pytest.raises(rd.AccessDeniedError):
+                        await nested.is_live("chat")
+                assert order == asked * 2
 
     run(main)
 

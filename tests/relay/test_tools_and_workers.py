@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import Context
 from typing import Any
 
-import attrs
 import pytest
 import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
-from reactivex.subject import Subject
 from relay.later import Later
-from support.loops import run, turns
 from support.runs import call, text, turn
 from support.virtual_loop import run_virtually
 
@@ -106,9 +102,15 @@ def iterated_on_a_thread(source: Events, tools: Tools) -> Events:
 
 def told_from_elsewhere(source: Events, tools: Tools) -> Events:
     """The publication's context isn't that in which its second source is subscribed."""
-    begin = Subject[int]()
-    asyncio.get_running_loop().call_later(1, begin.on_next, 1)
+    loop = asyncio.get_running_loop()
+    begin = rx.create(lambda observer, _: Context().run(loop.call_later, 1, observer.on_next, 1) and None)
     return begin.pipe(ops.take(1), ops.flat_map(lambda _: iterated(source, tools)))
+
+
+def begun_by_a_shared_one(source: Events, tools: Tools) -> Events:
+    """The shared source has no log, and its context is that of the subscription."""
+    bare = rx.create(lambda observer, _: source.pipe(tools).subscribe(observer))
+    return reply(ev.MessageStart("m1")).pipe(rd.share_events(), ops.take(1), ops.flat_map(lambda _: bare))
 
 
 SHAPES: dict[str, Callable[[Events, Tools], Events]] = {
@@ -124,6 +126,7 @@ SHAPES: dict[str, Callable[[Events, Tools], Events]] = {
     "retried as a whole": lambda source, tools: rd.retry_stream(lambda: source.pipe(tools)),
     "read and yielded": read_and_yielded,
     "iterated": iterated,
+    "begun by a shared one": begun_by_a_shared_one,
     "told from elsewhere": told_from_elsewhere,
     "iterated, then slow": lambda source, tools: iterated(source, tools).pipe(rd.smooth()),
 }
@@ -167,7 +170,9 @@ def executing(events: list[rd.Event]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("options", [{}, {"max_concurrency": 1}, {"start": "message"}, {"approve": "all"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"max_concurrency": 1}, {"start": "message"}, {"approve": "all"}], ids=str
+)
 @pytest.mark.parametrize("shape", [key for key in SHAPES if "thread" not in key])
 def test_no_tool_runs_twice_wherever_its_worker_dies(shape: str, options: dict[str, Any]) -> None:
     async def allow(_: object) -> bool:

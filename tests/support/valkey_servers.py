@@ -65,6 +65,7 @@ class ValkeyServer:
         self.password = password
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -105,6 +106,9 @@ class ValkeyServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # a Ctrl-C of the tests is for the tests
         )
+        # Its input ends with the process of the tests, however that ends: then the server does, too.
+        guard = ["sh", "-c", 'read -r _; kill -9 "$0"; rm -rf "$1"', str(self.pid), str(self.folder)]
+        self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
         until(self._answers, f"the server on port {self.port} doesn't start")
         return self
 
@@ -139,6 +143,10 @@ class ValkeyServer:
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> None:
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
         if self._process is not None:
             if self.runs:
                 self._process.send_signal(signal.SIGCONT)

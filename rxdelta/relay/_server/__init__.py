@@ -9,11 +9,12 @@ from rxdelta.relay._server._entries import Plain
 from rxdelta.relay._server._sealed import Sealed
 from rxdelta.relay._server._server import Server
 from rxdelta.relay._server._streams import Streams
+from rxdelta.relay._server._urls import parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["open_streams"]
+__all__ = ["open_streams", "parse_url"]
 
 
 async def open_streams(

@@ -23,9 +23,7 @@ __all__ = ["Call", "Node", "Pauses", "Script", "Terms", "Word"]
 
 Word = bytes | int | str
 
-ANSWER_SECONDS = 5.0
-"""How long a round trip may take, before its connection is given up. Each megabyte in it gives a second more."""
-
+_LONGEST_ANSWER = 5.0
 _PASSING = {  # what a server says while it can't work now
     *("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS"),
     *("NOSCRIPT", "OOM", "READONLY", "TRYAGAIN", "UNBLOCKED"),
@@ -115,6 +113,11 @@ class Terms:
     replicas: int
     is_cluster: bool
 
+    @property
+    def seconds(self) -> float:
+        """How long a server may take to answer, before its connection is given up: several attempts must be possible."""
+        return min(_LONGEST_ANSWER, self.patience / 3)
+
     def is_passing(self, code: str) -> bool:
         """Whether a server says with this code that it can't work now."""
         return code in _PASSING or (self.is_cluster and code in _REDIRECTING)
@@ -126,7 +129,7 @@ class Terms:
 
     def given_up(self, why: BaseException | None) -> str:
         reason = f": {why}" if why is not None else ""
-        return f"the store {self.shown} couldn't be reached for {self.patience:g} seconds{reason}"
+        return f"the store {self.shown} couldn't be used for {self.patience:g} seconds{reason}"
 
 
 class Pauses:
@@ -152,7 +155,7 @@ class Node:
         line: Line | None,
         terms: Terms,
         *,
-        dial: Callable[[Address], Awaitable[Line]],
+        dial: Callable[[Address, float], Awaitable[Line]],
         left: Callable[[Call], None],
         moved: Callable[[Node], Awaitable[None]],
     ) -> None:
@@ -266,13 +269,14 @@ class Node:
             Away: If nobody was answered.
         """
         if self._line is None or not self._line.is_open:
-            self._line = await self._dial(self.address)
+            self._line = await self._dial(self.address, self._terms.seconds)
         line, terms = self._line, self._terms
         new = {call.script.sha: call.script for call in calls if call.script.sha not in line.scripts}
         loads: list[Command] = [("SCRIPT", "LOAD", script.text) for script in new.values()]
         waits = terms.replicas > 0 and any(call.script.writes for call in calls)
         wait: list[Command] = [("WAIT", terms.replicas, _WAIT_MS)] if waits else []
-        seconds = ANSWER_SECONDS + sum(call.size for call in calls) / 1e6 + _WAIT_MS / 1000 * waits
+        much = sum(call.size for call in calls) / 1e6  # a slow line gets a second more for each megabyte
+        seconds = terms.seconds + much + waits * _WAIT_MS / 1000
         answers = await line.ask([*loads, *(call.command for call in calls), *wait], seconds)
         loaded = dict(zip(new, answers, strict=False))
         line.scripts.update(sha for sha, answer in loaded.items() if not isinstance(answer, Refusal))

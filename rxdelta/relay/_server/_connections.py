@@ -13,7 +13,7 @@ import attrs
 
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay._server._calls import Call, Node, Pauses, Script, Terms, Word
-from rxdelta.relay._server._lines import CONNECT_SECONDS, Away, Refusal
+from rxdelta.relay._server._lines import Away, Refusal
 from rxdelta.relay._server._topologies import topology
 from rxdelta.relay._server._urls import parse_url
 
@@ -30,8 +30,7 @@ _Error = TypeVar("_Error", bound=Exception)
 Entries = list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]
 
 _MOST_ENTRIES = 256
-_LATE = 5.0
-"""Seconds that the answer to a blocking read may come late, before its connection is given up."""
+_CONNECT_SECONDS = 5.0
 
 
 @attrs.define
@@ -77,9 +76,9 @@ class Connections:
             await opened._where.learn()
             if not opened._where.is_cluster:
                 address = opened._where.address(b"")
-                line = await opened._where.dial(address)
+                line = await opened._where.dial(address, _CONNECT_SECONDS)
                 opened._node(address, line)
-                [answer] = await line.ask([("PING",)], CONNECT_SECONDS)
+                [answer] = await line.ask([("PING",)], _CONNECT_SECONDS)
                 if isinstance(answer, Refusal):
                     raise Away(str(answer)) from answer.error
         except BaseException as error:
@@ -136,7 +135,10 @@ class Connections:
 
         Raises:
             Away: If the store can't be reached. The next read waits a moment first, so it may be asked at once.
+            StreamInterrupted: If the store refuses the read, or was closed before.
         """
+        if self._closed:
+            raise self._was_closed(StreamInterrupted)
         here = self._lanes.get(lane)
         if here is None:
             here = self._lanes[lane] = _Lane()
@@ -266,7 +268,7 @@ class Connections:
         if line is not None and line.address != address:
             await line.close()
         if line is None or not line.is_open:
-            line = await self._where.dial(address)
+            line = await self._where.dial(address, self._terms.seconds)
         if lane.is_dropped:
             await line.close()
             raise self._was_closed(Away)
@@ -283,7 +285,7 @@ class Connections:
             *cursors.values(),
         )
         try:
-            [answer] = await line.ask([question], block + _LATE)
+            [answer] = await line.ask([question], block + self._terms.seconds)
         finally:
             lane.used = None
         if isinstance(answer, Refusal) or lane.is_dropped:

@@ -4,7 +4,7 @@ An entry is numbered by its last event, and has these fields: the number of the 
 events (`e`), and in the last entry the end (`z`). Unknown fields are left alone; a newer form is refused.
 
 An event is its wire form. Deltas, which are nearly all events, are shorter: `[kind, index, piece]`, and then for each
-next delta of that kind and block its piece alone. One with other fields is written in its wire form.
+next delta of that kind and block its piece alone. A delta with a choice, a run or unknown fields has its wire form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import attrs
 import msgspec
 
-from rxdelta.core import JOINABLE, StreamInterrupted
+from rxdelta.core import JOINABLE, StreamInterrupted, is_list
 from rxdelta.core.events import DataDelta, ReasoningDelta, TextDelta, ToolCallDelta, from_dict
 from rxdelta.relay._failures import error_from_dict, error_to_dict
 from rxdelta.relay._server._sealed import SEALED
@@ -185,9 +185,8 @@ def _read(stored: Iterable[Any]) -> Iterator[Event]:
     for each in stored:
         if type(each) is str:
             yield make(index, each)
-        elif type(each) is list:
-            delta: list[Any] = each
-            kind, index, piece = delta
+        elif is_list(each):
+            kind, index, piece = each
             event = _DELTAS[kind]
             make = JOINABLE[event][1]  # checks nothing: the index is that of an event that was checked
             yield event(index, piece)

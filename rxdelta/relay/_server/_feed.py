@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import RxDeltaError, StreamInterrupted
 from rxdelta.relay._events import Events
@@ -76,26 +76,32 @@ class Feed:
     async def _check(self) -> bool:
         """Ask the server whether the log is live, and read what is there. Returns whether more may come."""
         run, server = self.run, self._server
-        state, last, left = await server.call(
-            run.tag, CHECK, run.keys, run.check_arguments(number_of(self._cursor))
-        )
+        check = server.call(run.tag, CHECK, run.keys, run.check_arguments(number_of(self._cursor)))
+        if self._cursor == b"0-0":  # there is something to read, in the same round trip
+            (state, last, left), page = await asyncio.gather(check, self._page())
+        else:
+            (state, last, left), page = await check, None
         if state == -1:
             self.fail(StreamInterrupted("the relay's server has this log no more"))
             return False
         newest = _place(last)
         while _place(self._cursor) < newest:
-            page = await server.call(run.tag, READ, [run.log], [b"(" + self._cursor, *_PAGE])
+            page = page or await self._page()
             if not page:
                 break
             self._take_all([(entry_id, _fields(fields)) for entry_id, fields in page])
             if self.events.has_ended:
                 return False
+            page = None
         if state == 2 and not self.events.has_ended:
             self.fail(StreamInterrupted("the relay's server has lost events of this log that it had"))
             return False
         if not self._is_left:
             self._look_again(left / 1000 + _EARLY)
         return True
+
+    def _page(self) -> asyncio.Future[list[Any]]:
+        return self._server.call(self.run.tag, READ, [self.run.log], [b"(" + self._cursor, *_PAGE])
 
     def _hear(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         """Take what was written just now, which is also a sign of the publisher."""

@@ -67,7 +67,7 @@ def inbox_key(prefix: str, tag: int, token: str) -> bytes:
 
 def id_of(member: bytes) -> tuple[str, str]:
     """When a stream of an index began, as text that sorts, and its id."""
-    began, _, encoded = member.decode().partition(":")
+    began, _, encoded = member.decode(errors="replace").partition(":")
     return began, unquote(encoded)
 
 

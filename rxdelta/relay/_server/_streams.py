@@ -51,7 +51,7 @@ class Streams:
         self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
-        self._begun: dict[Name, asyncio.Future[Run]] = {}  # of those that weren't there when they were sought
+        self._begun: dict[Name, asyncio.Future[Run]] = {}  # logs that readers wait for
         self._feeds: dict[str, Feed] = {}  # by epoch
         self._inboxes: set[int] = set()  # the tags of those that are followed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,7 +141,7 @@ class Streams:
         if name not in self._seeking:
             self._seeking[name] = self._spawn(self._seek(name))
         elif name in self._begun:
-            self._spawn(self._look(name, seeker))
+            self._spawn(self._look(name, seeker, self._begun[name]))
 
     def _feed(self, run: Run) -> Feed:
         feed = self._feeds.get(run.epoch)
@@ -191,9 +191,8 @@ class Streams:
             if self._seeking.get(name) is asyncio.current_task():
                 del self._seeking[name]
 
-    async def _look(self, name: Name, seeker: Seeker) -> None:
+    async def _look(self, name: Name, seeker: Seeker, begun: asyncio.Future[Run]) -> None:
         """Find out for one more seeker whether the log is still awaited: the news of it may be late."""
-        begun = self._begun[name]
         try:
             run = await self._head(name)
         except RxDeltaError as error:
@@ -208,9 +207,10 @@ class Streams:
             seeker.awaits()
 
     async def _begins(self, name: Name) -> Run:
-        """The publication of a name, as soon as there is one."""
+        """Wait for the next publication of a name."""
         server, keys = self._server, self._server.keys(name)
-        begun = self._begun[name] = self._loop.create_future()
+        begun: asyncio.Future[Run] = self._loop.create_future()
+        self._begun[name] = begun
 
         def take(entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
             if not begun.done():
@@ -238,7 +238,7 @@ class Streams:
         return self._server.run(name, read_head(dict(zip(fields[::2], fields[1::2]))))
 
     async def _state(self, run: Run) -> int:
-        """-1: there is no such log; 1: it is live; 2: it has ended."""
+        """The state of a log as `CHECK` returns it."""
         answer: list[Any] = await self._server.call(run.tag, CHECK, run.keys, run.check_arguments(0))
         return int(answer[0])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay._server._embedded import embedded
-from rxdelta.relay._server._lines import CONNECT_SECONDS, Away, Refusal, dialer
+from rxdelta.relay._server._lines import Away, Refusal, dialer
 from rxdelta.relay._server._urls import Address, parse_url
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Topology", "topology"]
 
 _ASK_SECONDS = 1.0  # one of several is asked; the next may answer
+_JOIN_SECONDS = 5.0
 _START_SECONDS = 30.0  # a folder's server reads some gigabytes in that time
 _SLOTS = 16384
 
@@ -46,11 +47,11 @@ class Topology(Protocol):
         """Whether this is a server of the store now."""
         ...
 
-    async def dial(self, address: Address) -> Line:
+    async def dial(self, address: Address, seconds: float) -> Line:
         """Connect to a server of the store.
 
         Raises:
-            Away: If it can't be reached or isn't the master.
+            Away: If it can't be reached within `seconds` or isn't the master.
         """
         ...
 
@@ -88,8 +89,8 @@ class _One:
     def knows(self, address: Address) -> bool:
         return address == self._address
 
-    async def dial(self, address: Address) -> Line:
-        return await self._dialer.dial(address)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        return await self._dialer.dial(address, seconds)
 
 
 class _Embedded(_One):
@@ -101,7 +102,7 @@ class _Embedded(_One):
 
     async def learn(self) -> None:
         # The first time somebody waits for it to read its files; later others wait for us, and ask again.
-        patience = CONNECT_SECONDS if self._address.host else _START_SECONDS
+        patience = _JOIN_SECONDS if self._address.host else _START_SECONDS
         try:
             self._address = parse_url(await embedded(self._url, patience)).addresses[0]
         except StreamInterrupted as error:
@@ -138,9 +139,9 @@ class _Sentinel:
     def knows(self, address: Address) -> bool:
         return address == self._master
 
-    async def dial(self, address: Address) -> Line:
-        line = await self._dialer.dial(address)
-        [role] = await line.ask([("ROLE",)], CONNECT_SECONDS)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        line = await self._dialer.dial(address, seconds)
+        [role] = await line.ask([("ROLE",)], seconds)
         if isinstance(role, Refusal) or role[0] != b"master":  # the Sentinels haven't told it yet
             await line.close()
             raise Away(f"{address} isn't the master")
@@ -180,8 +181,8 @@ class _Cluster:
     def knows(self, address: Address) -> bool:
         return address in self._owners
 
-    async def dial(self, address: Address) -> Line:
-        return await self._dialer.dial(address)
+    async def dial(self, address: Address, seconds: float) -> Line:
+        return await self._dialer.dial(address, seconds)
 
 
 def slot(key: bytes) -> int:

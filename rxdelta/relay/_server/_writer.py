@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rxdelta.relay._server._server import Run, Server
     from rxdelta.relay._store import Publisher
 
-    _Ending: TypeAlias = tuple[End, Callable[[], None]]
+    _Ending: TypeAlias = tuple[End, int, Callable[[], None]]  # how many of the events belong to it
 
 __all__ = ["Writer"]
 
@@ -38,7 +38,7 @@ _STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one call is under way at a time. It takes what there is when it is sent.
+    """Writes what is appended: one call is under way at a time. It takes the events that are pending when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -73,7 +73,7 @@ class Writer:
     def end(self, events: Sequence[Event], end: End, then: Callable[[], None]) -> None:
         with self._lock:
             self._pending.extend(events)
-            self._end = end, then
+            self._end = end, len(events), then
             due, self._is_due = self._is_due, True
         if not due:
             call_on(self._loop, self._write)
@@ -95,7 +95,7 @@ class Writer:
         call.add_done_callback(self._written)
 
     def _arguments(self) -> Sequence[Word]:
-        """What there is at the moment at which the call is sent."""
+        """The next entry, made when its call is sent."""
         with self._lock:
             events = self._pending[:_AT_ONCE]
             end = self._end if len(self._pending) == len(events) else None
@@ -144,11 +144,12 @@ class Writer:
             return
         events, end = self._sent
         self._number += len(events)
-        if events:
-            self.publisher.written(events)
+        news = events[: len(events) - end[1]] if end else events
+        if news:
+            self.publisher.written(news)
         if end is not None:
             self._finish()
-            end[1]()
+            end[2]()
             return
         if isinstance(code, list):
             self.tell(code[0])

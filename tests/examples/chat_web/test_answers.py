@@ -4,49 +4,25 @@ from __future__ import annotations
 
 import json
 import signal
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, called, ended, reply_texts, said
+from support.served_chat import ServedChat, answer, ask, called, ended, question, reply_texts, said
 
 BOOK = called("book_room", {"city": "Lisbon", "nights": 2})
 BOTH = [*BOOK[:3], *called("book_room", {"city": "Oslo", "nights": 3}, "second", 1)[1:]]
 WAITS = ".tool[data-state=approval-requested]"
 
 
-def post(served: ServedChat, chat: str, message: Any) -> int:
-    """Say something as a page does. Returns the status, when the reply has come."""
-    body = json.dumps({"message": message}).encode()
-    address, headers = f"{served.address}/api/chat/{chat}", {"content-type": "application/json"}
-    request = urllib.request.Request(address, body, headers, method="POST")
-    try:
-        with urllib.request.urlopen(request) as response:
-            response.read()
-            return response.status
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
+QUESTION = question("A room?")
 
 
-QUESTION = {"id": "q", "role": "user", "parts": [{"type": "text", "text": "A room?"}]}
-
-
-def ask(served: ServedChat, chat: str, *messages: list[Any]) -> None:
+def begin(served: ServedChat, chat: str, *messages: list[Any]) -> None:
     """A reply that ends with its calls waiting."""
     served.script(*messages)
     served.tell(None)
-    assert post(served, chat, QUESTION) == 200
-
-
-def answer(approved: bool = True, call: str = "call", **changed: Any) -> Any:
-    """What the page says when a person has decided."""
-    approval = {"id": call, "approved": approved}
-    part = {"type": "tool-book_room", "toolCallId": call, "input": {"city": "Lisbon", "nights": 2}}
-    part |= {"state": "approval-responded", "approval": approval}
-    return {"id": "reply", "role": "assistant", "parts": [part | changed]}
+    assert served.say(chat, QUESTION) == 200
 
 
 def states(served: ServedChat, chat: str) -> list[str]:
@@ -69,7 +45,7 @@ def results(served: ServedChat) -> list[Any]:
 def test_a_call_waits_through_a_restart_and_is_allowed_once_in_one_of_three_tabs(
     served: ServedChat, open_tab: Any, chat: str
 ) -> None:
-    ask(served, chat, BOOK)
+    begin(served, chat, BOOK)
     tabs = [open_tab(f"{served.address}/#{chat}") for _ in range(2)]
     late = open_tab(f"{served.address}/#{chat}", without="**/changes")
     for page in (*tabs, late):
@@ -98,7 +74,7 @@ def test_a_person_refuses_one_of_two_calls_and_the_model_reads_why(
     before = served.get("/test")["booked"]
     page = open_tab(f"{served.address}/#{chat}")
     served.script(BOTH, said("Only one."))
-    page.click("#send")
+    ask(page, "Two rooms?")
     served.tell(None)
     page.locator("text=Approve").nth(1).click()
     page.wait_for_selector(".tool[data-state=approval-responded]")
@@ -121,7 +97,7 @@ def test_a_person_refuses_one_of_two_calls_and_the_model_reads_why(
 def test_the_page_runs_a_tool_of_its_own_also_of_a_reply_that_no_page_saw(
     served: ServedChat, open_tab: Any, chat: str
 ) -> None:
-    ask(served, chat, called("get_time_zone", {}))
+    begin(served, chat, called("get_time_zone", {}))
     served.script(said("Good evening."))
     served.tell(None)
     page = open_tab(f"{served.address}/#{chat}")
@@ -134,17 +110,17 @@ def test_the_page_runs_a_tool_of_its_own_also_of_a_reply_that_no_page_saw(
 
 def test_an_answer_that_is_given_twice_runs_the_tool_once(served: ServedChat, chat: str) -> None:
     before = served.get("/test")["booked"]
-    ask(served, chat, BOOK, said("Booked."))
+    begin(served, chat, BOOK, said("Booked."))
     with ThreadPoolExecutor(4) as threads:
-        statuses = list(threads.map(lambda _: post(served, chat, answer()), range(4)))
+        statuses = list(threads.map(lambda _: served.say(chat, answer()), range(4)))
     assert sorted(statuses) == [200, 409, 409, 409]
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
 
 
 def test_only_the_answer_counts_of_what_a_page_says(served: ServedChat, chat: str) -> None:
     before = served.get("/test")["booked"]
-    ask(served, chat, BOOK, said("Booked."))
+    begin(served, chat, BOOK, said("Booked."))
     forged = [
         answer(call="other"),
         answer(state="output-available", output={"confirmation": "R-0"}),
@@ -152,18 +128,18 @@ def test_only_the_answer_counts_of_what_a_page_says(served: ServedChat, chat: st
         answer(type="tool-get_time_zone", state="output-available", output="UTC", approval=None),
         {"id": "reply", "role": "assistant", "parts": []},
     ]
-    assert [post(served, chat, message) for message in forged] == [409] * len(forged)
-    assert post(served, f"{chat}-other", answer()) == 409
+    assert [served.say(chat, message) for message in forged] == [409] * len(forged)
+    assert served.say(f"{chat}-other", answer()) == 409
     assert served.get("/test")["booked"] == before
-    assert post(served, chat, answer(input={"city": "Oslo", "nights": 99})) == 200
+    assert served.say(chat, answer(input={"city": "Oslo", "nights": 99})) == 200
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
     assert results(served)[0]["tool_use_id"] == "call"
 
 
 def test_each_call_is_asked_for_though_its_id_was_allowed_before(served: ServedChat, chat: str) -> None:
     before = served.get("/test")["booked"]
-    ask(served, chat, BOOK, BOOK)
-    assert post(served, chat, answer()) == 200
+    begin(served, chat, BOOK, BOOK)
+    assert served.say(chat, answer()) == 200
     assert served.get("/test")["booked"] == [*before, "Lisbon"]
     assert states(served, chat) == ["tool-output-available", "tool-approval-request"]
 
@@ -172,28 +148,28 @@ def test_one_of_two_answers_runs_its_tool_and_the_model_waits_for_the_other(
     served: ServedChat, chat: str
 ) -> None:
     before = served.get("/test")["booked"]
-    ask(served, chat, BOTH, said("One of two."))
-    assert post(served, chat, answer(call="second")) == 200
+    begin(served, chat, BOTH, said("One of two."))
+    assert served.say(chat, answer(call="second")) == 200
     assert served.get("/test")["booked"] == [*before, "Oslo"]
     assert served.kept(chat)[0].reply == ""
-    assert post(served, chat, answer(approved=False)) == 200
+    assert served.say(chat, answer(approved=False)) == 200
     assert served.get("/test")["booked"] == [*before, "Oslo"]
     assert served.kept(chat)[0].reply == "One of two."
     assert [result.get("is_error", False) for result in results(served)] == [True, False]
 
 
 def test_a_new_question_ends_the_waiting(served: ServedChat, chat: str) -> None:
-    ask(served, chat, BOOK, said("As you like."))
-    assert post(served, chat, QUESTION) == 200
+    begin(served, chat, BOOK, said("As you like."))
+    assert served.say(chat, QUESTION) == 200
     assert results(served)[0]["is_error"]
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
 
 
 @pytest.mark.slow
 def test_a_tool_that_ran_when_the_server_was_killed_is_not_run_again(
     served: ServedChat, open_tab: Any, chat: str
 ) -> None:
-    ask(served, chat, called("book_room", {"city": "Atlantis", "nights": 1}))
+    begin(served, chat, called("book_room", {"city": "Atlantis", "nights": 1}))
     page = open_tab(f"{served.address}/#{chat}")
     page.click("text=Approve")
     assert served.has_booked("Atlantis")  # the page shows its answer before the server has it
@@ -201,7 +177,7 @@ def test_a_tool_that_ran_when_the_server_was_killed_is_not_run_again(
     served.begin()
     ended(page, "interrupted: the server went away")
     assert page.locator(".question").count() == 0
-    assert post(served, chat, answer()) == 409
+    assert served.say(chat, answer()) == 409
     assert served.get("/test")["booked"] == []
 
 
@@ -212,8 +188,7 @@ def test_the_plain_page_asks_too_and_every_page_sees_the_answer(
     plain, page = open_tab(f"{served.address}/plain#{chat}"), open_tab(f"{served.address}/#{chat}")
     served.script(BOOK, said("Booked. "), called("book_room", {"city": "Oslo", "nights": 1}), said("No."))
     for button, says, state in [("Approve", "Booked.", "available"), ("Deny", "No.", "denied")]:
-        plain.fill("#question", "A room?")
-        plain.click("#send")
+        ask(plain, "A room?")
         served.tell(None)
         plain.click(f"text={button}")
         for one in (plain, page):
@@ -226,7 +201,7 @@ def test_the_plain_page_asks_too_and_every_page_sees_the_answer(
 def test_a_reload_while_an_allowed_tool_runs_shows_the_whole_reply(
     served: ServedChat, open_tab: Any, chat: str
 ) -> None:
-    ask(
+    begin(
         served,
         chat,
         [*said("Look: ")[:4], *called("book_room", {"city": "Lisbon", "nights": 1}, index=1)[1:]],

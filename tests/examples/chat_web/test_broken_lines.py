@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.broken_line import Line
-from support.served_chat import ServedChat, ended, reply_texts, said, words
+from support.served_chat import ServedChat, ask, ended, reply_texts, said, words
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ def test_a_reply_goes_on_when_its_line_breaks(
     page = open_tab(f"http://127.0.0.1:{line.port}{path}#{chat}")
     text = words(random, 20)
     served.script(said(*text))
-    page.click("#send")
+    ask(page, "How far?")
     told = 0
     while told < len(text):
         count = min(len(text) - told, random.randint(3, 12))
@@ -64,8 +64,7 @@ def test_a_server_that_ends_in_the_middle_of_a_reply(
 ) -> None:
     pages = [open_tab(f"{served.address}{path}#{chat}") for path in ("/", "/plain")]
     served.script(said("first ", "second ", "third"))
-    pages[0].fill("#question", "How far?")
-    pages[0].click("#send")
+    ask(pages[0], "How far?")
     served.tell(4)
     pages[0].wait_for_selector(".text >> text=second")
     pages[1].reload()
@@ -83,8 +82,7 @@ def test_a_server_that_ends_in_the_middle_of_a_reply(
         assert reply_texts(page) == ["first second"]
         assert page.locator(".user").all_inner_texts() == ["How far?"]
     served.script(said("fourth"))
-    pages[0].fill("#question", "And now?")
-    pages[0].click("#send")
+    ask(pages[0], "And now?")
     served.tell(None)
     ended(pages[0])
     assert [one.ended for one in served.kept(chat)] == [how, "done"]

@@ -9,12 +9,13 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, ended, said
+from support.served_chat import ServedChat, ask, ended, said
 
 from rxdelta.testing import sample_chunks
 
 pytestmark = pytest.mark.slow
 
+QUESTION = "Lisbon or Oslo for a weekend of walking?"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WATCH = """
 window.seen = [];
@@ -48,9 +49,9 @@ def test_the_page_shows_a_reply_as_it_grows(served: ServedChat, open_tab: Any, c
     page.on("response", lambda response: response.status >= 400 and wrong.append(response.url))
     page.evaluate(WATCH)
     served.script(*WEATHER)
-    page.click("#send")
+    ask(page, QUESTION)
     page.wait_for_selector(".end >> text=…")
-    assert [one.question for one in served.kept(chat)] == ["Lisbon or Oslo for a weekend of walking?"]
+    assert [one.question for one in served.kept(chat)] == [QUESTION]
     served.tell(12)
     page.wait_for_selector(".reasoning >> text=Two cities")
     served.tell(40)
@@ -88,7 +89,7 @@ def test_markdown_is_shown_as_what_it_says_and_what_is_shown_stays(
         "e\n2. two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
     ]
     served.script(said(*pieces, "\n```py\nx = 1", "\n```\n", "The end."))
-    page.click("#send")
+    ask(page, "What is a tide?")
     served.tell(3)
     page.wait_for_selector("h1 >> text=Ti")
     page.evaluate("window.heading = document.querySelector('h1')")
@@ -116,7 +117,7 @@ def test_images_go_both_ways_and_sources_are_a_list(
     delta = {"type": "citations_delta", "citation": {**cited, "cited_text": "a", "encrypted_index": "x"}}
     message.insert(3, {"type": "content_block_delta", "index": 0, "delta": delta})
     served.script(message)
-    page.click("#send")
+    ask(page, "What is this?")
     served.tell(None)
     page.wait_for_selector(".sources a >> text=A page")
     ended(page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, ended, said
+from support.served_chat import ServedChat, ask, ended, said
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,7 @@ def test_hostile_text_runs_nothing_and_loads_nothing(
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: asked.append(dialog.message))
     served.script(hostile(), said("That is all."))  # behind the call of a tool that isn't there
-    page.fill("#question", TEXT)
-    page.click("#send")
+    ask(page, TEXT)
     served.tell(None)
     ended(page)
     page.reload()

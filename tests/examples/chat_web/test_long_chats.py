@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.broken_line import Line
-from support.served_chat import ServedChat, reply_texts, said, words
+from support.served_chat import ServedChat, ask, ended, reply_texts, said, words
 
 LOST = "interrupted: the server went away"
 STOPPED = "interrupted: the server was stopped"
@@ -27,12 +27,8 @@ def test_what_each_page_shows_in_the_end_is_what_is_kept(
             text = words(random, random.randint(1, 40), f"{number}w")
             how, told = exchange(random, served, line, pages, number, text)
             for page in pages:
-                page.wait_for_selector("#send:visible")
                 page.wait_for_selector(f"main:has(section.user:has-text('Question {number}.'))")
-                if how == "done":
-                    page.wait_for_selector("section:last-of-type .end", state="hidden")
-                else:
-                    page.wait_for_selector(f"section:last-of-type .end >> text={how}")
+                ended(page, "" if how == "done" else how)
             kept = served.kept(chat)
             assert [one.question for one in kept] == [f"Question {n}." for n in range(number + 1)]
             assert kept[-1].ended == how
@@ -47,8 +43,7 @@ def exchange(
     """A question and its reply, to its end. Returns how it ended, and how many of the words it said."""
     served.script(said(*text))
     asks = random.choice(pages)
-    asks.fill("#question", f"Question {number}.")
-    asks.click("#send")
+    ask(asks, f"Question {number}.")
     told = 0
     while told < len(text):
         count = random.randint(1, len(text) - told)

@@ -6,14 +6,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.served_chat import ServedChat, called, ended, reply_texts, said, words
+from support.served_chat import ServedChat, ask, becomes, called, ended, reply_texts, said, words
 
 pytestmark = pytest.mark.slow
-
-
-def ask(page: Any, question: str) -> None:
-    page.fill("#question", question)
-    page.click("#send")
 
 
 @pytest.mark.parametrize("path", ["/", "/plain"])
@@ -23,7 +18,6 @@ def test_reloads_at_random_moments(served: ServedChat, open_tab: Any, chat: str,
     text = words(random, 40)
     served.script(said(*text))
     ask(page, "What now?")
-    page.wait_for_selector(".user >> text=What now?")
     left = len(text)
     while left:
         page.reload()
@@ -119,6 +113,7 @@ def test_stop_before_the_model_says_anything(served: ServedChat, open_tab: Any, 
     page = open_tab(f"{served.address}/#{chat}")
     served.script(said("never"))
     ask(page, "Well?")
+    assert becomes(lambda: served.requests_open() == 1)
     page.click("#stop")
     ended(page, "stopped")
     assert reply_texts(page) == []

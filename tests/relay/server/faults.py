@@ -47,6 +47,7 @@ class Run:
     proxy: CuttingProxy
     folder: Path
     chance: Random
+    synced: str
     patience: float = 10.0
     count: int = 120
     loses: bool = False
@@ -94,7 +95,10 @@ class Run:
         self.publisher.send(signal.SIGKILL)
 
     async def restart_server(self, away: float = 0) -> None:
-        self.note(f"kill -9 of the server, away for {away:.1f} s")
+        self.note(f"kill -9 of the server, away for {away:.1f} s; appendfsync {self.synced}")
+        self.loses |= (
+            self.synced != "always"
+        )  # while its file is synced, it puts off what it writes into that
         await asyncio.to_thread(self.server.kill)
         await asyncio.sleep(away)
         await asyncio.to_thread(self.server.start)
@@ -276,11 +280,13 @@ async def play(seed: int, nursery: Nursery) -> Run:
     try:
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rxf-")))
-            server = ValkeyServer()
+            chance = Random(seed)
+            synced = chance.choice(("always", "always", "everysec"))
+            server = ValkeyServer("--appendfsync", synced)
             stack.push_async_callback(asyncio.to_thread, server.remove)
             await asyncio.to_thread(server.start)
             proxy = await stack.enter_async_context(CuttingProxy(server.port))
-            run = Run(seed, nursery, server, proxy, folder, Random(seed))
+            run = Run(seed, nursery, server, proxy, folder, chance, synced=synced)
             if kind is be_away_for_too_long:
                 run.patience = 0.8
             stack.callback(_end_workers, run)
