@@ -314,6 +314,7 @@ def test_who_asks_while_the_server_is_about_to_end_waits_for_the_next(folder: Fo
 
     async def main() -> None:
         with folder.client() as client:
+            wait_for(lambda: any(one["cmd"] == "info" for one in client.client_list()))  # the keeper is up
             client.execute_command("CLIENT", "PAUSE", 60_000, "WRITE")
             asked = asyncio.create_task(embedded(folder.url(), 30))
             while (
