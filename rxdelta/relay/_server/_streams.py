@@ -290,7 +290,8 @@ class Streams:
         if run is None:
             return False
         keys = [run.head, run.log, run.own, run.names]
-        return bool(await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for]))
+        await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for])
+        return True  # the answer is of the last attempt; an earlier one may have deleted it
 
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
