@@ -60,7 +60,7 @@ class Streams:
     # the publisher's side
 
     def claim(self, name: Name, publisher: Publisher) -> None:
-        call_on(self._loop, partial(self._begin_claim, name, publisher))
+        self._do(partial(self._begin_claim, name, publisher))
 
     def _begin_claim(self, name: Name, publisher: Publisher) -> None:
         if self._is_closed:
@@ -130,7 +130,7 @@ class Streams:
     # the reader's side
 
     def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
-        call_on(self._loop, partial(self._find, name, seeker))
+        self._do(partial(self._find, name, seeker))
         return Disposable(partial(call_on, self._loop, partial(self._forget_seeker, name, seeker)))
 
     def _find(self, name: Name, seeker: Seeker) -> None:
@@ -329,8 +329,17 @@ class Streams:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _do(self, step: Callable[[], None]) -> None:
+        """Take a step on the store's loop. Once closed it only says so, and the loop may be closed, too."""
+        if self._is_closed:
+            step()
+        else:
+            call_on(self._loop, step)
+
     async def _here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work on the store's loop, for a caller on any."""
         if running_loop() is self._loop:
             return await work()
+        if self._is_closed:
+            raise StreamInterrupted(_CLOSED)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
