@@ -281,7 +281,7 @@ class Relay:
         task = loop.create_task(_run(stream_id, run, began))
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
-        return await asyncio.shield(began)
+        return await began  # a caller that leaves cancels this, and the run goes on
 
     def watch(self, stream_id: str, after: str | None = None) -> Observable[Event]:
         """Emit the events of a stream: first those that are in the log, then each when it is written.
@@ -397,7 +397,7 @@ class Relay:
     async def _close(self) -> None:
         await self._store.close()
         here = asyncio.get_running_loop()
-        runs = [task for task in self._runs if task.get_loop() is here]
+        runs = [task for task in [*self._runs] if task.get_loop() is here]
         if runs:
             _, late = await asyncio.wait(runs, timeout=_CLOSE_SECONDS)
             for task in late:
