@@ -238,6 +238,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/wire.py")
     session.run("python", "benchmarks/framing.py")
     session.run("python", "benchmarks/relay.py")
+    session.run("python", "benchmarks/relay_server.py")
 
 
 @nox.session

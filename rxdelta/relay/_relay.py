@@ -212,7 +212,7 @@ class Relay:
         `MessageInterrupted("publisher left")`. So a reply that is to go on without its reader is for `start`.
 
         Readers never make the publisher wait. Put it behind `run_tools` and `retry_stream`, so that the log has what
-        they emit.
+        they emit. On a server, `run_tools` calls a tool when the log has the call's `executing`.
 
         Completes with the source; or, after a `MessageInterrupted`, when the stream is stopped by `cancel`, by `delete`,
         or because the relay is closed. The source is then disposed at once.
@@ -225,6 +225,7 @@ class Relay:
 
         Errors: The source's own, unchanged; readers get it as `watch` says. `InvalidValueError` if the id is taken or
         the relay is closed, and for a value that is no event. `LimitExceededError` for too many events.
+        `StreamInterrupted` if the server is away for `patience`, has lost the log, or has taken the publisher for dead.
         """
         check_stream_id(stream_id)
 
@@ -307,7 +308,9 @@ class Relay:
 
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
-        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream.
+        nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
+        too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
+        live.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -360,6 +363,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
+            StreamInterrupted: The server is away. All methods that ask it raise this.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

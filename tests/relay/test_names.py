@@ -14,6 +14,7 @@ import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
 from relay.conftest import Opener
+from relay.promises import promised
 from support.loops import run
 from support.runs import text, turn
 
@@ -67,6 +68,7 @@ def test_these_are_ids(id: str) -> None:
     assert id.isprintable()
 
 
+@promised("Nobody reaches a stream")
 @given(names, names)
 def test_no_key_of_a_name_is_one_of_another(one: Name, other: Name) -> None:
     assert len({*keys_of(one)}) == 5

@@ -13,9 +13,9 @@ from typing import Literal, Self
 
 __all__ = ["CuttingProxy", "Fate", "certificate"]
 
-Fate = Literal["pass", "cut before", "cut after", "delay"]
+Fate = Literal["pass", "cut before", "cut after", "delay", "late"]
 """What becomes of a request: it is passed on; the connection is cut before it arrives; it arrives, and the connection is
-cut instead of its answer; it is passed on later."""
+cut instead of its answer; it is passed on later; it is, but only if its client is still there then."""
 
 
 class CuttingProxy:
@@ -25,7 +25,7 @@ class CuttingProxy:
         port: Where it listens, on 127.0.0.1.
         fates: Of the next requests that contain `marker`, in their order. Then it is `chance` that says.
         marker: So that only what a test means is hit, and no handshake.
-        delay: Seconds, for the fate `"delay"`.
+        delay: Seconds, for the fates `"delay"` and `"late"`.
         is_down: Whether it refuses new connections.
         is_hole: Whether nothing is passed on, in either direction. Connections stay, and new ones can be made.
         requests: How many requests with `marker` have come.
@@ -102,8 +102,10 @@ class CuttingProxy:
                 fate = self._fate(data)
                 if fate == "cut before":
                     break
-                if fate == "delay":
+                if fate in ("delay", "late"):
                     await asyncio.sleep(self.delay)
+                if fate == "late" and reader.at_eof():
+                    break
                 pair.loses_answer = fate == "cut after"
                 pair.far.write(data)
                 await pair.far.drain()

@@ -275,12 +275,8 @@ class Group:
         return group
 
     def online(self) -> int:
-        """How many replicas have the master's copy."""
-        return sum(
-            "state=online" in value
-            for name, value in self.master.info("replication").items()
-            if name[:5] == "slave"
-        )
+        """How many replicas have loaded the master's copy. The master takes them for online a second before."""
+        return sum(one.info("replication").get("master_link_status") == "up" for one in self.replicas)
 
     def known(self) -> int:
         """How many replicas are known to every Sentinel."""

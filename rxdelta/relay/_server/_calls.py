@@ -47,7 +47,8 @@ class Script:
 
     Attributes:
         text: Its source.
-        writes: Whether a call is answered only when the replicas have what it wrote. It must write something each time.
+        writes: Whether a call is answered only when the replicas have what it wrote. False for what a reader needs: it can
+            read without them.
         sha: The SHA-1 of the text, in hexadecimal digits.
     """
 

@@ -4,7 +4,7 @@ An entry is numbered by its last event, and has these fields: the number of the 
 events (`e`), and in the last entry the end (`z`). Unknown fields are left alone; a newer form is refused.
 
 An event is its wire form. Deltas, which are nearly all events, are shorter: `[kind, index, piece]`, and then for each
-next delta of that kind and block its piece alone. One with other fields is written in its wire form.
+next delta of that kind and block its piece alone. A delta with a choice, a run or unknown fields has its wire form.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _BLOCK = 10.0
 """Seconds after which a blocking read is made anew. The answer to none is that nothing has happened."""
 _INBOX_MILLISECONDS = 3_600_000
 _PAUSE = 0.05  # seconds before the next try while the server is away
-_REST_A_KEY, _LONGEST_REST = 0.00001, 0.02
+_REST_A_KEY, _LONGEST_REST = 0.00002, 0.02
 """Seconds between two reads: the server needs about a microsecond and a half for each key of a read."""
 _FEW = 10  # keys: up to so many, reads follow each other without a rest
 

@@ -138,7 +138,8 @@ redis.call('XADD', KEYS[1], over, 'f', ARGV[1], 'c', 0, 'z', ARGV[7], 'd', 1)
 redis.call('DEL', KEYS[2])
 keep(tonumber(ARGV[4]), KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[5])
 return {2, over, 0}
-"""
+""",
+    writes=False,
 )
 """Whether a log is live, and how many milliseconds its publisher's sign counts. If it counts no more, write the end.
 
@@ -170,12 +171,11 @@ DELETE = Script(
     + """
 -- KEYS head log own names; ARGV epoch id remains
 local _, _, head = newest(KEYS[1])
-if not head or head.p ~= ARGV[1] then return 0 end
+if not head or head.p ~= ARGV[1] then return end
 redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[4], member(head, ARGV[2]))
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[3], ARGV[3])
-return 1
 """
 )
 """Free a name. Its log remains for a while, for those who read it."""
@@ -207,7 +207,8 @@ LIST = Script(
 -- KEYS names
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now())
 return redis.call('ZRANGE', KEYS[1], 0, -1)
-"""
+""",
+    writes=False,
 )
 """The streams of an index."""
 
@@ -216,9 +217,10 @@ WAKE = Script(
 -- KEYS inbox; ARGV kept
 redis.call('XADD', KEYS[1], 'MAXLEN', '~', 10000, '*', 'w', 1)
 return redis.call('PEXPIRE', KEYS[1], ARGV[1])
-"""
+""",
+    writes=False,
 )
 """End the blocking read of this process, so that it reads something else."""
 
-DROP = Script("return redis.call('DEL', unpack(KEYS))")
+DROP = Script("return redis.call('DEL', unpack(KEYS))", writes=False)
 """Delete keys."""

@@ -25,7 +25,7 @@ _DEAD = "the publisher gave no sign for its lease, and is taken for dead"
 
 
 class Server:
-    """The server as this process uses it.
+    """What the parts of the store share.
 
     Attributes:
         token: Names this process there.

@@ -51,7 +51,7 @@ class Streams:
         self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
-        self._begun: dict[Name, asyncio.Future[Run]] = {}  # of those that weren't there when they were sought
+        self._begun: dict[Name, asyncio.Future[Run]] = {}  # logs that readers wait for
         self._feeds: dict[str, Feed] = {}  # by epoch
         self._inboxes: set[int] = set()  # the tags of those that are followed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -207,7 +207,7 @@ class Streams:
             seeker.awaits()
 
     async def _begins(self, name: Name) -> Run:
-        """The publication of a name, as soon as there is one."""
+        """Wait for the next publication of a name."""
         server, keys = self._server, self._server.keys(name)
         begun: asyncio.Future[Run] = self._loop.create_future()
         self._begun[name] = begun
@@ -238,7 +238,7 @@ class Streams:
         return self._server.run(name, read_head(dict(zip(fields[::2], fields[1::2]))))
 
     async def _state(self, run: Run) -> int:
-        """-1: there is no such log; 1: it is live; 2: it has ended."""
+        """The state of a log as `CHECK` returns it."""
         answer: list[Any] = await self._server.call(run.tag, CHECK, run.keys, run.check_arguments(0))
         return int(answer[0])
 
@@ -290,28 +290,21 @@ class Streams:
         if run is None:
             return False
         keys = [run.head, run.log, run.own, run.names]
-        return bool(await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for]))
+        await server.call(run.tag, DELETE, keys, [run.epoch, run.id, server.lease_for])
+        return True  # the answer is of the last attempt; an earlier one may have deleted it
 
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
         self._is_closed = True
-        seconds = min(_CLOSE_SECONDS, self._patience)
-        if self._claims:
-            await asyncio.wait([*self._claims], timeout=seconds)
         for writer in [*self._writers.values()]:
             writer.publisher.tell(_CLOSED)
-        ends = [writer.ended for writer in self._writers.values()]
-        if ends:
-            await asyncio.wait(ends, timeout=seconds)
+        with suppress(RxDeltaError, TimeoutError):
+            async with asyncio.timeout(min(_CLOSE_SECONDS, self._patience)):
+                await self._finish()
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
                 seeker.closed()
         self._seekers.clear()
-        with suppress(RxDeltaError, TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
-                for tag in [*self._inboxes]:
-                    await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
         while self._tasks:
@@ -322,6 +315,14 @@ class Streams:
         await self._server.connections.aclose()
         for writer in [*self._writers.values()]:
             writer.lose(StreamInterrupted(_CLOSED))
+
+    async def _finish(self) -> None:
+        """Wait until the ends of this process's streams are written, and read by its readers."""
+        while self._claims or self._writers:
+            await asyncio.wait([*self._claims, *(writer.ended for writer in self._writers.values())])
+        await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
+        for tag in [*self._inboxes]:
+            await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)

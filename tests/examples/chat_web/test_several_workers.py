@@ -330,19 +330,21 @@ def test_a_tool_that_ran_when_its_worker_was_killed_is_not_run_by_another(
     assert "Atlantis" not in other.get("/test")["booked"]
 
 
-def test_a_worker_that_was_taken_for_dead_adds_nothing(workers: Workers, chat: str) -> None:
+def test_a_worker_that_was_taken_for_dead_adds_nothing(workers: Workers, pages: Pages, chat: str) -> None:
     freezes, other = workers.servers
     workers.script(said("one ", "two ", "three"))
-    with ThreadPoolExecutor(1) as thread:
-        asked = thread.submit(freezes.say, chat, question("Count"))
-        freezes.tell(4)
-        assert becomes(lambda: workers.kept(chat)[0].reply == "one two ")
-        freezes.signal(signal.SIGSTOP)
-        assert becomes(lambda: not other.get(f"/api/chat/{chat}")["live"])
+    pages.ask(freezes, "Count")
+    page = pages.open(other, "/plain")
+    freezes.tell(4)
+    shows(page, "one two")
+    freezes.signal(signal.SIGSTOP)
+    try:
+        with workers.only(other):
+            ended(page, LOST)
+    finally:
         freezes.signal(signal.SIGCONT)
-        freezes.tell(None)
-        assert freezes.no_request_is_open()
-        asked.result()
+    freezes.tell(None)
+    assert freezes.no_request_is_open()
     assert [(one.reply, one.ended) for one in workers.kept(chat)] == [("one two ", LOST)]
 
 

@@ -254,11 +254,14 @@ def test_nobody_there(server: ValkeyServer, tmp_path: Any) -> None:
 def test_closing_ends_what_is_under_way(server: ValkeyServer) -> None:
     async def main() -> None:
         async with opened(server.url) as store:
-            slow = store.call(0, Script("for n = 1, 2e6 do end; return 1"), [b"k"], [])
+            await store.call(0, PUSH, [b"k"], ["x"])
+            server.pause()  # so that nothing is answered before the end
+            flying = store.call(0, PUSH, [b"k"], ["x"])
             reads = [asyncio.create_task(store.read(lane, {b"s": b"0-0"}, 60.0)) for lane in range(3)]
             await asyncio.sleep(0.001)
             waiting = store.call(0, PUSH, [b"k"], ["x"])
-        for call in (slow, waiting, store.call(0, PUSH, [b"k"], ["x"])):
+        server.resume()
+        for call in (flying, waiting, store.call(0, PUSH, [b"k"], ["x"])):
             with pytest.raises(StreamInterrupted, match="closed"):
                 await call
         for read in reads:

@@ -29,7 +29,14 @@ from rxdelta.relay import Relay
 __all__ = ["AWAY", "Job", "Nursery", "Record", "Worker", "numbers_of"]
 
 ev = rd.events
-AWAY = ("been away for too long", "couldn't be reached", "can't be reached", "refuses: OOM", "was closed")
+AWAY = (
+    "been away for too long",
+    "couldn't be reached",
+    "couldn't be used",
+    "can't be reached",
+    "refuses: OOM",
+    "was closed",
+)
 """In the texts of errors that say that the server can't be asked now."""
 SECONDS = 100  # a worker that hangs shows where, and ends
 

@@ -1,0 +1,36 @@
+"""The sentences of docs/relay.md, "What it promises", and the tests of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+__all__ = ["claimed", "promised", "promises"]
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "relay.md"
+
+
+def promised(*_beginnings: str) -> Callable[[Test], Test]:
+    """The promises that a test is of, by their first words."""
+    return lambda test: test
+
+
+def promises() -> list[str]:
+    """The items of the section."""
+    section = PAGE.read_text("utf-8").partition("## What it promises\n")[2].partition("\n## ")[0]
+    items = re.findall(r"^- (.*(?:\n  .*)*)", section, re.MULTILINE)
+    return [" ".join(item.split()) for item in items]
+
+
+def claimed() -> list[str]:
+    """The arguments of each `promised(…)` in the tests of the relay."""
+    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(HERE.rglob("test_*.py"))]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    given = [one for call in calls if getattr(call.func, "id", "") == "promised" for one in call.args]
+    return [ast.literal_eval(one) for one in given]
