@@ -585,6 +585,28 @@ def test_leaving_the_relay_stops_what_is_live_for_publishers_and_readers() -> No
     run(main)
 
 
+def test_a_closed_relay_says_so_on_another_loop_when_its_own_is_gone(open_relay: Opener) -> None:
+    async def closed() -> Relay:
+        async with open_relay() as relay:
+            return relay
+
+    relay = asyncio.run(closed())
+
+    async def main() -> None:
+        (error,) = await read(relay.watch("chat"))
+        assert isinstance(error, rd.EmptyStreamError)
+        (error,) = await read(rx.of(START).pipe(relay.publish("chat")))
+        assert isinstance(error, rd.InvalidValueError)
+        with pytest.raises(rd.InvalidValueError, match="was closed"):
+            await relay.start("chat", rx.of(START))
+        try:
+            assert await relay.is_live("chat") is False
+        except rd.StreamInterrupted as away:  # it may be live, and the server isn't asked any more
+            assert "was closed" in str(away)
+
+    run(main)
+
+
 def test_deleting_frees_the_id_and_stops_a_live_stream_first(open_relay: Opener) -> None:
     async def main() -> None:
         async with open_relay() as relay:

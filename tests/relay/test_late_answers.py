@@ -278,6 +278,23 @@ def test_a_run_whose_log_fails_is_logged(caplog: pytest.LogCaptureFixture) -> No
     assert "the run of the stream 'chat' ended with an error" in caplog.text
 
 
+def test_a_run_that_cannot_begin_is_logged_when_its_caller_has_left(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        relay, later = opened("claim")
+        starting = asyncio.create_task(relay.start("chat", rx.of(START)))
+        await turns()
+        starting.cancel()
+        await asyncio.wait([starting])
+        later.fail(AWAY)
+        await turns()
+
+    with caplog.at_level(logging.ERROR, "rxdelta"):
+        run(main)
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[1] is AWAY
+
+
 def test_a_source_that_goes_on_behind_a_failed_log_writes_and_emits_nothing() -> None:
     async def main() -> None:
         relay, later = opened("claim", "append", "end")

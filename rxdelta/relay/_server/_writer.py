@@ -38,7 +38,7 @@ _STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one call is under way at a time. It takes the events that are pending when it is sent.
+    """Writes what is appended: one call is under way at a time. It takes what there is when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -96,7 +96,7 @@ class Writer:
         call.add_done_callback(self._written)
 
     def _arguments(self) -> Sequence[Word]:
-        """The next entry, made when its call is sent."""
+        """What there is at the moment at which the call is sent."""
         with self._lock:
             events = self._pending[: self._at_once]
             end = self._end if len(self._pending) == len(events) else None
@@ -104,7 +104,7 @@ class Writer:
         try:
             written, how = self._form(events, end)
             while len(written) > _MOST_BYTES and len(events) > 1:
-                self._at_once = len(events) // 2
+                self._at_once = max(1, len(events) * _MOST_BYTES // len(written))
                 events, end = events[: self._at_once], None
                 written, how = self._form(events, end)
         except StreamInterrupted as error:
@@ -115,7 +115,8 @@ class Writer:
             why.__cause__ = error
             self._give_up(why)
             raise
-        self._at_once = min(2 * self._at_once, _AT_ONCE)
+        if len(written) < _MOST_BYTES // 2:
+            self._at_once = min(2 * self._at_once, _AT_ONCE)
         with self._lock:
             del self._pending[: len(events)]
         self._sent = events, end
