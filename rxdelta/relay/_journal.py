@@ -73,7 +73,7 @@ class EventsToCome:
         return Disposable(forget)
 
     def arrived(self, event: Event, number: int) -> None:
-        """The log's event with this number is this one. It isn't written yet."""
+        """Note the number that an event has got in the log, before the store has written it."""
         if not self._waiting or not isinstance(event, ToolUpdate) or event.execution_status != "executing":
             return
         with self._lock:

@@ -212,7 +212,7 @@ class Relay:
         `MessageInterrupted("publisher left")`. So a reply that is to go on without its reader is for `start`.
 
         Readers never make the publisher wait. Put it behind `run_tools` and `retry_stream`, so that the log has what
-        they emit.
+        they emit. On a server, `run_tools` calls a tool when the log has the call's `executing`.
 
         Completes with the source; or, after a `MessageInterrupted`, when the stream is stopped by `cancel`, by `delete`,
         or because the relay is closed. The source is then disposed at once.
@@ -282,7 +282,7 @@ class Relay:
         task = loop.create_task(_run(stream_id, run, began))
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
-        return await asyncio.shield(began)
+        return await began  # a caller that leaves cancels this, and the run goes on
 
     def watch(self, stream_id: str, after: str | None = None) -> Observable[Event]:
         """Emit the events of a stream: first those that are in the log, then each when it is written.
@@ -309,7 +309,8 @@ class Relay:
         Errors: The source's own, without what caused it, if it is an error of rxdelta; a `StreamInterrupted` for any
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
         nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
-        too, if the publisher has died, the server is away for `patience`, or the log lacks something.
+        too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
+        live.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -400,7 +401,7 @@ class Relay:
     async def _close(self) -> None:
         await self._store.close()
         here = asyncio.get_running_loop()
-        runs = [task for task in self._runs if task.get_loop() is here]
+        runs = [task for task in [*self._runs] if task.get_loop() is here]
         if runs:
             _, late = await asyncio.wait(runs, timeout=_CLOSE_SECONDS)
             for task in late:

@@ -61,6 +61,7 @@ class Reader(Generic[T]):
         self._waits = True  # for an answer
         self._asleep = deque([True])  # empty while a turn is due: to take the item is atomic
         self._asking: int | None = None  # the thread that is in a call of the store
+        self._seeks = deque([True])  # empty once the store has said where the log is: it may do so twice
         self._has_waited = False  # for a lease
         self._log: Any = None
         self._entries: Iterator[tuple[int, Event]] = iter(())
@@ -88,25 +89,28 @@ class Reader(Generic[T]):
         self._sink.run(self._wait)
 
     def _wait(self) -> None:
-        if self._log is not None or self._answers:
-            return
-        if self._has_waited:
+        if not self._has_waited:
+            self._giving_up.start(self._lease, self._give_up)
+        elif _taken(self._seeks):
             self._answer(self._fail_empty, "nobody has published it")
-            return
-        self._giving_up.start(self._lease, self._give_up)
 
     def found(self, log: Log, news: News) -> None:
+        if not _taken(self._seeks):
+            log.leave()
+            return
         self._sink.own(Disposable(log.leave))
         self._answer(self._begin_reading, log, news)
 
     def closed(self) -> None:
-        self._answer(self._fail_empty, "the relay was closed")
+        if _taken(self._seeks):
+            self._answer(self._fail_empty, "the relay was closed")
 
     def failed(self, error: RxDeltaError) -> None:
-        self._answer(lambda: self._sink.on_error(with_snapshot(unreadable(error), (), self._sink.limits)))
+        if _taken(self._seeks):
+            self._answer(lambda: self._sink.on_error(with_snapshot(unreadable(error), (), self._sink.limits)))
 
     def _give_up(self) -> None:
-        if self._log is None and not self._answers:
+        if self._seeks:
             self._has_waited = True
             self._find()  # again: the news of a stream may be late
 
@@ -125,11 +129,8 @@ class Reader(Generic[T]):
         self._wake()
 
     def _wake(self) -> None:
-        try:
-            self._asleep.pop()
-        except IndexError:
-            return
-        self._time.schedule_relative(0, self._wake_up)
+        if _taken(self._asleep):
+            self._time.schedule_relative(0, self._wake_up)
 
     def _wake_up(self, *_: object) -> None:
         self._asleep.append(True)
@@ -191,3 +192,10 @@ class Reader(Generic[T]):
 
     def _fail(self, error: RxDeltaError, news: News) -> None:
         self._sink.on_error(with_snapshot(error, news.events, self._sink.limits))
+
+
+def _taken(ticket: deque[bool]) -> bool:
+    try:
+        return ticket.pop()
+    except IndexError:
+        return False

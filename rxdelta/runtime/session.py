@@ -1,6 +1,6 @@
 """One session connects the reader of a pipeline with its sources.
 
-Observables carry values and one end downstream, and a disposal upstream. Four questions have no place there, and
+Observables carry values and one end downstream, and a disposal upstream. Five questions have no place there, and
 go past the Observables, through a session:
 
 - *Room*: may the source go on? After each item a pump waits while `backpressure` isn't ready, that is, while the
@@ -11,6 +11,7 @@ go past the Observables, through a session:
 - *Failure*: who gets an exception that no source can catch, because a timer, a task or another reader's source was
   calling? `fail()` ends the reading and raises the exception at the reader. It returns `False` if the reader has
   left; the exception then belongs to the caller.
+- *Log*: is what the reader gets written into a log? An effect that must not be repeated waits for that, see `journals`.
 
 **Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. `limits` are those
 that the door was given. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its

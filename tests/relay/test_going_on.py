@@ -175,6 +175,22 @@ def test_a_reader_whose_server_is_away_does_not_go_on_with_the_reply() -> None:
     run(main)
 
 
+def test_a_worker_that_is_stopped_in_order_leaves_an_end_and_no_death(open_relay: Opener) -> None:
+    async def main() -> None:
+        tools = Tools()
+        async with open_relay() as relay:
+            source = rx.concat(rx.from_iterable(turn(call(1, "c1", "c1"), reason="tool_use")), rx.never())
+            await relay.start("reply.1", source.pipe(tools.run()))
+            while not tools.ran:
+                await asyncio.sleep(0.01)
+            assert await relay.cancel("reply.1", "deployed anew")
+            stream_id, ended = await finish(relay, "reply", tools.run())
+            assert (stream_id, tools.ran) == ("reply.1", {"c1": 1})
+            assert statuses(ended) == {"c1": "executing"}
+
+    run(main)
+
+
 # A person decides.
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from threading import Thread, get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
@@ -20,6 +20,11 @@ from support.runs import text, turn
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError
 from rxdelta.relay._store import Name
+
+if TYPE_CHECKING:
+    from reactivex import abc
+
+    from rxdelta.relay._store import Seeker
 
 ev = rd.events
 HELLO = turn(text(0, "Hello"))
@@ -484,6 +489,38 @@ def test_a_reader_leaves_its_log_once() -> None:
         await turns()
         reading.dispose()
         assert later.left == 1
+
+    run(main)
+
+
+class Twice(Later):
+    """A store whose publisher begins as a reader asks again: the reader is told by both threads."""
+
+    publisher: Subject[rd.Event] | None = None
+
+    def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
+        if self.publisher is None:
+            self.publisher = Subject()
+            return super().find(name, seeker)
+        self.publisher.pipe(Relay(self.memory, 10.0, 1_000_000).publish(name.id)).subscribe()
+        for event in HELLO[:3]:
+            self.publisher.on_next(event)
+        super().find(name, seeker)
+        return super().find(name, seeker)
+
+
+def test_a_reader_that_is_told_twice_where_its_log_is_reads_it_once() -> None:
+    async def main() -> None:
+        later = Twice(asyncio.get_running_loop(), ("append",))
+        got = told(Relay(later, 0.01, 1_000_000).watch("chat"))
+        while not got:
+            await asyncio.sleep(0.005)
+        await turns()
+        assert later.publisher is not None
+        later.publisher.on_completed()
+        await turns()
+        assert got == [*HELLO[:3], "|"]
+        assert later.left == 2
 
     run(main)
 

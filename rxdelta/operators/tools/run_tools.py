@@ -119,6 +119,10 @@ def run_tools(
     an outcome. `approve` decides a call that is `awaiting_approval` there; without `approve` the call stays as it is. So a
     stored snapshot or message goes on where it was: `rx.from_iterable(rd.to_events(stored)).pipe(rd.run_tools(tools, approve=answers))`.
 
+    If a relay on a server publishes the events, a tool is called as soon as the stream's log has the call's `executing`,
+    and never if the log ends before. So a worker that goes on with the reply of a dead one runs no tool a second time.
+    Until then the call has its place among the `max_concurrency`; `timeout` doesn't count the wait.
+
     A tool's exception is logged (`rxdelta`) and not passed on: the result says "The tool failed.", or the text that
     `on_error` returns. A tool explains its failure to the model by a `ToolError`, or a `ToolResult` with `is_error`. A
     call that no function fits is logged, too: the model gets the reason, but it may be the program that is wrong.

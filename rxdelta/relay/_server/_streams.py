@@ -60,7 +60,7 @@ class Streams:
     # the publisher's side
 
     def claim(self, name: Name, publisher: Publisher) -> None:
-        call_on(self._loop, partial(self._begin_claim, name, publisher))
+        self._do(partial(self._begin_claim, name, publisher))
 
     def _begin_claim(self, name: Name, publisher: Publisher) -> None:
         if self._is_closed:
@@ -130,7 +130,7 @@ class Streams:
     # the reader's side
 
     def find(self, name: Name, seeker: Seeker) -> abc.DisposableBase:
-        call_on(self._loop, partial(self._find, name, seeker))
+        self._do(partial(self._find, name, seeker))
         return Disposable(partial(call_on, self._loop, partial(self._forget_seeker, name, seeker)))
 
     def _find(self, name: Name, seeker: Seeker) -> None:
@@ -296,23 +296,15 @@ class Streams:
     async def close(self) -> None:
         """Stop the publishers of this process, and let go of the server. Streams of others go on, and all are kept."""
         self._is_closed = True
-        seconds = min(_CLOSE_SECONDS, self._patience)
-        if self._claims:
-            await asyncio.wait([*self._claims], timeout=seconds)
         for writer in [*self._writers.values()]:
             writer.publisher.tell(_CLOSED)
-        ends = [writer.ended for writer in self._writers.values()]
-        if ends:
-            await asyncio.wait(ends, timeout=seconds)
+        with suppress(RxDeltaError, TimeoutError):
+            async with asyncio.timeout(min(_CLOSE_SECONDS, self._patience)):
+                await self._finish()
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
                 seeker.closed()
         self._seekers.clear()
-        with suppress(RxDeltaError, TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
-                for tag in [*self._inboxes]:
-                    await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
         while self._tasks:
@@ -324,14 +316,31 @@ class Streams:
         for writer in [*self._writers.values()]:
             writer.lose(StreamInterrupted(_CLOSED))
 
+    async def _finish(self) -> None:
+        """Wait until the ends of this process's streams are written, and read by its readers."""
+        while self._claims or self._writers:
+            await asyncio.wait([*self._claims, *(writer.ended for writer in self._writers.values())])
+        await asyncio.gather(*(feed.catch_up() for feed in [*self._feeds.values()]))
+        for tag in [*self._inboxes]:
+            await self._server.call(tag, DROP, [self._server.inbox(tag)], [])
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _do(self, step: Callable[[], None]) -> None:
+        """Take a step on the store's loop. Once closed it only says so, and the loop may be closed, too."""
+        if self._is_closed:
+            step()
+        else:
+            call_on(self._loop, step)
+
     async def _here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work on the store's loop, for a caller on any."""
         if running_loop() is self._loop:
             return await work()
+        if self._is_closed:
+            raise StreamInterrupted(_CLOSED)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))

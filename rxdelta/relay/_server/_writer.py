@@ -58,6 +58,7 @@ class Writer:
         self._end: _Ending | None = None
         self._is_due = False  # a call of `_write`
         self._number = 0  # of the last event that the server has
+        self._at_once = _AT_ONCE  # events of the next entry: fewer after long ones
         self._writes = False  # a call is under way
         self._sent: tuple[Sequence[Event], _Ending | None] = (), None  # with it
         self._renews = False
@@ -97,13 +98,14 @@ class Writer:
     def _arguments(self) -> Sequence[Word]:
         """The next entry, made when its call is sent."""
         with self._lock:
-            events = self._pending[:_AT_ONCE]
+            events = self._pending[: self._at_once]
             end = self._end if len(self._pending) == len(events) else None
         run, server = self.run, self._server
         try:
             written, how = self._form(events, end)
             while len(written) > _MOST_BYTES and len(events) > 1:
-                events, end = events[: len(events) // 2], None
+                self._at_once = len(events) // 2
+                events, end = events[: self._at_once], None
                 written, how = self._form(events, end)
         except StreamInterrupted as error:
             self._give_up(error)
@@ -113,6 +115,7 @@ class Writer:
             why.__cause__ = error
             self._give_up(why)
             raise
+        self._at_once = min(2 * self._at_once, _AT_ONCE)
         with self._lock:
             del self._pending[: len(events)]
         self._sent = events, end

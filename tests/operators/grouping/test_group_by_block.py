@@ -537,6 +537,7 @@ class Reading:
     """A session that notes its failures."""
 
     limits = None
+    journal = None
 
     def __init__(self) -> None:
         self.errors: list[Exception] = []

@@ -16,7 +16,7 @@ from support.loops import run
 from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
-from rxdelta.relay import Relay
+from rxdelta.relay import Relay, StreamUnreadableError
 
 pytest.importorskip("msgspec")
 pytest.importorskip("redis")
@@ -185,7 +185,7 @@ def test_a_newer_form_is_refused_and_its_publisher_goes_on(server: ValkeyServer)
             bare.append(HELLO[4])
             for *events, end in (await following, await read(relay.watch("chat"))):
                 assert folded(events) == folded(HELLO[:4])
-                assert type(end) is rd.StreamInterrupted
+                assert type(end) is StreamUnreadableError
                 assert "format '2'" in str(end)
             assert await relay.is_live("chat")
             bare.append(*HELLO[5:], end={})
@@ -197,6 +197,29 @@ def test_a_newer_form_is_refused_and_its_publisher_goes_on(server: ValkeyServer)
             (error,) = await read(relay.watch("newer"))
             assert "format '2'" in str(error)
             newer.client.close()
+
+    run(main)
+    bare.client.close()
+
+
+@promised("Events come in order")
+def test_a_gap_is_seen_and_never_passed_over(server: ValkeyServer) -> None:
+    bare = Bare(server, "chat")
+    bare.begin(30)
+
+    async def main() -> None:
+        async with Relay.open(server.url, lease=LEASE) as relay:
+            got: list[Any] = []
+            following = asyncio.create_task(read(relay.watch("chat"), got))
+            bare.append(*HELLO[:4])
+            await until(lambda: said(got) == "He")
+            bare.number += 2
+            bare.append(HELLO[6])
+            bare.append(end={})
+            for *events, end in (await following, await read(relay.watch("chat"))):
+                assert folded(events) == folded(HELLO[:4])
+                assert type(end) is StreamUnreadableError
+                assert "events 5 to 6" in str(end)
 
     run(main)
     bare.client.close()
