@@ -123,6 +123,8 @@ class Publication:
             early(writer)
 
     def _subscribe(self) -> None:
+        if self._is_over:
+            return  # stopped meanwhile: nothing is paid
         source = self._source
         if self._time is not None:
             self._journal = EventsToCome(self._name.id, self._time)

@@ -445,6 +445,24 @@ def test_a_reader_on_another_thread_than_its_store_emits_on_its_own_loop() -> No
     run(main)
 
 
+def test_a_stream_that_is_stopped_before_its_source_is_subscribed_costs_nothing() -> None:
+    async def main() -> None:
+        relay, later = opened()
+        subscribed: list[int] = []
+        source = rx.defer(lambda _: subscribed.append(1) or rx.from_iterable(HELLO))
+        got = told(source.pipe(relay.publish("chat")))
+        later.answer(1)  # the claim; its publisher has its turn later
+        assert await relay.cancel("chat", "enough")
+        later.answer()
+        await turns(10)
+        later.answer()
+        await turns(10)
+        assert (got, subscribed) == ([ev.MessageInterrupted("enough"), "|"], [])
+        assert await in_log(later) == [ev.MessageInterrupted("enough"), "|"]
+
+    run(main)
+
+
 def test_a_reader_whose_store_fails_gets_its_error() -> None:
     async def main() -> None:
         relay, later = opened()
