@@ -38,7 +38,7 @@ _STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one call is under way at a time. It takes what there is when it is sent.
+    """Writes what is appended: one call is under way at a time. It takes the events that are pending when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -96,7 +96,7 @@ class Writer:
         call.add_done_callback(self._written)
 
     def _arguments(self) -> Sequence[Word]:
-        """What there is at the moment at which the call is sent."""
+        """The next entry, made when its call is sent."""
         with self._lock:
             events = self._pending[: self._at_once]
             end = self._end if len(self._pending) == len(events) else None
