@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from threading import Barrier
 from threading import Event as Flag
 from typing import Any
@@ -599,10 +600,8 @@ def test_a_closed_relay_says_so_on_another_loop_when_its_own_is_gone(open_relay:
         assert isinstance(error, rd.InvalidValueError)
         with pytest.raises(rd.InvalidValueError, match="was closed"):
             await relay.start("chat", rx.of(START))
-        (lives,) = await asyncio.gather(relay.is_live("chat"), return_exceptions=True)
-        assert lives is False or "was closed" in str(
-            lives
-        )  # on a server it may be live, and nobody can ask it
+        with suppress(rd.StreamInterrupted):  # it may be live on the server
+            assert await relay.is_live("chat") is False
 
     run(main)
 
