@@ -123,6 +123,8 @@ class Publication:
             early(writer)
 
     def _subscribe(self) -> None:
+        if self._is_over:
+            return  # stopped between the claim and this turn
         source = self._source
         if self._time is not None:
             self._journal = EventsToCome(self._name.id, self._time)
@@ -139,6 +141,8 @@ class Publication:
     def on_next(self, event: Event) -> None:
         if type(event) not in EVENT_TYPES:
             raise self._sink.refusal(event)
+        if self._is_over:
+            return  # a value that waited for its turn while the stream was stopped
         if self._count >= self._max_events:
             raise _too_long(self._max_events)
         self._count += 1
