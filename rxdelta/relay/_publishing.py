@@ -145,6 +145,8 @@ class Publication:
     def on_next(self, event: Event) -> None:
         if type(event) not in EVENT_TYPES:
             raise self._sink.refusal(event)
+        if self._is_over:
+            return  # a value that waited for its turn while the stream was stopped
         if self._count >= self._max_events:
             raise _too_long(self._max_events)
         self._count += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,14 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
+from relay.conftest import Opener
 from relay.later import Later
 from support.loops import run, turns
 from support.runs import text, turn
 
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError
-from rxdelta.relay._store import Name
+from rxdelta.relay._store import End, Name
 
 if TYPE_CHECKING:
     from reactivex import abc
@@ -200,8 +202,31 @@ def test_a_stop_as_soon_as_the_log_has_begun_is_heard_before_the_source_is_subsc
         await turns()
         later.answer()
         await turns()
-        assert "disposed" in life or life == []
-        assert published == [ev.MessageInterrupted("enough"), "|"]
+        assert life == []
+        assert published == await in_log(later) == [ev.MessageInterrupted("enough"), "|"]
+
+    run(main)
+
+
+def test_a_stop_while_the_source_is_being_subscribed_disposes_it() -> None:
+    async def main() -> None:
+        relay, later = opened("claim", "append", "end")
+        life: list[str] = []
+
+        def subscribe(observer: Any, _: Any = None) -> Any:
+            stopping = Thread(target=lambda: asyncio.run(relay.cancel("chat", "enough")))
+            stopping.start()
+            stopping.join()
+            observer.on_next(START)
+            return Disposable(lambda: life.append("disposed"))
+
+        published = told(rx.create(subscribe).pipe(relay.publish("chat")))
+        later.answer(1)
+        await turns()
+        assert (life, later.asked) == (["disposed"], ["end"])
+        later.answer()
+        await turns()
+        assert published == await in_log(later) == [ev.MessageInterrupted("enough"), "|"]
 
     run(main)
 
@@ -584,5 +609,39 @@ def test_what_a_dead_publisher_had_written_is_what_readers_get(kind: str) -> Non
         for task in relay._runs:
             task.cancel()
         await turns()
+
+    run(main)
+
+
+# Stores.
+
+
+def test_what_is_appended_behind_the_end_is_not_in_the_log(open_relay: Opener) -> None:
+    """The source may emit on another thread at the moment at which its stream is stopped."""
+
+    class Claimant:
+        def __init__(self) -> None:
+            self.writer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            self.written_ones: list[rd.Event] = []
+
+        def claimed(self, writer: Any) -> None:
+            self.writer.set_result(writer)
+
+        def written(self, events: Sequence[rd.Event]) -> None:
+            self.written_ones += events
+
+    async def main() -> None:
+        async with open_relay() as relay:
+            claimant: Any = Claimant()
+            relay._store.claim(Name("", "chat"), claimant)
+            writer, ended = await claimant.writer, asyncio.Event()
+            writer.append((START,))
+            writer.end((LEFT,), End(), ended.set)
+            writer.append((BLOCK,))
+            await ended.wait()
+            got: list[rd.Event] = []
+            await rd.for_each(relay.watch("chat"), got.append)
+            assert got == [START, LEFT]
+            assert BLOCK not in claimant.written_ones
 
     run(main)

@@ -167,6 +167,7 @@ def test_each_use_is_asked_for_once_and_done_if_it_is_allowed(
         async with open_relay() as relay:
             if action != "publish":
                 await relay.start("chat", said("Hello"))
+                await heard(relay, "chat")  # to its end, so that `cancel` comes too late to stop it
             await use(relay.scope(allow=check), "chat")
             assert check.asked == [(action, "chat")]
             if action == "delete":
