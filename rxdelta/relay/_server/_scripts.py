@@ -88,8 +88,9 @@ if not said.z then
 end
 if ends then
   redis.call('DEL', KEYS[2])
-  if not keep(tonumber(ARGV[12]), KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) then
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  local kept = tonumber(ARGV[12])
+  if not keep(kept, KEYS[1], KEYS[3], KEYS[4], ARGV[2], ARGV[6]) or kept < tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- for those who follow it
   end
   return 1
 end

@@ -169,6 +169,25 @@ def test_a_reader_whose_line_is_cut_misses_nothing(server: ValkeyServer) -> None
     run(main)
 
 
+def test_who_follows_gets_an_end_that_is_not_kept(server: ValkeyServer) -> None:
+    async def main() -> None:
+        async with through_a_proxy(server, keep=0.01, lease=5.0) as (here, proxy, there):
+            source, got = Source(), list[Any]()
+            assert await there.start("chat", source.events)
+            reading = asyncio.create_task(read(here.watch("chat"), got))
+            source.emit(HELLO[0])
+            await until(lambda: len(got) == 1)
+            proxy.is_hole = True
+            source.emit(*HELLO[1:])
+            source.complete()
+            while await there.streams():
+                await asyncio.sleep(0.01)
+            proxy.is_hole = False
+            assert await reading == [*HELLO, "|"]
+
+    run(main)
+
+
 @promised("A stream that isn't there")
 def test_who_cannot_ask_is_not_told_that_there_is_nothing(server: ValkeyServer) -> None:
     async def main() -> None:
