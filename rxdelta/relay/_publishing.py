@@ -115,14 +115,16 @@ class Publication:
     def claimed(self, writer: Writer) -> None:
         with self._lock:
             self._writer, early = writer, self._early
-        if self._began is not None:
-            self._began(True)
         if early is None:
             self._answer(self._subscribe)
-        else:
-            early(writer)
+            return
+        early(writer)
+        if self._began is not None:
+            self._began(True)
 
     def _subscribe(self) -> None:
+        if self._began is not None:
+            self._began(True)
         if self._is_over:
             return  # stopped between the claim and this turn
         source = self._source
