@@ -69,7 +69,7 @@ def _is_huge(value: Any) -> bool:
 
 
 def error_from_dict(data: Mapping[str, Any]) -> RxDeltaError:
-    """The error again. One that this version doesn't know is a `StreamInterrupted` with its text."""
+    """The error again. An unknown class becomes a `StreamInterrupted` with the same text."""
     kind = _kinds(RxDeltaError).get(data["error"])
     if kind is None:
         return StreamInterrupted(str(data["text"]))

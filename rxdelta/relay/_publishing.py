@@ -117,16 +117,18 @@ class Publication:
             self._writer, early = writer, self._early
         if early is None:
             self._answer(self._subscribe)
-            return
-        early(writer)
+        else:
+            self._tell_begun()
+            early(writer)
+
+    def _tell_begun(self) -> None:
         if self._began is not None:
             self._began(True)
 
     def _subscribe(self) -> None:
-        if self._began is not None:
-            self._began(True)
+        self._tell_begun()
         if self._is_over:
-            return  # stopped between the claim and this turn
+            return  # stopped meanwhile: nothing is paid
         source = self._source
         if self._time is not None:
             self._journal = EventsToCome(self._name.id, self._time)

@@ -363,7 +363,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
-            StreamInterrupted: The server is away. All methods that ask it raise this.
+            StreamInterrupted: The server is away. Every method that asks the server raises this.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -57,12 +57,13 @@ def seed() -> int:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """With `-m soak` a test runs in all combinations, else in one: its name says the seed that chose it."""
+    """With `-m soak` a promise is tested in all combinations, else in one: the test's name says the seed that chose it."""
     name = next((one for one in ("server_combination", "open_relay") if one in metafunc.fixturenames), None)
     if name is None:
         return
     option = metafunc.config.option
-    if "soak" in option.markexpr:
+    in_all = name == "server_combination" or metafunc.module.__name__.endswith("test_promises")
+    if in_all and "soak" in option.markexpr:
         chosen = [pytest.param(kind, marks=pytest.mark.soak, id="-".join(map(str, kind))) for kind in KINDS]
     else:
         number = SEED
@@ -123,7 +124,7 @@ def _combination(request: pytest.FixtureRequest) -> Combination:
     started: dict[str, ValkeyServer | Group | Cluster] = request.getfixturevalue("started")
     if topology in SLOW:
         if topology not in started:
-            started[topology] = Group.start() if topology == "sentinel" else Cluster.start()
+            started[topology] = Group.start(down_after=60_000) if topology == "sentinel" else Cluster.start()
         thing = started[topology]
         url, servers = thing.url, [thing.master] if isinstance(thing, Group) else thing.servers
         for one in servers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from threading import Barrier
 from threading import Event as Flag
 from typing import Any
@@ -581,6 +582,26 @@ def test_leaving_the_relay_stops_what_is_live_for_publishers_and_readers() -> No
         with pytest.raises(rd.InvalidValueError, match="closed"):
             await relay.start("new", rx.of(*HELLO))
         assert [type(one) for one in await read(relay.watch("run"))] == [rd.EmptyStreamError]
+
+    run(main)
+
+
+def test_a_closed_relay_says_so_on_another_loop_when_its_own_is_gone(open_relay: Opener) -> None:
+    async def closed() -> Relay:
+        async with open_relay() as relay:
+            return relay
+
+    relay = asyncio.run(closed())
+
+    async def main() -> None:
+        (error,) = await read(relay.watch("chat"))
+        assert isinstance(error, rd.EmptyStreamError)
+        (error,) = await read(rx.of(START).pipe(relay.publish("chat")))
+        assert isinstance(error, rd.InvalidValueError)
+        with pytest.raises(rd.InvalidValueError, match="was closed"):
+            await relay.start("chat", rx.of(START))
+        with suppress(rd.StreamInterrupted):  # it may be live on the server
+            assert await relay.is_live("chat") is False
 
     run(main)
 

@@ -305,6 +305,23 @@ def test_a_run_whose_log_fails_is_logged(caplog: pytest.LogCaptureFixture) -> No
     assert "the run of the stream 'chat' ended with an error" in caplog.text
 
 
+def test_a_run_that_cannot_begin_is_logged_when_its_caller_has_left(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        relay, later = opened("claim")
+        starting = asyncio.create_task(relay.start("chat", rx.of(START)))
+        await turns()
+        starting.cancel()
+        await asyncio.wait([starting])
+        later.fail(AWAY)
+        await turns()
+
+    with caplog.at_level(logging.ERROR, "rxdelta"):
+        run(main)
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[1] is AWAY
+
+
 def test_a_source_that_goes_on_behind_a_failed_log_writes_and_emits_nothing() -> None:
     async def main() -> None:
         relay, later = opened("claim", "append", "end")
@@ -451,6 +468,24 @@ def test_a_reader_on_another_thread_than_its_store_emits_on_its_own_loop() -> No
             await asyncio.to_thread(later.answer)
             await turns()
         assert threads == {here}
+
+    run(main)
+
+
+def test_a_stream_that_is_stopped_before_its_source_is_subscribed_costs_nothing() -> None:
+    async def main() -> None:
+        relay, later = opened()
+        subscribed: list[int] = []
+        source = rx.defer(lambda _: subscribed.append(1) or rx.from_iterable(HELLO))
+        got = told(source.pipe(relay.publish("chat")))
+        later.answer(1)  # the claim; its publisher has its turn later
+        assert await relay.cancel("chat", "enough")
+        later.answer()
+        await turns(10)
+        later.answer()
+        await turns(10)
+        assert (got, subscribed) == ([ev.MessageInterrupted("enough"), "|"], [])
+        assert await in_log(later) == [ev.MessageInterrupted("enough"), "|"]
 
     run(main)
 

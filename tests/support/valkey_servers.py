@@ -250,7 +250,8 @@ class Group:
         return f"valkey+sentinel://{hosts}/main"
 
     @classmethod
-    def start(cls, *options: str, replicas: int = 1, sentinels: int = 1) -> Group:
+    def start(cls, *options: str, replicas: int = 1, sentinels: int = 1, down_after: int = 500) -> Group:
+        """A master that doesn't answer for `down_after` milliseconds is replaced by a replica."""
         group = cls(ValkeyServer(*options), [], [])
         try:
             group.master.start()
@@ -265,7 +266,7 @@ class Group:
                 sentinel.command(
                     "SENTINEL", "MONITOR", "main", "127.0.0.1", group.master.port, sentinels // 2 + 1
                 )
-                for name, value in (("down-after-milliseconds", 500), ("failover-timeout", 5000)):
+                for name, value in (("down-after-milliseconds", down_after), ("failover-timeout", 5000)):
                     sentinel.command("SENTINEL", "SET", "main", name, value)
             # A Sentinel asks the master for its replicas each 10 s, but its first question comes at once.
             until(lambda: group.known() == replicas, "the Sentinels don't know the replicas")

@@ -101,8 +101,8 @@ class _Wanted:
         try:
             parts = urlsplit(url)
             options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        except ValueError as error:
-            raise InvalidValueError.of([("url", url, _FORM)]) from error
+        except ValueError:
+            raise _wrong_form() from None
         path, known = os.fsdecode(unquote_to_bytes(parts.path)), dict(options)
         wrong = (
             parts.scheme != _SCHEME
@@ -113,12 +113,16 @@ class _Wanted:
             or "\0" in path
         )
         if wrong or len(known) < len(options) or not known.keys() <= {"idle", "appendfsync"}:
-            raise InvalidValueError.of([("url", url, _FORM)])
+            raise _wrong_form()
         appendfsync = known.get("appendfsync", "everysec")
         if appendfsync not in ("everysec", "always"):
             raise InvalidValueError.of([("appendfsync", appendfsync, "must be everysec or always")])
         # The real path: the server is one a folder, whichever link leads to it.
         return _Wanted(os.path.realpath(path), _seconds(known.get("idle", str(_IDLE_SECONDS))), appendfsync)
+
+
+def _wrong_form() -> InvalidValueError:
+    return InvalidValueError.of([("url", f"{_SCHEME}:…", _FORM)])  # what stands there may be a password
 
 
 def _seconds(text: str) -> float:

@@ -125,8 +125,12 @@ local length = tonumber(lease[2] or ARGV[3])
 local missed = tonumber(lease[3] or 0)
 local patience = math.floor(length / 4)
 if ARGV[8] ~= '1' then
+  if stands > time + length then -- the clock has gone back
+    stands = time + length
+    redis.call('HSET', KEYS[2], 'u', stands)
+  end
   if time < stands then return {1, last, stands - time} end
-  if time >= missed + 2 * length then
+  if time < missed or time >= missed + 2 * length then
     redis.call('HSET', KEYS[2], 's', time)
     redis.call('PEXPIRE', KEYS[2], ARGV[4])
     return {1, last, patience}

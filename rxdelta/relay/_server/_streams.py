@@ -48,6 +48,7 @@ class Streams:
         self._loop = asyncio.get_running_loop()
         self._is_closed = False
         self._writers: dict[str, Writer] = {}  # by epoch
+        self._claiming: dict[str, Writer] = {}  # by epoch: a cancel may be faster than the claim's answer
         self._claims: set[asyncio.Task[None]] = set()
         self._seekers: dict[Name, dict[Seeker, None]] = {}
         self._seeking: dict[Name, asyncio.Task[None]] = {}
@@ -83,6 +84,7 @@ class Streams:
             server.inbox(run.tag),
             run.id,
         ]
+        writer = self._claiming[run.epoch] = Writer(server, run, publisher, self._forget_writer)
         try:
             answer = await server.call(run.tag, CLAIM, keys, arguments)
             if answer != 1:
@@ -95,7 +97,8 @@ class Streams:
         except asyncio.CancelledError:
             publisher.failed(StreamInterrupted(_CLOSED))
             raise
-        writer = Writer(server, run, publisher, self._forget_writer)
+        finally:
+            del self._claiming[run.epoch]
         self._writers[run.epoch] = writer
         publisher.claimed(writer)
         if self._is_closed:
@@ -115,7 +118,8 @@ class Streams:
 
     def _take_messages(self, entries: Sequence[tuple[bytes, Mapping[bytes, bytes]]]) -> None:
         for _, fields in entries:
-            writer = self._writers.get(fields.get(b"p", b"").decode(errors="replace"))
+            epoch = fields.get(b"p", b"").decode(errors="replace")
+            writer = self._writers.get(epoch) or self._claiming.get(epoch)
             if writer is not None:
                 writer.tell(fields.get(b"r"))
 

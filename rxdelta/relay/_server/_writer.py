@@ -38,7 +38,7 @@ _STOPPED = "stopped"
 
 
 class Writer:
-    """Writes what is appended: one call is under way at a time. It takes the events that are pending when it is sent.
+    """Writes what is appended: one call is under way at a time, and takes the events that are pending when it is sent.
 
     Args:
         over: Called when nothing more will be written.
@@ -67,7 +67,7 @@ class Writer:
     def append(self, events: Sequence[Event]) -> None:
         with self._lock:
             if self._end is not None:
-                return  # another thread was quicker
+                return
             self._pending.extend(events)
             due, self._is_due = self._is_due, True
         if not due:
@@ -106,7 +106,7 @@ class Writer:
         try:
             written, how = self._form(events, end)
             while len(written) > _MOST_BYTES and len(events) > 1:
-                self._at_once = len(events) // 2
+                self._at_once = max(1, len(events) * _MOST_BYTES // len(written))
                 events, end = events[: self._at_once], None
                 written, how = self._form(events, end)
         except StreamInterrupted as error:
@@ -117,7 +117,8 @@ class Writer:
             why.__cause__ = error
             self._give_up(why)
             raise
-        self._at_once = min(2 * self._at_once, _AT_ONCE)
+        if len(written) < _MOST_BYTES // 2:
+            self._at_once = min(2 * self._at_once, _AT_ONCE)
         with self._lock:
             del self._pending[: len(events)]
         self._sent = events, end

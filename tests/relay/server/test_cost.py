@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import pytest
+import reactivex as rx
 from reactivex import Observable
 from support.valkey_servers import ValkeyServer
 
@@ -141,6 +142,26 @@ def test_what_is_appended_during_a_round_trip_goes_with_the_next(server: ValkeyS
             after = calls(server)
             assert after["evalsha"] - before["evalsha"] <= 50
             assert after["xread"] - before["xread"] <= 50
+
+    asyncio.run(main())
+
+
+def test_long_events_that_wait_are_encoded_a_few_times_and_not_with_each_entry(server: ValkeyServer) -> None:
+    encoded = 0
+
+    def count(data: bytes) -> bytes:
+        nonlocal encoded
+        encoded += len(data)
+        return data
+
+    async def main() -> None:
+        events = [ev.TextDelta(0, "x" * 100_000)] * 200
+        async with Relay.open(server.url, encrypt=count, decrypt=bytes) as relay:
+            assert await relay.start("chat", rx.from_iterable(events))
+            async with asyncio.timeout(30):
+                while await relay.is_live("chat"):
+                    await asyncio.sleep(0.01)
+        assert 1 <= encoded / 20_000_000 <= 3
 
     asyncio.run(main())
 

