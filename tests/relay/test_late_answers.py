@@ -149,9 +149,11 @@ def test_a_run_has_started_when_the_store_says_so() -> None:
         starting = asyncio.create_task(relay.start("chat", rx.of(*HELLO)))
         await turns()
         assert not starting.done()
-        later.answer(1)
-        await turns()
-        assert starting.result() is True
+        answering = Thread(target=later.answer, args=(1,))
+        answering.start()
+        answering.join()
+        assert await starting is True
+        assert later.asked == ["append"] * len(HELLO) + ["end"]  # the source is subscribed
         await relay._close()
 
     run(main)
