@@ -115,14 +115,15 @@ class Publication:
     def claimed(self, writer: Writer) -> None:
         with self._lock:
             self._writer, early = writer, self._early
-        if self._began is not None:
-            self._began(True)
-        if early is None:
-            self._answer(self._subscribe)
-        else:
+        self._answer(self._subscribe)
+        if early is not None:
             early(writer)
 
     def _subscribe(self) -> None:
+        if self._began is not None:
+            self._began(True)
+        if self._is_over:
+            return
         source = self._source
         if self._time is not None:
             self._journal = EventsToCome(self._name.id, self._time)

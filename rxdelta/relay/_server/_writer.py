@@ -66,6 +66,8 @@ class Writer:
 
     def append(self, events: Sequence[Event]) -> None:
         with self._lock:
+            if self._end is not None:
+                return
             self._pending.extend(events)
             due, self._is_due = self._is_due, True
         if not due:
