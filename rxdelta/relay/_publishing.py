@@ -115,18 +115,13 @@ class Publication:
     def claimed(self, writer: Writer) -> None:
         with self._lock:
             self._writer, early = writer, self._early
-        if early is None:
-            self._answer(self._subscribe)
-        else:
-            self._tell_begun()
+        self._answer(self._subscribe)
+        if early is not None:
             early(writer)
 
-    def _tell_begun(self) -> None:
+    def _subscribe(self) -> None:
         if self._began is not None:
             self._began(True)
-
-    def _subscribe(self) -> None:
-        self._tell_begun()
         if self._is_over:
             return  # stopped meanwhile: nothing is paid
         source = self._source

@@ -393,6 +393,16 @@ def test_a_stop_reaches_the_readers_while_the_publishers_own_subscriber_is_stuck
     run(main)
 
 
+def test_a_run_that_has_started_has_subscribed_its_source(open_relay: Opener) -> None:
+    async def main() -> None:
+        async with open_relay() as relay:
+            assert await relay.start("chat", rx.concat(rx.from_iterable(HELLO[:3]), rx.never()))
+            assert await relay.cancel("chat", "enough")
+            assert await read(relay.watch("chat")) == [*HELLO[:3], STOPPED, "|"]
+
+    run(main)
+
+
 def test_a_stop_of_several_runs_is_one_for_all() -> None:
     async def main() -> None:
         async with Relay.open() as relay:

@@ -96,7 +96,7 @@ class Feed:
         if state == 2 and not self.events.has_ended:
             self.fail(StreamInterrupted("the relay's server has lost events of this log that it had"))
             return False
-        if not self._is_left:
+        if not (self._is_left or self.events.has_ended):
             self._look_again(left / 1000 + _EARLY)
         return True
 
