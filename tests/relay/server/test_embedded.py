@@ -151,7 +151,7 @@ except ChildProcessError:
     assert folder.ask("PING")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_starter_killed_at_any_moment_leaves_one_server_or_none(folder: Folder) -> None:
     """What it had begun goes on, or the next one begins anew; no lock stays behind."""
     rng = random.Random(18)
@@ -167,7 +167,7 @@ def test_a_starter_killed_at_any_moment_leaves_one_server_or_none(folder: Folder
             folder.kill_the_server()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_keeper_or_server_killed_at_any_moment_costs_nothing(folder: Folder) -> None:
     """Also while they start, and while they end because nobody uses them."""
     rng = random.Random(18)
@@ -332,7 +332,7 @@ def test_who_asks_while_the_server_is_about_to_end_waits_for_the_next(folder: Fo
     assert folder.starts() == 2
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_many_who_come_at_the_moments_of_the_end_are_not_lost(folder: Folder) -> None:
     body = """
 import random, time, valkey
@@ -403,7 +403,7 @@ def test_a_file_that_is_damaged_before_its_end_is_an_error_with_the_servers_word
     assert folder.is_free()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_file_does_not_grow_for_ever(folder: Folder) -> None:
     folder.open()
     value = "x" * 1_000_000
