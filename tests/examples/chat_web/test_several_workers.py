@@ -207,6 +207,7 @@ def shows_second(page: Any, first: str, second: str) -> None:
     assert reply_texts(page) == [first.strip(), second]
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_stopped_says_so_at_all(workers: Workers, pages: Pages, chat: str) -> None:
     stops, other = workers.servers
     workers.script(said("first ", "second ", "third"))
@@ -254,6 +255,7 @@ def test_a_page_learns_of_a_reply_that_another_page_asked_for_at_another_worker(
     assert reply_texts(follows) == ["all of it"]
 
 
+@pytest.mark.soak
 def test_a_reply_goes_on_when_the_relay_s_server_is_killed_and_started_again(
     workers: Workers, relay_server: ValkeyServer, pages: Pages, chat: str
 ) -> None:
@@ -312,6 +314,7 @@ def test_a_call_is_allowed_once_at_two_workers_of_which_one_was_killed_meanwhile
     assert [one.ended for one in workers.kept(chat)] == ["done"]
 
 
+@pytest.mark.soak
 def test_a_tool_that_ran_when_its_worker_was_killed_is_not_run_by_another(
     workers: Workers, open_tab: Any, chat: str
 ) -> None:
@@ -330,6 +333,7 @@ def test_a_tool_that_ran_when_its_worker_was_killed_is_not_run_by_another(
     assert "Atlantis" not in other.get("/test")["booked"]
 
 
+@pytest.mark.soak
 def test_a_worker_that_was_taken_for_dead_adds_nothing(workers: Workers, pages: Pages, chat: str) -> None:
     freezes, other = workers.servers
     workers.script(said("one ", "two ", "three"))
@@ -405,6 +409,7 @@ def exchange(random: Random, workers: Workers, pages: list[Any], text: list[str]
     return "done", told, told
 
 
+@pytest.mark.soak
 def test_the_example_starts_two_workers_and_the_relay_that_they_share() -> None:
     needs_a_server()
     folder = Folder()
