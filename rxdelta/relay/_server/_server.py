@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay._failures import error_to_dict
@@ -13,10 +13,9 @@ from rxdelta.relay._server._hub import Hub
 from rxdelta.relay._server._keys import Keys, inbox_key, names_key
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from rxdelta.relay._server._connections import Connections, Script, Word
+    from rxdelta.relay._server._connections import Connections, Word
     from rxdelta.relay._store import Name
 
 __all__ = ["Run", "Server"]
@@ -45,6 +44,7 @@ class Server:
         patience: float,
     ) -> None:
         self.connections = connections
+        self.call = connections.call
         self.values = values
         self.prefix = prefix
         self.token = token_hex(8)
@@ -53,16 +53,6 @@ class Server:
         self.kept_for = max(1, round(keep * 1000))
         self.live_for = self.lease_for + self.kept_for
         self.hub = Hub(connections, self.inbox, patience)
-
-    def call(
-        self,
-        tag: int,
-        script: Script,
-        keys: Sequence[bytes],
-        args: Sequence[Word] | Callable[[], Sequence[Word]],
-    ) -> asyncio.Future[Any]:
-        """See `Connections.call`."""
-        return self.connections.call(tag, script, keys, args)
 
     def inbox(self, tag: int) -> bytes:
         return inbox_key(self.prefix, tag, self.token)
