@@ -169,12 +169,17 @@ class CallPart(Part):
 
     def take_back(self, out: Out, /) -> None:
         """Send an error in place of the input, unless the call has a result or is still valid."""
-        if self._available and not self._outcome.settled and self._call.type == "invalid_tool_call":
+        if not self._available or self._outcome.settled:
+            return
+        block = self.fold.block
+        if not isinstance(block, ToolCall):
+            self._drop(out)
+        elif block.type == "invalid_tool_call":
             self._close(out, None)
 
     def _drop(self, out: Out, /) -> None:
         self._outcome.settled = True
-        if self._started:
+        if self._started or self._available:
             head = {"toolCallId": self._id, "toolName": self._name, **self._outcome.executor()}
             frame = {**head, "input": "", **self.run.marked({})}
             out.append({"type": "tool-input-error", **frame, "errorText": CUT_OFF})
