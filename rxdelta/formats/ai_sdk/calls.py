@@ -169,17 +169,12 @@ class CallPart(Part):
 
     def take_back(self, out: Out, /) -> None:
         """Send an error in place of the input, unless the call has a result or is still valid."""
-        if not self._available or self._outcome.settled:
-            return
-        block = self.fold.block
-        if not isinstance(block, ToolCall):
-            self._drop(out)
-        elif block.type == "invalid_tool_call":
+        if self._available and not self._outcome.settled and self._call.type == "invalid_tool_call":
             self._close(out, None)
 
     def _drop(self, out: Out, /) -> None:
         self._outcome.settled = True
-        if self._started or self._available:
+        if self._started:
             head = {"toolCallId": self._id, "toolName": self._name, **self._outcome.executor()}
             frame = {**head, "input": "", **self.run.marked({})}
             out.append({"type": "tool-input-error", **frame, "errorText": CUT_OFF})
@@ -223,9 +218,11 @@ class CallPart(Part):
             `False` if an output may still come.
         """
         if not self._outcome.settled:
-            ended = is_last or self._call.metadata.get("status") in _ENDED
-            if not ended or self._call.execution_status() != "identified":  # a person decides
-                return False
+            call = self.fold.block
+            if isinstance(call, ToolCall):  # else the block has ended again, as another one: no output comes
+                ended = is_last or call.metadata.get("status") in _ENDED
+                if not ended or call.execution_status() != "identified":  # a person decides
+                    return False
             self._has_none = True
             self._send_result(out)
         return True

@@ -267,17 +267,6 @@ def test_a_call_that_is_taken_back_is_an_error_in_place_of_its_input() -> None:
     assert (call.call_id, call.error, call.metadata["late_arguments"]) == ("c1", "too late", "}")
 
 
-@pytest.mark.parametrize("call", [CALL, whole(SERVER, 1)])
-@pytest.mark.parametrize(
-    "content", [{"type": "image", "url": "https://a/b"}, {"type": "text", "text": "So."}]
-)
-def test_a_call_in_whose_place_another_block_ends_is_an_error(call: list[Any], content: Any) -> None:
-    frames = frames_of([START, *call, ev.BlockFinish(1, content), STOP])
-    shown = [part for part in read(frames).parts if part["type"] != "step-start"]
-    assert shown[0]["state"] == "output-error"
-    assert len(shown) == 2
-
-
 def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
     result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):
@@ -288,6 +277,14 @@ def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
 
 SEARCH = {**SERVER, "status": "completed"}
 NOTHING = {"type": "tool-output-available", "toolCallId": "s1", "output": None, "providerExecuted": True}
+
+
+@pytest.mark.parametrize(
+    "content", [{"type": "image", "url": "https://a/b"}, {"type": "text", "text": "So."}]
+)
+def test_a_search_whose_block_ends_again_as_another_one_has_ended_without_a_result(content: Any) -> None:
+    frames = frames_of([START, *whole(SERVER, 1), ev.BlockFinish(1, content), STOP])
+    assert of_type("tool-output-available", frames) == [NOTHING]
 
 
 def test_a_search_without_a_result_has_ended_when_the_model_goes_on() -> None:
