@@ -17,21 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
 
-def cases(wire_format: str, how: str) -> Iterator[Any]:
-    """All recordings, of which all but the first are slow."""
+def cases(wire_format: str) -> Iterator[Any]:
+    """All recordings: the first in each way, and the others in one of them, or in all in the soak."""
+    ways = ["dicts", "bytes", *(["objects"] if wire_format in SDK_FORMATS else [])]
     for number, case in enumerate(recordings(wire_format)):
-        marks = [*case.marks, *([pytest.mark.slow] if number else [])]
-        yield pytest.param(wire_format, how, case.values[0], id=f"{wire_format}/{how}/{case.id}", marks=marks)
+        for place, how in enumerate(ways):
+            rank = pytest.mark.slow if number % len(ways) == place else pytest.mark.soak
+            marks = [*case.marks, *([rank] if number else [])]
+            name = f"{wire_format}/{how}/{case.id}"
+            yield pytest.param(wire_format, how, case.values[0], id=name, marks=marks)
 
 
 @pytest.mark.parametrize(
     ("wire_format", "how", "chunks"),
-    [
-        case
-        for wire_format in RECORDED
-        for how in ("dicts", "bytes", *(["objects"] if wire_format in SDK_FORMATS else []))
-        for case in cases(wire_format, how)
-    ],
+    [case for wire_format in RECORDED for case in cases(wire_format)],
 )
 def test_a_recording(wire_format: str, how: str, chunks: list[Any]) -> None:
     given, source = chunks, chunks

@@ -278,6 +278,17 @@ def places(number: int) -> list[Place]:
     return [((number + kind) % len(SEEDS), kind) for kind in KINDS]
 
 
+def some_places(number: int) -> list[Place]:
+    """A third of them, another one for each test."""
+    return places(number)[number // len(SEEDS) % 3 :: 3]
+
+
+Places: TypeAlias = Callable[[int], list[Place]]
+AMOUNTS = pytest.mark.parametrize(
+    "chosen", [pytest.param(some_places, id="some"), pytest.param(places, id="all", marks=pytest.mark.soak)]
+)
+
+
 def tools_of(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name.startswith("run_tools"))
 
@@ -289,9 +300,9 @@ def without(place: Place, tools: tuple[str, ...], readers: str) -> Mapping[str, 
     return play(*STREAMS[seed][kind], [EVENTS[name]() for name in tools], READERS[readers])
 
 
-def check(number: int, names: Sequence[str], readers: str) -> None:
+def check(number: int, names: Sequence[str], readers: str, chosen: Places = places) -> None:
     found: list[str] = []
-    for seed, kind in places(number):
+    for seed, kind in chosen(number):
         stream, gap = STREAMS[seed][kind]
         if "retry_stream" in names and stream.is_conversation:
             continue  # it emits one message, and refuses a second one like a fold
@@ -316,8 +327,11 @@ def numbered(cases: Iterable[Sequence[str]]) -> list[Any]:
         if pair[0] != pair[1] or not tools_of(*pair)  # a call runs once
     ),
 )
-def test_two_operators_on_events_change_no_message(number: int, first: str, second: str) -> None:
-    check(number, (first, second), "whole")
+@AMOUNTS
+def test_two_operators_on_events_change_no_message(
+    number: int, first: str, second: str, chosen: Places
+) -> None:
+    check(number, (first, second), "whole", chosen)
 
 
 @pytest.mark.parametrize(("number", "name"), numbered((name,) for name in EVENTS))
@@ -334,11 +348,14 @@ def test_a_projection_is_the_same_behind_any_operator(number: int, name: str) ->
         or pair[0] not in NEWEST  # it ends later with fewer snapshots
     ),
 )
-def test_two_operators_on_snapshots_keep_the_last_one(number: int, first: str, second: str) -> None:
+@AMOUNTS
+def test_two_operators_on_snapshots_keep_the_last_one(
+    number: int, first: str, second: str, chosen: Places
+) -> None:
     found: list[str] = []
     run_tools = rd.run_tools(TOOLS, unknown="leave")
     until = [SNAPSHOTS[name]() for name in {first, second} if name.startswith("until")]
-    for seed, kind in places(number):
+    for seed, kind in chosen(number):
         stream, gap = STREAMS[seed][kind]
         got = play(stream, gap, [run_tools], {"scan_deltas": folds(SNAPSHOTS[first](), SNAPSHOTS[second]())})
         wanted = play(stream, gap, [run_tools], {"scan_deltas": folds(*until)})
@@ -401,10 +418,11 @@ IN_FRONT = ("compact_deltas", "run_tools(find)", "share_events", "smooth")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "name", "shared"), numbered(product(IN_FRONT, SHARED)))
-def test_late_readers_have_the_same_outcome(number: int, name: str, shared: str) -> None:
+@AMOUNTS
+def test_late_readers_have_the_same_outcome(number: int, name: str, shared: str, chosen: Places) -> None:
     share, reader = SHARED[shared]
     found: list[str] = []
-    for seed, kind in places(number):
+    for seed, kind in chosen(number):
         stream, _ = STREAMS[seed][kind]
         if shared == "group_by_choice" and stream.is_conversation:
             continue  # its late readers get the newest message only
