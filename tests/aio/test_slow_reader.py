@@ -12,7 +12,7 @@ from support.virtual_loop import run_virtually
 
 import rxdelta as rd
 
-CHUNKS = 1_250
+CHUNKS = 2_500
 CHUNK, FRAME = 0.0001, 0.01  # seconds
 
 

@@ -33,14 +33,11 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, reports: list[dict[str, A
             assert [generator for generator in loop._asyncgens if generator.ag_frame is not None] == []
 
     threads = set(threading.enumerate())
-    gc.freeze()  # what was there before needn't be looked through
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            result = asyncio.run(watched())
-            gc.collect()
-    finally:
-        gc.unfreeze()
+    gc.freeze()  # what was there before needn't be looked through, now and by later tests
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = asyncio.run(watched())
+        gc.collect()
     for thread in set(threading.enumerate()) - threads:
         thread.join(
             SECONDS
