@@ -300,6 +300,20 @@ def test_who_comes_before_the_stream_waits_for_a_lease(open_relay: Opener) -> No
     run(main)
 
 
+def test_the_longest_times_are_kept_and_waited_for(open_relay: Opener) -> None:
+    async def main() -> None:
+        async with two(open_relay, lease=1e9, keep=1e9, patience=1e9) as (here, there):
+            source = Source()
+            assert await here.start("chat", source.events)
+            assert await there.is_live("chat")
+            source.emit(*HELLO)
+            source.complete()
+            assert said(await read(there.watch("chat"))) == "Hello"
+            assert await there.streams() == ["chat"]
+
+    run(main)
+
+
 VALUES = [
     2**63,
     -(2**64) - 1,

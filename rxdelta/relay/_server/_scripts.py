@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from rxdelta.relay._server._connections import Script
 
-__all__ = ["APPEND", "CHECK", "CLAIM", "DELETE", "DROP", "LIST", "READ", "READ_INBOX", "SIGNS", "TELL", "WAKE"]
+__all__ = [
+    "APPEND",
+    "CHECK",
+    "CLAIM",
+    "DELETE",
+    "DROP",
+    "LIST",
+    "READ",
+    "READ_INBOX",
+    "SIGNS",
+    "TELL",
+    "WAKE",
+]
 
 _COMMON = """
 local function now()
