@@ -317,7 +317,7 @@ class Relay:
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
         nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
         too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
-        live.
+        live, or the relay is closed.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -370,7 +370,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
-            StreamInterrupted: The server is away. Every method that asks the server raises this.
+            StreamInterrupted: The server is away, or the relay is closed. So do `is_live`, `streams` and `delete`.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -92,7 +92,7 @@ class Reader(Generic[T]):
         if not self._has_waited:
             self._giving_up.start(self._lease, self._give_up)
         elif _taken(self._seeks):
-            self._answer(self._fail_empty, "nobody has published it")
+            self._answer(self._fail_empty)
 
     def found(self, log: Log, news: News) -> None:
         if not _taken(self._seeks):
@@ -100,10 +100,6 @@ class Reader(Generic[T]):
             return
         self._sink.own(Disposable(log.leave))
         self._answer(self._begin_reading, log, news)
-
-    def closed(self) -> None:
-        if _taken(self._seeks):
-            self._answer(self._fail_empty, "the relay was closed")
 
     def failed(self, error: RxDeltaError) -> None:
         if _taken(self._seeks):
@@ -114,8 +110,8 @@ class Reader(Generic[T]):
             self._has_waited = True
             self._find()  # again: the news of a stream may be late
 
-    def _fail_empty(self, why: str) -> None:
-        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: {why}")
+    def _fail_empty(self) -> None:
+        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: nobody has published it")
 
     def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
         self._waits = True

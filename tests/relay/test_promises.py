@@ -276,7 +276,7 @@ def test_a_relay_that_is_left_ends_its_streams_and_no_others(open_relay: Opener)
             assert source.life == ["subscribed", "closed"]
             assert (await mine)[-2:] == [ev.MessageInterrupted("the relay was closed"), "|"]
             assert type((await reading)[-1]) is StreamUnreadableError
-            assert type((await waiting)[-1]) is rd.EmptyStreamError
+            assert type((await waiting)[-1]) is StreamUnreadableError
             assert await there.streams() == ["mine", "yours"]
             other.emit(*HELLO[4:])
             other.complete()

@@ -139,7 +139,7 @@ class Streams:
 
     def _find(self, name: Name, seeker: Seeker) -> None:
         if self._is_closed:
-            seeker.closed()
+            seeker.failed(StreamInterrupted(_CLOSED))
             return
         self._seekers.setdefault(name, {})[seeker] = None
         if name not in self._seeking:
@@ -308,7 +308,7 @@ class Streams:
                 await self._finish()
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
-                seeker.closed()
+                seeker.failed(StreamInterrupted(_CLOSED))
         self._seekers.clear()
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
@@ -344,8 +344,8 @@ class Streams:
 
     async def _here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work on the store's loop, for a caller on any."""
-        if running_loop() is self._loop:
-            return await work()
         if self._is_closed:
             raise StreamInterrupted(_CLOSED)
+        if running_loop() is self._loop:
+            return await work()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))
