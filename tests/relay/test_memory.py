@@ -209,6 +209,29 @@ def test_a_long_stream_is_read_in_turns_so_that_others_have_theirs() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("kind", ["text", "data", "a failed text"])
+def test_a_long_stream_is_joined_in_turns_too(kind: str) -> None:
+    deltas = (
+        [ev.TextDelta(0, "a"), ev.Custom("progress", 1, "id")] if kind == "data" else [ev.TextDelta(0, "a")]
+    )
+    end = rx.throw(rd.ProviderError("overloaded")) if kind == "a failed text" else rx.empty()
+
+    async def main() -> None:
+        async with Relay.open() as relay:
+            publisher = rx.concat(rx.of(*HELLO[:2], *deltas * 10_000), end).pipe(relay.publish("chat"))
+            publisher.subscribe(on_error=lambda _: None)
+            ticks, got, ends = 0, list[rd.Event](), list[Any]()
+            relay.watch("chat").subscribe(got.append, ends.append, lambda: ends.append("|"))
+            while not ends:
+                await asyncio.sleep(0)
+                ticks += 1
+            assert ticks > (20 if kind == "text" else 40) > 2 * len(got)
+            if kind == "a failed text":
+                assert ends[0].snapshot.text == "a" * 10_000
+
+    run(main)
+
+
 def test_a_publisher_on_one_loop_is_read_on_others_and_in_plain_code() -> None:
     async def main() -> None:
         async with Relay.open() as relay:
