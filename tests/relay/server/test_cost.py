@@ -166,6 +166,30 @@ def test_long_events_that_wait_are_encoded_a_few_times_and_not_with_each_entry(s
     asyncio.run(main())
 
 
+def test_a_long_log_is_decoded_in_turns_so_that_others_have_theirs(server: ValkeyServer) -> None:
+    in_this_turn = most = 0
+
+    def count(data: bytes) -> bytes:
+        nonlocal in_this_turn, most
+        in_this_turn += 1
+        most = max(most, in_this_turn)
+        return data
+
+    async def main() -> None:
+        nonlocal in_this_turn
+        async with Relay.open(server.url, encrypt=bytes, decrypt=bytes) as relay:
+            await rd.last_value(rx.of(*[ev.TextDelta(0, "a")] * 20_000).pipe(relay.publish("chat")))
+        async with Relay.open(server.url, encrypt=bytes, decrypt=count) as relay:
+            reading = asyncio.create_task(rd.last_value(relay.watch("chat")))
+            while not reading.done():
+                in_this_turn = 0
+                await asyncio.sleep(0)
+            assert (await reading) == ev.TextDelta(0, "a" * 20_000)
+        assert 1 <= most <= 5  # of 20 entries
+
+    asyncio.run(main())
+
+
 def test_all_streams_of_a_relay_share_its_connections_and_reads(server: ValkeyServer) -> None:
     async def main() -> None:
         async with followed(server, [f"chat-{number}" for number in range(200)]) as scene:
