@@ -10,9 +10,9 @@ from rxdelta.core import EventsSoFar, RxDeltaError, StreamInterrupted
 from rxdelta.relay._replay import from_the_start
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
-    from rxdelta.core import Event, Limits, Snapshot
+    from rxdelta.core import Event, Limits
 
 __all__ = [
     "StreamUnreadableError",
@@ -90,17 +90,18 @@ def _made(kind: type[Any], text: str, fields: Mapping[str, Any]) -> RxDeltaError
     return made  # type: ignore[no-any-return]
 
 
-def with_snapshot(error: RxDeltaError, events: Sequence[Event], limits: Limits) -> RxDeltaError:
-    """A copy of the error for one reader, with the fold of the whole log."""
+def with_snapshot(
+    error: RxDeltaError, events: Sequence[Event], limits: Limits
+) -> Generator[None, None, RxDeltaError]:
+    """Return a copy of the error for one reader, with the fold of the whole log. Yields as `from_the_start` does."""
     own = copy(error)
     own.__cause__ = error.__cause__  # `copy` leaves the cause out
-    own.snapshot = _fold(events, limits)
-    return own
-
-
-def _fold(events: Sequence[Event], limits: Limits) -> Snapshot | None:
     so_far = EventsSoFar(limits)
     with suppress(RxDeltaError):  # what can't be folded, or was refused: the reply up to there
-        for _, event in from_the_start(events):
-            so_far.take(event)
-    return so_far.snapshot()
+        for entry in from_the_start(events):
+            if entry is None:
+                yield
+            else:
+                so_far.take(entry[1])
+    own.snapshot = so_far.snapshot()
+    return own

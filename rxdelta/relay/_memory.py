@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reactivex.disposable import Disposable
 
+from rxdelta.core import StreamInterrupted
 from rxdelta.relay._events import Events
 from rxdelta.runtime import call_on
 
@@ -72,7 +73,7 @@ class Memory:
         if log is not None:
             seeker.found(log, log.news())
         elif closed:
-            seeker.closed()
+            seeker.failed(StreamInterrupted(_CLOSED))
         else:
             seeker.awaits()
         return Disposable(partial(self._forget_seeker, name, seeker))
@@ -101,20 +102,28 @@ class Memory:
         if log.expiry is not None:
             call_on(self._loop, log.expiry.cancel)
 
+    def _log(self, name: Name) -> _Log | None:
+        """The log, if there is one, for who asks by a call."""
+        if self._closed:
+            raise StreamInterrupted(_CLOSED)
+        return self._logs.get(name)
+
     async def tell(self, name: Name, reason: str | None) -> bool:
-        log = self._logs.get(name)
+        log = self._log(name)
         return log is not None and log.tell(reason)
 
     async def is_live(self, name: Name) -> bool:
-        log = self._logs.get(name)
+        log = self._log(name)
         return log is not None and log.is_live()
 
     async def names(self, tenant: str) -> list[str]:
         with self._lock:
+            if self._closed:
+                raise StreamInterrupted(_CLOSED)
             return [name.id for name in self._logs if name.tenant == tenant]
 
     async def delete(self, name: Name) -> bool:
-        log = self._logs.get(name)
+        log = self._log(name)
         if log is None:
             return False
         self._forget(name, log)
@@ -130,7 +139,7 @@ class Memory:
             self._forget(name, log)
         for each in seekers:
             for seeker in each:
-                seeker.closed()
+                seeker.failed(StreamInterrupted(_CLOSED))
 
 
 class _Log:

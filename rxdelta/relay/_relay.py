@@ -8,6 +8,7 @@ import re
 from contextlib import asynccontextmanager
 from copy import copy
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, overload
 
 from reactivex import abc
@@ -94,6 +95,8 @@ class Relay:
 
         With a URL its streams are on a Valkey or Redis server, for all processes that open the same one.
 
+        Seconds are positive; they and `replicas` are at most 1e9, which a server can count.
+
         Leaving the block stops the live streams that this relay publishes, for their readers with a
         `MessageInterrupted`. It waits until the runs that `start` has begun on this loop have closed their sources, for
         five seconds at most. Memory keeps nothing then; a server keeps what it has.
@@ -122,9 +125,13 @@ class Relay:
             check_seconds(name, given)
             for name, given in (("lease", lease), ("keep", keep), ("patience", patience))
         )
-        for name, given, least in (("max_events", max_events, 1), ("replicas", replicas, 0)):
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidValueError.of([(name, given, f"must be a whole number from {least}")])
+        for name, given, least, most in (
+            ("max_events", max_events, 1, inf),
+            ("replicas", replicas, 0, 10**9),
+        ):
+            if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:  # pyright: ignore[reportUnnecessaryIsInstance]
+                wanted = f"must be a whole number from {least}" + f" to {most}" * (most < inf)
+                raise InvalidValueError.of([(name, given, wanted)])
         if not (isinstance(prefix, str) and _PREFIX.fullmatch(prefix)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidValueError.of([("prefix", prefix, "must be 1 to 64 of a-z A-Z 0-9 . _ : -")])
         keys: Any = {"encrypt": encrypt, "decrypt": decrypt}
@@ -310,7 +317,7 @@ class Relay:
         other, whose text readers must not see. In both `.snapshot` is the reply in the whole log. `EmptyStreamError` if
         nobody has published the stream. `InvalidValueError` if `after` isn't an id of this stream. `StreamInterrupted`,
         too, if the publisher has died, and `StreamUnreadableError` if the server can't tell more of a stream that may be
-        live.
+        live, or the relay is closed.
         """
         return self._read("watch", stream_id, after, None, lambda _, __, event: event)
 
@@ -363,7 +370,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
-            StreamInterrupted: The server is away. Every method that asks the server raises this.
+            StreamInterrupted: The server is away, or the relay is closed. So do `is_live`, `streams` and `delete`.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -9,7 +9,7 @@ from rxdelta.core.events import AttemptReset, Custom, MessageStart, ProviderEven
 from rxdelta.runtime import is_ping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Sequence
 
     from rxdelta.core import Event
 
@@ -18,7 +18,12 @@ __all__ = ["from_the_start", "without_transient"]
 _NO_USAGE = TokenUsage()  # replaces none
 
 
-def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iterator[tuple[int, Event]]:
+_AT_ONCE = 1000  # events that are looked through, after which other readers and timers have their turn
+
+
+def from_the_start(
+    events: Sequence[Event], split_at: int | None = None
+) -> Iterator[tuple[int, Event] | None]:
     """A log from its first event on, in a short form that folds to the same reply.
 
     - Neighbouring deltas of a block are one delta.
@@ -27,16 +32,19 @@ def from_the_start(events: Sequence[Event], split_at: int | None = None) -> Iter
     - Of the application's data with one name and id the newest stand at the place of the first. Transient ones are left
       out.
 
-    Each event has the number of its last. Who goes on behind a number of these misses nothing.
+    Each event has the number of its last. Who goes on behind a number of these misses nothing. Between them there may be
+    any number of `None`: a long log has few events in this form, and to look it through must not hold up others.
 
     Args:
         events: The whole log.
         split_at: A number that nothing spans: what comes behind it doesn't change what comes before. Its own event is
             never left out, so that a reader can tell by its id where it was.
     """
-    newest, replaced = _newest_data(events, split_at)
+    newest, replaced = yield from _newest_data(events, split_at)
     group = _Group()
     for number, event in enumerate(events, 1):
+        if not number % _AT_ONCE:
+            yield None
         if type(event) in JOINABLE or (isinstance(event, UsageUpdate) and event.usage != _NO_USAGE):
             if not group.takes(number, event):
                 yield from group.taken_out()
@@ -62,7 +70,9 @@ def _is_left_out(event: Event) -> bool:
     )
 
 
-def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[int, Event], Collection[int]]:
+def _newest_data(
+    events: Sequence[Event], split_at: int | None
+) -> Generator[None, None, tuple[dict[int, Event], Collection[int]]]:
     """The newest of the application's data by the number of the first with their name and id, and the numbers of the others.
 
     They belong to a message, and to the runs that have begun. So they are looked for anew where another may begin. Data that
@@ -70,11 +80,18 @@ def _newest_data(events: Sequence[Event], split_at: int | None) -> tuple[dict[in
     """
     newest: dict[int, Event] = {}
     replaced: set[int] = set()
-    if not any(type(event) is Custom and event.id is not None for event in events):
+    for number, event in enumerate(events, 1):
+        if type(event) is Custom and event.id is not None:
+            break
+        if not number % _AT_ONCE:
+            yield
+    else:
         return newest, replaced
     first: dict[tuple[str, str], dict[str | None, int]] = {}  # by run
     runs: set[str | None] = set()
     for number, event in enumerate(events, 1):
+        if not number % _AT_ONCE:
+            yield
         if not isinstance(event, Custom):
             is_known = event.run_id in runs
             if (is_known and isinstance(event, (MessageStart, AttemptReset))) or (runs and not is_known):

@@ -95,12 +95,8 @@ class Seeker(Protocol):
         """There is such a log, and it has these events now."""
         ...
 
-    def closed(self) -> None:
-        """The store has closed, and there was none."""
-        ...
-
     def failed(self, error: RxDeltaError) -> None:
-        """Whether there is one can't be found out."""
+        """Whether there is one can't be found out, or the store has closed."""
         ...
 
 
@@ -141,7 +137,7 @@ class Writer(Protocol):
 
 
 class Store(Protocol):
-    """The logs, by the names of their streams."""
+    """The logs, by the names of their streams. Whatever asks for them raises `StreamInterrupted` once it is closed."""
 
     def claim(self, name: Name, publisher: Publisher) -> None:
         """Begin a log, or refuse if the name is taken. Of two claims at the same moment one wins."""

@@ -14,6 +14,7 @@ from rxdelta.core import EmptyStreamError, quote
 from rxdelta.relay._failures import unreadable, with_snapshot
 from rxdelta.relay._ids import number_of
 from rxdelta.relay._replay import from_the_start, without_transient
+from rxdelta.relay._store import News
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from reactivex import abc
 
     from rxdelta.core import Event, RxDeltaError
-    from rxdelta.relay._store import End, Log, Name, News, Store
+    from rxdelta.relay._store import End, Log, Name, Store
     from rxdelta.runtime import Sink
 
 __all__ = ["Reader"]
@@ -64,7 +65,7 @@ class Reader(Generic[T]):
         self._seeks = deque([True])  # empty once the store has said where the log is: it may do so twice
         self._has_waited = False  # for a lease
         self._log: Any = None
-        self._entries: Iterator[tuple[int, Event]] = iter(())
+        self._entries: Iterator[tuple[int, Event] | None] = iter(())  # None: others have their turn
         self._position = 0  # the number of the last of them
         self._end: End | None = None  # comes behind them
 
@@ -92,7 +93,7 @@ class Reader(Generic[T]):
         if not self._has_waited:
             self._giving_up.start(self._lease, self._give_up)
         elif _taken(self._seeks):
-            self._answer(self._fail_empty, "nobody has published it")
+            self._answer(self._fail_empty)
 
     def found(self, log: Log, news: News) -> None:
         if not _taken(self._seeks):
@@ -101,21 +102,17 @@ class Reader(Generic[T]):
         self._sink.own(Disposable(log.leave))
         self._answer(self._begin_reading, log, news)
 
-    def closed(self) -> None:
-        if _taken(self._seeks):
-            self._answer(self._fail_empty, "the relay was closed")
-
     def failed(self, error: RxDeltaError) -> None:
         if _taken(self._seeks):
-            self._answer(lambda: self._sink.on_error(with_snapshot(unreadable(error), (), self._sink.limits)))
+            self._answer(self._fail, unreadable(error), News((), 0, None))
 
     def _give_up(self) -> None:
         if self._seeks:
             self._has_waited = True
             self._find()  # again: the news of a stream may be late
 
-    def _fail_empty(self, why: str) -> None:
-        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: {why}")
+    def _fail_empty(self) -> None:
+        raise EmptyStreamError(f"there is no stream {quote(self._name.id)}: nobody has published it")
 
     def _ask(self, question: Callable[[], abc.DisposableBase]) -> None:
         self._waits = True
@@ -167,16 +164,19 @@ class Reader(Generic[T]):
         self._position, self._end = news.newest, news.end
 
     def _emit(self) -> None:
-        sink, make, epoch = self._sink, self._make, self._log.epoch
+        sink, make = self._sink, self._make
         room = None if sink.session is None else sink.session.backpressure
         for _ in range(_AT_ONCE):
             if sink.closed or (room is not None and not room.is_ready()):
                 return  # more room wakes us
-            entry = next(self._entries, None)
-            if entry is None:
+            try:
+                entry = next(self._entries)
+            except StopIteration:
                 self._read_on()
                 return
-            sink.on_next(make(epoch, *entry))
+            if entry is None:
+                break
+            sink.on_next(make(self._log.epoch, *entry))
         self._wake()
 
     def _read_on(self) -> None:
@@ -191,7 +191,12 @@ class Reader(Generic[T]):
             self._ask(lambda: log.read(0, failed))
 
     def _fail(self, error: RxDeltaError, news: News) -> None:
-        self._sink.on_error(with_snapshot(error, news.events, self._sink.limits))
+        self._entries = self._failing(error, news)
+
+    def _failing(self, error: RxDeltaError, news: News) -> Iterator[None]:
+        own = yield from with_snapshot(error, news.events, self._sink.limits)
+        self._sink.on_error(own)
+        yield
 
 
 def _taken(ticket: deque[bool]) -> bool:

@@ -57,9 +57,12 @@ def clock(
 
 
 def check_seconds(name: str, seconds: object) -> float:
-    """Return the seconds as a float, or raise `InvalidValueError` if they aren't a positive number."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
-        raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds")])
+    """Return the seconds as a float, or raise `InvalidValueError` if they aren't a positive number up to a billion.
+
+    More is more than threads can wait and servers can count.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 1e9:
+        raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds, at most 1e9")])
     return float(seconds)
 
 

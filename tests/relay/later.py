@@ -198,9 +198,6 @@ class _Seeker:
     def awaits(self) -> None:
         self._seeker.awaits()
 
-    def closed(self) -> None:
-        self._seeker.closed()
-
     def failed(self, error: rd.RxDeltaError) -> None:
         self._seeker.failed(error)
 

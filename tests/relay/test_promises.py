@@ -276,7 +276,7 @@ def test_a_relay_that_is_left_ends_its_streams_and_no_others(open_relay: Opener)
             assert source.life == ["subscribed", "closed"]
             assert (await mine)[-2:] == [ev.MessageInterrupted("the relay was closed"), "|"]
             assert type((await reading)[-1]) is StreamUnreadableError
-            assert type((await waiting)[-1]) is rd.EmptyStreamError
+            assert type((await waiting)[-1]) is StreamUnreadableError
             assert await there.streams() == ["mine", "yours"]
             other.emit(*HELLO[4:])
             other.complete()
@@ -296,6 +296,20 @@ def test_who_comes_before_the_stream_waits_for_a_lease(open_relay: Opener) -> No
             assert await here.start("chat", rx.of(*HELLO))
             *events, end = await early
             assert (folded(events), end) == (folded(HELLO), "|")
+
+    run(main)
+
+
+def test_the_longest_times_are_kept_and_waited_for(open_relay: Opener) -> None:
+    async def main() -> None:
+        async with two(open_relay, lease=1e9, keep=1e9, patience=1e9) as (here, there):
+            source = Source()
+            assert await here.start("chat", source.events)
+            assert await there.is_live("chat")
+            source.emit(*HELLO)
+            source.complete()
+            assert said(await read(there.watch("chat"))) == "Hello"
+            assert await there.streams() == ["chat"]
 
     run(main)
 

@@ -25,6 +25,7 @@ __all__ = ["Feed", "FeedLog"]
 
 _PAGE = (500, 1 << 20)
 """Entries and bytes of a log that are read at once."""
+_AT_ONCE = 1000  # events that are decoded, after which others on this loop have their turn
 _EARLY = 0.005  # seconds: a lease is over when it is over for the server
 
 
@@ -89,9 +90,14 @@ class Feed:
             page = page or await self._page()
             if not page:
                 break
-            self._take_all([(entry_id, _fields(fields)) for entry_id, fields in page])
-            if self.events.has_ended:
-                return False
+            turn = self.events.newest + _AT_ONCE
+            for entry_id, fields in page:
+                self._take_all([(entry_id, _fields(fields))])
+                if self.events.has_ended:
+                    return False
+                if self.events.newest >= turn:
+                    await asyncio.sleep(0)
+                    turn = self.events.newest + _AT_ONCE
             page = None
         if state == 2 and not self.events.has_ended:
             self.fail(StreamInterrupted("the relay's server has lost events of this log that it had"))

@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from rxdelta.relay._server._connections import Script
 
-__all__ = ["APPEND", "CHECK", "CLAIM", "DELETE", "DROP", "LIST", "READ", "READ_INBOX", "TELL", "WAKE"]
+__all__ = [
+    "APPEND",
+    "CHECK",
+    "CLAIM",
+    "DELETE",
+    "DROP",
+    "LIST",
+    "READ",
+    "READ_INBOX",
+    "SIGNS",
+    "TELL",
+    "WAKE",
+]
 
 _COMMON = """
 local function now()
@@ -149,16 +161,20 @@ return {2, over, 0}
 """Whether a log is live, and how many milliseconds its publisher's sign counts. If it counts no more, write the end.
 
 A sign that is missed for the first time gets another quarter of a lease: after an outage of the server the publisher
-may be alive, and a reader may only be the first to come back. `must` writes the end at once; it comes behind the number
-`floor`, too, which the caller has. Returns -1 (no such log), 1 (live) or 2 (ended), the last entry's id, the milliseconds.
+may be alive, and a reader may only be the first to come back; or the server's clock has jumped. `must` writes the end
+at once; it comes behind the number `floor`, too, which the caller has. Returns -1 (no such log), 1 (live) or 2 (ended),
+the last entry's id, the milliseconds.
 """
+
+SIGNS = 5
+"""How many signs of life a publisher gives in a lease: one of these always falls into the quarter that `CHECK` waits."""
 
 TELL = Script(
     _COMMON
     + """
 -- KEYS own inbox; ARGV token epoch reason kept
 local lease = redis.call('HMGET', KEYS[1], 'u', 't', 'i')
-if not lease[1] or now() >= tonumber(lease[1]) or lease[3] ~= KEYS[2] then return 0 end
+if not lease[1] or lease[3] ~= KEYS[2] then return 0 end
 if lease[2] then return lease[2] == ARGV[1] and 1 or 0 end
 redis.call('HSET', KEYS[1], 't', ARGV[1], 'r', ARGV[3])
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', 10000, '*', 'p', ARGV[2], 'r', ARGV[3])
@@ -166,7 +182,7 @@ redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1
 """
 )
-"""Tell a live publisher to stop. Returns whether this call was the first to tell it."""
+"""Tell a publisher to stop that `CHECK` says is live. Returns whether this call was the first to tell it."""
 
 READ_INBOX = Script("return {redis.call('HGET', KEYS[1], 'i')}", writes=False)
 """Where a publisher can be told."""

@@ -15,7 +15,7 @@ from rxdelta.relay._server._entries import FORMAT, read_head
 from rxdelta.relay._server._feed import Feed
 from rxdelta.relay._server._hub import Follower
 from rxdelta.relay._server._keys import TAGS, id_of, names_key
-from rxdelta.relay._server._scripts import CHECK, CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, TELL
+from rxdelta.relay._server._scripts import CHECK, CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, SIGNS, TELL
 from rxdelta.relay._server._writer import Writer
 from rxdelta.runtime import call_on, running_loop
 
@@ -125,7 +125,7 @@ class Streams:
 
     async def _give_signs(self) -> None:
         while True:
-            await asyncio.sleep(self._server.lease / 3)
+            await asyncio.sleep(self._server.lease / SIGNS)
             for tag in [*{writer.run.tag for writer in self._writers.values()}]:
                 self._open_inbox(tag)  # again, if the server was away for too long
             for writer in [*self._writers.values()]:
@@ -139,7 +139,7 @@ class Streams:
 
     def _find(self, name: Name, seeker: Seeker) -> None:
         if self._is_closed:
-            seeker.closed()
+            seeker.failed(StreamInterrupted(_CLOSED))
             return
         self._seekers.setdefault(name, {})[seeker] = None
         if name not in self._seeking:
@@ -259,8 +259,9 @@ class Streams:
         if run is None:
             return False
         server = self._server
-        lease: list[Any] = await server.call(run.tag, READ_INBOX, [run.own], [])
-        if not lease[0]:
+        reading = server.call(run.tag, READ_INBOX, [run.own], [])
+        state, (inbox,) = await asyncio.gather(self._state(run), reading)
+        if state != 1 or not inbox:
             return False
         arguments: list[Word] = [
             token_hex(8),
@@ -268,7 +269,7 @@ class Streams:
             server.values.dump([reason], run.place(0)),
             _INBOX_MILLISECONDS,
         ]
-        return bool(await server.call(run.tag, TELL, [run.own, lease[0]], arguments))
+        return bool(await server.call(run.tag, TELL, [run.own, inbox], arguments))
 
     async def is_live(self, name: Name) -> bool:
         return await self._here(partial(self._is_live, name))
@@ -307,7 +308,7 @@ class Streams:
                 await self._finish()
         for seekers in [*self._seekers.values()]:
             for seeker in [*seekers]:
-                seeker.closed()
+                seeker.failed(StreamInterrupted(_CLOSED))
         self._seekers.clear()
         for feed in [*self._feeds.values()]:
             feed.fail(StreamInterrupted(_CLOSED))
@@ -343,8 +344,8 @@ class Streams:
 
     async def _here(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run work on the store's loop, for a caller on any."""
-        if running_loop() is self._loop:
-            return await work()
         if self._is_closed:
             raise StreamInterrupted(_CLOSED)
+        if running_loop() is self._loop:
+            return await work()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), self._loop))

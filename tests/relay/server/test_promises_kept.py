@@ -258,6 +258,43 @@ def test_the_clock_of_a_worker_decides_nothing(server: ValkeyServer, monkeypatch
     run(main)
 
 
+@promised("A jump of the server's clock")
+def test_a_jump_of_the_servers_clock_ends_no_publisher_that_lives(server: ValkeyServer) -> None:
+    """The clock of a real server can't be set. After a jump forward all leases are over, and so they are here."""
+
+    async def main() -> None:
+        async with Relay.open(server.url, lease=LEASE) as here:
+            source, ask = Source(), server.command
+            assert await here.start("chat", source.events)
+            (own,) = keys(server, "own")
+            given = ask("HGET", own, "u")
+            while ask("HGET", own, "u") == given:  # the next sign is as far away as it can be
+                await asyncio.sleep(0)
+            ask("HSET", own, "u", 1)
+            following = asyncio.create_task(read(here.watch("chat")))
+            while ask("HGET", own, "u") == "1":  # until the publisher's sign, or its death
+                await asyncio.sleep(0)
+            assert await here.is_live("chat")
+            source.emit(*HELLO)
+            source.complete()
+            assert said(await following) == "Hello"
+
+    run(main)
+
+
+def test_a_stop_reaches_a_publisher_whose_lease_a_jump_of_the_clock_has_ended(server: ValkeyServer) -> None:
+    async def main() -> None:
+        async with Relay.open(server.url, lease=1000.0) as here, Relay.open(server.url) as there:
+            source = Source()
+            assert await here.start("chat", source.events)
+            server.command("HSET", *keys(server, "own"), "u", 1)
+            assert await there.is_live("chat")
+            assert await there.cancel("chat", "enough")
+            assert await read(there.watch("chat")) == [ev.MessageInterrupted("enough"), "|"]
+
+    run(main)
+
+
 def test_a_process_that_stood_still_with_its_readers_goes_on(server: ValkeyServer) -> None:
     async def main() -> None:
         async with Relay.open(server.url, lease=LEASE) as here:
