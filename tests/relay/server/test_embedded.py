@@ -28,16 +28,7 @@ from rxdelta.core import InvalidValueError, StreamInterrupted
 from rxdelta.relay._server._embedded import embedded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def folder() -> Iterator[Folder]:
-    folder = Folder()
-    try:
-        yield folder
-    finally:
-        folder.end()
+    pass
 
 
 # --- one server -------------------------------------------------------------------------------------------------------

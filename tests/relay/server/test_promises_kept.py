@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import reactivex as rx
 from relay.promises import promised
+from relay.reading import HELLO, Source, read, said, until
 from relay.schedules import folded, left_behind, number_of, relay_objects
-from relay.test_promises import HELLO, Source, read, said, until
 from support.cutting_proxy import CuttingProxy
 from support.loops import run, turns
 from support.valkey_servers import Group, ValkeyServer, has_server
