@@ -324,7 +324,11 @@ async def play_out(run: Run, kind: Callable[[Any], Awaitable[None]]) -> None:
             await _play(run, kind)
     except BaseException as error:
         error.add_note(f"in the run {run.seed}: {kind.__name__}")
-        for note in run.notes:
+        workers = [run.publisher, *run.readers] if run.publisher is not None else []
+        lasts = [
+            f"{one.job.does} {one.job.url}: {one.records(-1)[-1:] + one.records()[-1:]}" for one in workers
+        ]
+        for note in (*run.notes, *lasts):
             error.add_note(f"  {note}")
         raise
     finally:
@@ -428,7 +432,9 @@ def _check_reader(run: Run, worker: Worker, who: int, log: list[int], end: list[
         missing = ("StreamUnreadableError", "EmptyStreamError", "InvalidValueError") if run.loses else ()
         assert last.more[0] in ("StreamInterrupted", *missing), last
     if not run.loses:
-        assert expected == len(log), f"{worker.job.file} {who}: it has {expected} of {len(log)}"
+        assert expected == len(log), (
+            f"{worker.job.file} {who}: it has {expected} of {len(log)}, and then {last}"
+        )
         assert last.more == end, f"{worker.job.file} {who}: {last.more} instead of {end}"
 
 

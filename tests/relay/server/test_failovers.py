@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 from relay.server.faults import Run, play_at_once, play_out
-from relay.server.workers import Nursery
+from relay.server.workers import Nursery, Worker
 from support.valkey_servers import Group, ValkeyServer, has_server, until
 
 pytestmark = [
@@ -34,6 +34,9 @@ class Failover(Run):
 
     def options(self) -> dict[str, Any]:
         return super().options() | {"replicas": 1, "lease": self.lease}
+
+    def read(self, **more: Any) -> Worker:
+        return super().read(restless=self.chance.choice((0, 0.02)), **more)  # a long reply has an end, too
 
     def master(self) -> ValkeyServer:
         return next(one for one in self.group.servers if one.port == self.group.current())
