@@ -66,15 +66,24 @@ class Reply:
             assert f"told {self.name}.1 " not in next(iter(ends))
 
 
-@pytest.mark.slow
-def test_no_tool_runs_twice_when_workers_are_killed(server: ValkeyServer, tmp_path: Path) -> None:
-    chance = Random(7)
+@pytest.mark.parametrize(
+    ("seed", "more"),
+    [
+        pytest.param(7, 1, marks=pytest.mark.slow),
+        *(pytest.param(seed, 8, marks=pytest.mark.soak) for seed in range(8, 12)),
+    ],
+)
+def test_no_tool_runs_twice_when_workers_are_killed(
+    server: ValkeyServer, tmp_path: Path, seed: int, more: int
+) -> None:
+    """At each moment of a tool, and at `more` others."""
+    chance = Random(seed)
     firsts: list[dict[str, Any]] = [
         {"dies": moment, "how": how, "concurrency": concurrency}
         for moment in MOMENTS
         for how, concurrency in (("pipeline", None), ("generator", 1))
     ]
-    firsts += [{"dies": chance.uniform(0, 0.3), "how": "generator"} for _ in range(8)]
+    firsts += [{"dies": chance.uniform(0, 0.3), "how": "generator"} for _ in range(more)]
 
     async def main() -> list[Reply]:
         # What a dead worker had sent a moment ago hasn't arrived, as if its machine had died.
