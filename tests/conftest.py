@@ -7,6 +7,7 @@ import os
 
 import pytest
 from hypothesis import settings
+from support.browser import end_chromium
 from support.needs import LEFT_OUT, MATERIAL
 
 # A slow machine makes no property fail, and in CI luck decides nothing: the same examples are drawn each time.
@@ -31,6 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     LEFT_OUT.update(config.option.without)
+
+
+def pytest_sessionfinish() -> None:
+    end_chromium()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -101,6 +101,18 @@ def server(started: dict[str, ValkeyServer | Group | Cluster]) -> ValkeyServer:
 
 
 @pytest.fixture
+def cluster(started: dict[str, ValkeyServer | Group | Cluster]) -> Cluster:
+    """A Cluster that has no keys. For tests that leave it whole; slots may be elsewhere then."""
+    if "cluster" not in started:
+        started["cluster"] = Cluster.start()
+    shared = started["cluster"]
+    assert isinstance(shared, Cluster)
+    for one in shared.servers:
+        empty(one)
+    return shared
+
+
+@pytest.fixture
 def valkey_url(server: ValkeyServer) -> str:
     return server.url
 
@@ -122,13 +134,16 @@ def open_relay(request: pytest.FixtureRequest) -> Opener:
 def _combination(request: pytest.FixtureRequest) -> Combination:
     package, protocol, topology = request.param
     started: dict[str, ValkeyServer | Group | Cluster] = request.getfixturevalue("started")
-    if topology in SLOW:
+    if topology == "sentinel":
         if topology not in started:
-            started[topology] = Group.start(down_after=60_000) if topology == "sentinel" else Cluster.start()
-        thing = started[topology]
-        url, servers = thing.url, [thing.master] if isinstance(thing, Group) else thing.servers
-        for one in servers:
-            empty(one)
+            started[topology] = Group.start(down_after=60_000)
+        group = started[topology]
+        assert isinstance(group, Group)
+        empty(group.master)
+        url, servers = group.url, [group.master]
+    elif topology == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        url, servers = cluster.url, cluster.servers
     else:
         one = request.getfixturevalue("server")
         url, servers = one.unix_url if topology == "unix" else one.url, [one]

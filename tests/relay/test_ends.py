@@ -16,6 +16,7 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 from relay.conftest import Opener
+from relay.reading import HELLO, read, told
 from relay.schedules import folded, now
 from support.loops import run, turns
 from support.runs import text, turn, within, woven
@@ -24,27 +25,10 @@ import rxdelta as rd
 from rxdelta.relay import Entry, Relay, StreamUnreadableError
 
 ev = rd.events
-HELLO = turn(text(0, "Hello"))
 START, BLOCK, *_ = HELLO
 BEGUN = HELLO[:4]
 JOINED = [START, BLOCK, ev.TextDelta(0, "He")]
 STOPPED = ev.MessageInterrupted("enough")
-
-
-def told(stream: Observable[Any]) -> list[Any]:
-    """What a subscriber gets, with the end: `|`, or the error."""
-    got: list[Any] = []
-    stream.subscribe(got.append, got.append, lambda: got.append("|"))
-    return got
-
-
-async def read(stream: Observable[Any], got: list[Any] | None = None) -> list[Any]:
-    got = [] if got is None else got
-    try:
-        await rd.for_each(stream, got.append)
-    except Exception as error:
-        return [*got, error]
-    return [*got, "|"]
 
 
 async def ended_stream(relay: Relay) -> None:

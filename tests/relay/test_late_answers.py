@@ -16,8 +16,8 @@ from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from relay.conftest import Opener
 from relay.later import Later
+from relay.reading import HELLO, told
 from support.loops import run, turns
-from support.runs import text, turn
 
 import rxdelta as rd
 from rxdelta.relay import Relay, StreamUnreadableError
@@ -29,17 +29,9 @@ if TYPE_CHECKING:
     from rxdelta.relay._store import Seeker
 
 ev = rd.events
-HELLO = turn(text(0, "Hello"))
 START, BLOCK, *_ = HELLO
 AWAY = rd.StreamInterrupted("the server can't be reached")
 LEFT = ev.MessageInterrupted("publisher left")
-
-
-def told(stream: Observable[Any]) -> list[Any]:
-    """What a subscriber gets, with the end: `|`, or the error."""
-    got: list[Any] = []
-    stream.subscribe(got.append, got.append, lambda: got.append("|"))
-    return got
 
 
 def opened(*holds: str) -> tuple[Relay, Later]:

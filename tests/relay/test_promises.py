@@ -11,6 +11,7 @@ import pytest
 import reactivex as rx
 from relay.conftest import Opener
 from relay.promises import claimed, promised, promises
+from relay.reading import HELLO, Source, read, said, until
 from relay.schedules import folded, is_transient, number_of
 from support.loops import run
 from support.runs import text, thought, turn
@@ -19,7 +20,6 @@ import rxdelta as rd
 from rxdelta.relay import Entry, Relay, StreamUnreadableError
 
 ev = rd.events
-HELLO = turn(text(0, "Hello"))
 LONG = [
     *turn(thought(0, "hm"), text(1, "one" * 30)),
     ev.Custom("note", 1, "a"),
@@ -43,48 +43,6 @@ async def two(open_relay: Opener, **options: Any) -> AsyncIterator[tuple[Relay, 
             return
         async with open_relay(**options) as there:
             yield here, there
-
-
-async def read(stream: rx.Observable[Any], got: list[Any] | None = None) -> list[Any]:
-    got = [] if got is None else got
-    try:
-        await rd.for_each(stream, got.append)
-    except Exception as error:
-        return [*got, error]
-    return [*got, "|"]
-
-
-async def until(is_so: Any) -> None:
-    while not is_so():
-        await asyncio.sleep(0)
-
-
-class Source:
-    """Events that a test emits one by one, on the loop, and whether they are subscribed."""
-
-    def __init__(self) -> None:
-        self.waiting: asyncio.Queue[rd.Event | None] = asyncio.Queue()
-        self.life: list[str] = []
-        self.events = rd.from_async_iterable(self._items)
-
-    def emit(self, *events: rd.Event) -> None:
-        for event in events:
-            self.waiting.put_nowait(event)
-
-    def complete(self) -> None:
-        self.waiting.put_nowait(None)
-
-    async def _items(self) -> AsyncIterator[rd.Event]:
-        self.life.append("subscribed")
-        try:
-            while (event := await self.waiting.get()) is not None:
-                yield event
-        finally:
-            self.life.append("closed")
-
-
-def said(got: list[Any]) -> str:
-    return "".join(getattr(event, "text", "") for event in got)
 
 
 @promised("A stream has one publisher")

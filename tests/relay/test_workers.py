@@ -79,7 +79,7 @@ async def app(scope, receive, send):
         for _ in range(2):
             async with Relay.open():
                 pass
-    print("caught", [str(one.category.__name__) for one in caught], flush=True)
+    print(f"caught {[one.category.__name__ for one in caught]}\\n", end="", flush=True)  # at once: two do
     await send({"type": "lifespan.startup.failed"})
 
 if __name__ == "__main__":

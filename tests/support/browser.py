@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ FLAGS = [
     "--disable-background-networking",
 ]
 
+_shared: list[tuple[Any, asyncio.AbstractEventLoop]] = []  # the browser, and Playwright's loop
+_stack = ExitStack()
+
 
 def needed(*commands: str) -> None:
     """Skip the test, or fail in CI, unless these programs are here."""
@@ -29,13 +33,30 @@ def needed(*commands: str) -> None:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """A Chromium for one thread at a time: Playwright runs a loop in it."""
+    """This process's Chromium, which is started for the first who needs it. For one at a time: Playwright's loop runs
+    meanwhile, and rests when the block is left.
+    """
     needed("chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    try:
+        if not _shared:
+            sync_api = pytest.importorskip("playwright.sync_api")
+            playwright = _stack.enter_context(sync_api.sync_playwright())
+            launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+            _stack.callback(launched.close)
+            _shared.append((launched, asyncio.get_running_loop()))
+        browser, loop = _shared[0]
+        asyncio._set_running_loop(loop)
         yield browser
-        browser.close()
+    finally:
+        asyncio._set_running_loop(None)
+
+
+def end_chromium() -> None:
+    """End the browser, if one was started."""
+    if _shared:
+        _, loop = _shared.pop()
+        asyncio._set_running_loop(loop)
+        _stack.close()
 
 
 @contextmanager
@@ -53,6 +74,6 @@ def tab(browser: Any) -> Iterator[Any]:
 
 @contextmanager
 def page() -> Iterator[Any]:
-    """A page in a Chromium of its own."""
+    """A page in this process's Chromium."""
     with chromium() as browser, tab(browser) as opened:
         yield opened

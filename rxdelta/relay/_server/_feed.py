@@ -9,7 +9,7 @@ from rxdelta.core import RxDeltaError, StreamInterrupted
 from rxdelta.relay._events import Events
 from rxdelta.relay._server._entries import BEGIN, number_of, read_entry
 from rxdelta.relay._server._hub import Follower
-from rxdelta.relay._server._scripts import CHECK, READ
+from rxdelta.relay._server._scripts import READ
 from rxdelta.relay._store import End
 from rxdelta.runtime import call_on
 
@@ -76,8 +76,7 @@ class Feed:
 
     async def _check(self) -> bool:
         """Ask the server whether the log is live, and read what is there. Returns whether more may come."""
-        run, server = self.run, self._server
-        check = server.call(run.tag, CHECK, run.keys, run.check_arguments(number_of(self._cursor)))
+        check = self.run.check(number_of(self._cursor))
         if self._cursor == b"0-0":  # there is something to read, in the same round trip
             (state, last, left), page = await asyncio.gather(check, self._page())
         else:

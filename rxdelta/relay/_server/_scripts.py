@@ -17,8 +17,10 @@ __all__ = [
     "DELETE",
     "DROP",
     "LIST",
+    "MARK",
     "READ",
     "READ_INBOX",
+    "REPLICATES",
     "SIGNS",
     "TELL",
     "WAKE",
@@ -127,7 +129,7 @@ publisher was taken for dead. -3: the log doesn't end with what it had acknowled
 CHECK = Script(
     _COMMON
     + """
--- KEYS log own head names; ARGV format epoch lease afterwards id floor end must
+-- KEYS log own head names; ARGV format epoch lease afterwards id floor end writes
 local last, at, said = newest(KEYS[1])
 if not last then return {-1, '', 0} end
 if said.z then return {2, last, 0} end
@@ -137,7 +139,7 @@ local stands = tonumber(lease[1] or 0)
 local length = tonumber(lease[2] or ARGV[3])
 local missed = tonumber(lease[3] or 0)
 local patience = math.floor(length / 4)
-if ARGV[8] ~= '1' then
+if ARGV[8] ~= 'must' then
   if stands > time + length then -- the clock has gone back
     stands = time + length
     redis.call('HSET', KEYS[2], 'u', stands)
@@ -149,6 +151,7 @@ if ARGV[8] ~= '1' then
     return {1, last, patience}
   end
   if time < missed + patience then return {1, last, missed + patience - time} end
+  if ARGV[8] ~= 'may' then return {3, last, 0} end
 end
 local over = math.max(at, tonumber(ARGV[6])) + 1 .. '-0'
 redis.call('XADD', KEYS[1], over, 'f', ARGV[1], 'c', 0, 'z', ARGV[7], 'd', 1)
@@ -158,16 +161,22 @@ return {2, over, 0}
 """,
     writes=False,
 )
-"""Whether a log is live, and how many milliseconds its publisher's sign counts. If it counts no more, write the end.
+"""Whether a log is live, and how many milliseconds its publisher's sign counts. If it counts no more, `may` writes the end.
 
 A sign that is missed for the first time gets another quarter of a lease: after an outage of the server the publisher
 may be alive, and a reader may only be the first to come back; or the server's clock has jumped. `must` writes the end
-at once; it comes behind the number `floor`, too, which the caller has. Returns -1 (no such log), 1 (live) or 2 (ended),
-the last entry's id, the milliseconds.
+at once; it comes behind the number `floor`, too, which the caller has. Returns -1 (no such log), 1 (live), 2 (ended) or 3
+(the end is to be written), the last entry's id, the milliseconds.
 """
 
 SIGNS = 5
 """How many signs of life a publisher gives in a lease: one of these always falls into the quarter that `CHECK` waits."""
+
+MARK = Script(CHECK.text)
+"""The same, for who writes the end."""
+
+REPLICATES = Script("return 1")
+"""Nothing. It is answered by a server that has its replicas."""
 
 TELL = Script(
     _COMMON

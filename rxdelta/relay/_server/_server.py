@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import StreamInterrupted
 from rxdelta.relay._failures import error_to_dict
 from rxdelta.relay._server._entries import FORMAT, Place, Values
 from rxdelta.relay._server._hub import Hub
 from rxdelta.relay._server._keys import Keys, inbox_key, names_key
+from rxdelta.relay._server._scripts import CHECK, MARK, REPLICATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from rxdelta.relay._server._connections import Connections, Word
     from rxdelta.relay._store import Name
@@ -85,10 +86,25 @@ class Run:
         self.keys = (self.log, self.own, self.head, self.names)
         self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
 
-    def check_arguments(self, newest: int, *, why: StreamInterrupted | None = None) -> Sequence[Word]:
-        """What `CHECK` takes from who has the events up to a number, and knows that there will be no more (`why`)."""
+    def check(self, newest: int) -> Awaitable[Any]:
+        """Ask whether the log is live, for who has the events up to a number. The answer is that of `CHECK`, without a 3."""
+        ask = partial(self._server.call, self.tag)
+        return self._checked(ask(CHECK, self.keys, self.check_arguments(newest)), ask, newest)
+
+    async def _checked(self, first: Awaitable[Any], ask: Any, newest: int) -> Any:
+        answer = await first
+        if answer[0] == 3:
+            # A master that was replaced and doesn't know it hears no publisher, and has no replicas either. An end that
+            # it writes would be read there at once.
+            await ask(REPLICATES, [self.log], [])
+            answer = await ask(MARK, self.keys, self.check_arguments(newest, writes="may"))
+        return answer
+
+    def check_arguments(
+        self, newest: int, *, writes: str = "", why: StreamInterrupted | None = None
+    ) -> Sequence[Word]:
+        """What `CHECK` takes from who has the events up to a number, and may know that there will be no more (`why`)."""
         server = self._server
         end = server.values.dump(error_to_dict(why or StreamInterrupted(_DEAD)), self.place(0))
-        return [
-            FORMAT, self.epoch, server.lease_for, server.kept_for, self.id, newest, end, int(why is not None)
-        ]  # fmt: skip
+        writes = writes if why is None else "must"
+        return [FORMAT, self.epoch, server.lease_for, server.kept_for, self.id, newest, end, writes]

@@ -15,7 +15,7 @@ from rxdelta.relay._server._entries import FORMAT, read_head
 from rxdelta.relay._server._feed import Feed
 from rxdelta.relay._server._hub import Follower
 from rxdelta.relay._server._keys import TAGS, id_of, names_key
-from rxdelta.relay._server._scripts import CHECK, CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, SIGNS, TELL
+from rxdelta.relay._server._scripts import CLAIM, DELETE, DROP, LIST, READ, READ_INBOX, SIGNS, TELL
 from rxdelta.relay._server._writer import Writer
 from rxdelta.runtime import call_on, running_loop
 
@@ -243,8 +243,7 @@ class Streams:
 
     async def _state(self, run: Run) -> int:
         """The state of a log as `CHECK` returns it."""
-        answer: list[Any] = await self._server.call(run.tag, CHECK, run.keys, run.check_arguments(0))
-        return int(answer[0])
+        return int((await run.check(0))[0])
 
     # both
 

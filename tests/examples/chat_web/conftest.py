@@ -1,4 +1,4 @@
-"""One server for all tests here; each test has a browser and a chat of its own."""
+"""One server for all tests here; each test has a chat of its own, and tabs that share nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.served_chat import ServedChat
 _chats = count(1)
 
 
-@pytest.fixture  # no wider: Playwright's loop runs meanwhile, and a worker may have other tests in between
+@pytest.fixture
 def browser() -> Iterator[Any]:
     with chromium() as opened:
         yield opened

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -279,11 +279,13 @@ def test_a_reply_goes_on_when_the_relay_s_server_is_killed_and_started_again(
 
 def test_of_two_questions_at_two_workers_one_is_taken(workers: Workers, chat: str) -> None:
     workers.script(said("Only ", "one."))
-    for server in workers.servers:
-        server.tell(None)
     with ThreadPoolExecutor(2) as threads:
-        statuses = threads.map(lambda server: server.say(chat, question("Who is first?")), workers.servers)
-        assert sorted(statuses) == [200, 409]
+        asked = [threads.submit(server.say, chat, question("Who is first?")) for server in workers.servers]
+        refused = wait(asked, return_when=FIRST_COMPLETED).done.pop()  # the other's reply hasn't ended
+        for server in workers.servers:
+            server.tell(None)
+    assert refused.result() == 409
+    assert sorted(one.result() for one in asked) == [200, 409]
     assert [one.reply for one in workers.kept(chat)] == ["Only one."]
 
 

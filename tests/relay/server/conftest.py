@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from support.valkey_servers import ValkeyServer, has_server
+
+if TYPE_CHECKING:
+    from support.embedded import Folder
 
 
 @pytest.fixture
@@ -22,3 +26,15 @@ def new_server() -> Iterator[Callable[..., ValkeyServer]]:
     yield start
     for server in servers:
         server.remove()
+
+
+@pytest.fixture
+def folder() -> Iterator[Folder]:
+    """A folder for a server of its own, which has ended when the test has."""
+    from support.embedded import Folder  # it needs what the relay needs
+
+    folder = Folder()
+    try:
+        yield folder
+    finally:
+        folder.end()

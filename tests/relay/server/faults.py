@@ -24,7 +24,7 @@ from support.valkey_servers import ValkeyServer
 import rxdelta as rd
 from rxdelta.relay import Relay
 
-__all__ = ["KINDS", "Run", "play"]
+__all__ = ["KINDS", "LEASE", "Run", "play", "play_at_once", "play_out"]
 
 LEASE = 1.5
 LIMIT = 60.0  # seconds of a run: what hangs fails
@@ -44,7 +44,7 @@ class Run:
     seed: int
     nursery: Nursery
     server: ValkeyServer
-    proxy: CuttingProxy
+    proxy: Any
     folder: Path
     chance: Random
     synced: str
@@ -62,13 +62,22 @@ class Run:
     def options(self) -> dict[str, Any]:
         return {"lease": LEASE, "patience": self.patience}
 
+    def url(self, *, directly: bool = False) -> str:
+        """Who opens a relay has any of the packages and protocols."""
+        package, protocol = self.chance.choice(("valkey", "redis")), self.chance.choice((2, 3))
+        return f"{package}{self.place(directly)}?protocol={protocol}"
+
+    def place(self, directly: bool) -> str:
+        """What a URL has behind the package."""
+        return f"://127.0.0.1:{self.server.port if directly else self.proxy.port}"
+
     def job(self, does: str, count: int, **more: Any) -> Job:
         number = 1 + len(self.readers) + len(self.gone) if does == "read" else 0
         pauses = (0, 0, 0.002, 0.01, 0.03) if does == "publish" else (0, 0.005, 0.05)
         return Job(
             does=does,
             file=str(self.folder / f"{does}-{number}"),
-            url=f"valkey://127.0.0.1:{self.proxy.port}",
+            url=self.url(),
             stream=STREAM,
             seed=self.seed * 10 + number,
             options=self.options(),
@@ -191,7 +200,7 @@ async def cancel_while_lines_are_cut(run: Run) -> None:
     run.proxy.chance = _fates(run.chance, ("pass", "pass", "pass", "cut before", "cut after", "delay"))
     disturbing = asyncio.create_task(_disturb(run, 0.8))
     await run.somewhen(0.7)
-    async with Relay.open(f"valkey://127.0.0.1:{run.server.port}", **run.options()) as other:
+    async with Relay.open(run.url(directly=True), **run.options()) as other:
         run.told = await other.cancel(STREAM, "enough")
         run.note(f"cancel: {run.told}")
     await disturbing
@@ -273,34 +282,60 @@ async def _disturb(run: Run, seconds: float) -> None:
     run.note("the lines are whole")
 
 
-async def play(seed: int, nursery: Nursery) -> Run:
+async def play(seed: int, nursery: Nursery) -> None:
     """Play one run and check it. An error names the seed."""
     kind = KINDS[seed % len(KINDS)]
-    run: Any = None
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rxf-")))
+        chance = Random(seed)
+        synced = chance.choice(("always", "always", "everysec"))
+        server = ValkeyServer("--appendfsync", synced)
+        stack.push_async_callback(asyncio.to_thread, server.remove)
+        await asyncio.to_thread(server.start)
+        proxy = await stack.enter_async_context(CuttingProxy(server.port))
+        run = Run(seed, nursery, server, proxy, folder, chance, synced=synced)
+        if kind is be_away_for_too_long:
+            run.patience = 0.8
+        await play_out(run, kind)
+
+
+def play_at_once(seeds: range, play: Callable[[int, Nursery], Awaitable[None]], at_once: int) -> None:
+    """Play runs, so many at once."""
+
+    async def main(nursery: Nursery) -> None:
+        room = asyncio.Semaphore(at_once)
+
+        async def one(seed: int) -> None:
+            async with room:
+                await play(seed, nursery)
+
+        async with asyncio.TaskGroup() as group:
+            for seed in seeds:
+                group.create_task(one(seed))
+
+    with Nursery.open() as nursery:
+        asyncio.run(main(nursery))
+
+
+async def play_out(run: Run, kind: Callable[[Any], Awaitable[None]]) -> None:
+    """Play a run whose servers are there, and check it. An error says what has happened."""
     try:
-        async with AsyncExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rxf-")))
-            chance = Random(seed)
-            synced = chance.choice(("always", "always", "everysec"))
-            server = ValkeyServer("--appendfsync", synced)
-            stack.push_async_callback(asyncio.to_thread, server.remove)
-            await asyncio.to_thread(server.start)
-            proxy = await stack.enter_async_context(CuttingProxy(server.port))
-            run = Run(seed, nursery, server, proxy, folder, chance, synced=synced)
-            if kind is be_away_for_too_long:
-                run.patience = 0.8
-            stack.callback(_end_workers, run)
-            async with asyncio.timeout(LIMIT):
-                await _play(run, kind)
+        async with asyncio.timeout(LIMIT):
+            await _play(run, kind)
     except BaseException as error:
-        error.add_note(f"in the run {seed}: {kind.__name__}")
-        for note in run.notes if run is not None else ():
+        error.add_note(f"in the run {run.seed}: {kind.__name__}")
+        workers = [run.publisher, *run.readers] if run.publisher is not None else []
+        lasts = [
+            f"{one.job.does} {one.job.url}: {one.records(-1)[-1:] + one.records()[-1:]}" for one in workers
+        ]
+        for note in (*run.notes, *lasts):
             error.add_note(f"  {note}")
         raise
-    return run
+    finally:
+        _end_workers(run)
 
 
-async def _play(run: Run, kind: Callable[[Run], Awaitable[None]]) -> None:
+async def _play(run: Run, kind: Callable[[Any], Awaitable[None]]) -> None:
     run.publisher = run.nursery.start(run.job("publish", run.count))
     run.read()
     if kind is not kill_the_publisher or run.chance.random() < 0.8:
@@ -397,14 +432,16 @@ def _check_reader(run: Run, worker: Worker, who: int, log: list[int], end: list[
         missing = ("StreamUnreadableError", "EmptyStreamError", "InvalidValueError") if run.loses else ()
         assert last.more[0] in ("StreamInterrupted", *missing), last
     if not run.loses:
-        assert expected == len(log), f"{worker.job.file} {who}: it has {expected} of {len(log)}"
+        assert expected == len(log), (
+            f"{worker.job.file} {who}: it has {expected} of {len(log)}, and then {last}"
+        )
         assert last.more == end, f"{worker.job.file} {who}: {last.more} instead of {end}"
 
 
 async def _read_whole(run: Run) -> tuple[list[int], list[Any]]:
     """The log as a new reader has it who isn't disturbed, and its end."""
     numbers: list[int] = []
-    async with Relay.open(f"valkey://127.0.0.1:{run.server.port}", **run.options()) as relay:
+    async with Relay.open(run.url(directly=True), **run.options()) as relay:
         try:
             await rd.for_each(relay.watch(STREAM), lambda event: numbers.extend(numbers_of(event)))
         except rd.RxDeltaError as error:

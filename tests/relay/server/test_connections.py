@@ -6,11 +6,11 @@ import asyncio
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from relay.server.steps import opened
 from support.valkey_servers import ValkeyServer
 
 from rxdelta import InvalidValueError, StreamInterrupted
@@ -19,15 +19,6 @@ from rxdelta.relay._server._connections import Connections, Script
 PUSH = Script("redis.call('RPUSH', KEYS[1], ARGV[1]); return redis.call('LRANGE', KEYS[1], 0, -1)")
 ADD = Script("return redis.call('XADD', KEYS[1], ARGV[1], 'f', ARGV[2])")
 READ = Script("return redis.call('GET', KEYS[1])", writes=False)
-
-
-@asynccontextmanager
-async def opened(url: str, **settings: Any) -> AsyncIterator[Connections]:
-    connections = await Connections.open(url, **{"patience": 10.0, **settings})
-    try:
-        yield connections
-    finally:
-        await connections.aclose()
 
 
 def keys(tag: int, *names: str) -> list[bytes]:

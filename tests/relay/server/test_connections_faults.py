@@ -6,37 +6,18 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 import pytest
+from relay.server.steps import STEP, opened, up_to
 from support.cutting_proxy import CuttingProxy, Fate, certificate
 from support.valkey_servers import Group, ValkeyServer
 
 from rxdelta import StreamInterrupted
 from rxdelta.relay._server._connections import Away, Connections, Script
-
-STEP = Script("""
-    local number, have = tonumber(ARGV[1]), redis.call('LLEN', KEYS[1])
-    redis.call('SET', KEYS[2], number)
-    if number > have + 1 then return 'gap' end
-    if number <= have then return 'there' end
-    redis.call('RPUSH', KEYS[1], number)
-    return 'done'
-""")
-"""An append, as the relay does it: safe to run twice, and it sees what is missing before it."""
-
-
-@asynccontextmanager
-async def opened(url: str, **settings: Any) -> AsyncIterator[Connections]:
-    connections = await Connections.open(url, **{"patience": 20.0, **settings})
-    try:
-        yield connections
-    finally:
-        await connections.aclose()
 
 
 def step(store: Connections, number: int, stream: int = 0) -> asyncio.Future[Any]:
@@ -46,10 +27,6 @@ def step(store: Connections, number: int, stream: int = 0) -> asyncio.Future[Any
 
 def numbers(server: ValkeyServer, stream: int = 0) -> Any:
     return server.command("LRANGE", f"list:{stream}", 0, -1)
-
-
-def until(count: int) -> list[str]:
-    return [str(n) for n in range(1, count + 1)]
 
 
 async def wait_for_clients(server: ValkeyServer, count: int) -> None:
@@ -73,7 +50,7 @@ def test_a_call_is_sent_again(fate: Fate, answer: bytes, package: str, server: V
             proxy.fates.append(fate)
             assert await step(store, 2) == answer
             assert proxy.requests == (2 if fate == "delay" else 3)
-            assert numbers(server) == until(2)
+            assert numbers(server) == up_to(2)
 
     asyncio.run(main())
 
@@ -101,7 +78,7 @@ def run_with_faults(server: ValkeyServer, seed: int, package: str) -> None:
             assert proxy.requests > 4
             assert {answer for each in answers for answer in each} <= {b"done", b"there"}
         for stream in range(10):
-            assert numbers(server, stream) == until(100)
+            assert numbers(server, stream) == up_to(100)
         assert server.has_no_clients()
         assert len(asyncio.all_tasks()) == 1
 
@@ -143,7 +120,7 @@ def test_a_server_that_is_killed_and_started_again(new_server: Callable[..., Val
             counts = await asyncio.gather(*(append(store, stream, killing) for stream in range(5)))
             await killing
         for stream, count in enumerate(counts):
-            assert numbers(server, stream) == until(count)
+            assert numbers(server, stream) == up_to(count)
         assert server.has_no_clients()
 
     asyncio.run(main())
@@ -202,10 +179,11 @@ def test_opening_into_a_hole_ends(server: ValkeyServer) -> None:
     async def main() -> None:
         async with CuttingProxy(server.port) as proxy:
             proxy.is_hole = True
-            for protocol in (2, 3):
-                url = f"valkey://127.0.0.1:{proxy.port}?protocol={protocol}"
-                with pytest.raises(StreamInterrupted, match="can't be reached"):
-                    await asyncio.wait_for(Connections.open(url, patience=1), 15)
+            urls = [f"valkey://127.0.0.1:{proxy.port}?protocol={protocol}" for protocol in (2, 3)]
+            opening = [asyncio.wait_for(Connections.open(url, patience=1), 15) for url in urls]
+            for end in await asyncio.gather(*opening, return_exceptions=True):
+                assert isinstance(end, StreamInterrupted)
+                assert "can't be reached" in str(end)
             proxy.is_hole = False
         assert server.has_no_clients()
         assert len(asyncio.all_tasks()) == 1
@@ -328,7 +306,7 @@ def test_a_part_of_a_round_trip_that_is_refused_keeps_its_order(server: ValkeySe
             second, third = step(store, 2), step(store, 3)
             other = step(store, 1, 1)
             assert await asyncio.gather(first, second, third, other) == [b"done"] * 4
-            assert numbers(server) == until(3)
+            assert numbers(server) == up_to(3)
 
     asyncio.run(main())
 
@@ -398,15 +376,15 @@ class TestReplicas:
             async with opened(group.master.url, replicas=1) as store:
                 for number in range(1, 21):
                     assert await step(store, number) in (b"done", b"there")  # twice if a replica is slow
-                    assert numbers(replica) == until(number)
+                    assert numbers(replica) == up_to(number)
                 replica.pause()
                 call = step(store, 21)
                 with pytest.raises(asyncio.TimeoutError):
                     await asyncio.wait_for(asyncio.shield(call), 1.5)
-                assert numbers(group.master) == until(21)
+                assert numbers(group.master) == up_to(21)
                 replica.resume()
                 assert await call in (b"done", b"there")
-                assert numbers(replica) == until(21)
+                assert numbers(replica) == up_to(21)
 
         asyncio.run(main())
 

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -15,35 +15,13 @@ from typing import Any
 import attrs
 import pytest
 import reactivex as rx
-from reactivex import Observable
+from relay.reading import Source, until
 from support.valkey_servers import ValkeyServer
 
 import rxdelta as rd
 from rxdelta.relay import Relay
 
 ev = rd.events
-
-
-class Pace:
-    """A reply whose events come when the test wants them."""
-
-    def __init__(self) -> None:
-        self._steps = asyncio.Queue[rd.Event | None]()
-
-    def emit(self, *events: rd.Event) -> None:
-        for event in events:
-            self._steps.put_nowait(event)
-
-    def end(self) -> None:
-        self._steps.put_nowait(None)
-
-    @property
-    def events(self) -> Observable[rd.Event]:
-        async def steps() -> AsyncIterator[rd.Event]:
-            while (event := await self._steps.get()) is not None:
-                yield event
-
-        return rd.from_async_iterable(steps)
 
 
 def calls(server: ValkeyServer) -> dict[str, int]:
@@ -65,12 +43,6 @@ def unpacked(data: bytes | None) -> list[Any]:
     return msgspec.msgpack.decode(data) if data else []
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0.005)
-
-
 @attrs.define
 class Scene:
     """Streams that are followed: each reader has its first two events.
@@ -80,7 +52,7 @@ class Scene:
         got: What each reader has.
     """
 
-    paces: Sequence[Pace]
+    paces: Sequence[Source]
     got: list[list[rd.Event]]
 
     async def each_has(self, count: int) -> None:
@@ -94,7 +66,7 @@ async def followed(
     """Streams that one relay publishes and another reads. A sign of life comes each fifth of a lease."""
     opened = partial(Relay.open, server.url, lease=lease)
     async with opened() as publisher, opened() as watcher:
-        scene = Scene([Pace() for _ in names], [])
+        scene = Scene([Source() for _ in names], [])
         for name, pace in zip(names, scene.paces, strict=True):
             pace.emit(ev.MessageStart("m"), ev.BlockStart(0, {"type": "text"}))
             assert await publisher.start(name, pace.events)
@@ -108,7 +80,7 @@ async def followed(
         await until(lambda: blocked(server) == 2)
         yield scene
         for pace in scene.paces:
-            pace.end()
+            pace.complete()
         await asyncio.gather(*reading)
     assert server.has_no_clients()
 

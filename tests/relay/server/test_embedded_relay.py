@@ -25,19 +25,10 @@ from rxdelta.core import StreamInterrupted
 from rxdelta.relay import Relay
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 TEXT = "".join(f"{number} " for number in range(100))
 EVENTS = turn(text(0, TEXT))  # a letter each
-
-
-@pytest.fixture
-def folder() -> Iterator[Folder]:
-    folder = Folder()
-    try:
-        yield folder
-    finally:
-        folder.end()
 
 
 def said(events: list[rd.Event]) -> str:

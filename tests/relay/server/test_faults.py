@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from relay.server.faults import play
-from relay.server.workers import Nursery
+from relay.server.faults import play, play_at_once
 from support.valkey_servers import has_server
 
-AT_ONCE = 6
+AT_ONCE = 8
 
 
 def play_all(seeds: range) -> None:
-    """Play these runs, some at once. An error names its run: `play_all(range(7, 8))` plays that again."""
-
-    async def main(nursery: Nursery) -> None:
-        room = asyncio.Semaphore(AT_ONCE)
-
-        async def one(seed: int) -> None:
-            async with room:
-                await play(seed, nursery)
-
-        async with asyncio.TaskGroup() as group:
-            for seed in seeds:
-                group.create_task(one(seed))
-
-    with Nursery.open() as nursery:
-        asyncio.run(main(nursery))
+    """Play these runs. An error names its run: `play_all(range(7, 8))` plays that again."""
+    play_at_once(seeds, play, AT_ONCE)
 
 
 @pytest.mark.slow

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from relay.reading import until
 from relay.server.tool_workers import CALLS, Job, Mother
 from support.cutting_proxy import CuttingProxy
 from support.valkey_servers import ValkeyServer
@@ -18,7 +18,6 @@ from support.valkey_servers import ValkeyServer
 pytest.importorskip("redis")
 pytest.importorskip("msgspec")
 
-SECONDS = 60
 MOMENTS = [f"{when} {call}" for call in CALLS for when in ("begin", "end")]
 
 
@@ -67,15 +66,24 @@ class Reply:
             assert f"told {self.name}.1 " not in next(iter(ends))
 
 
-@pytest.mark.slow
-def test_no_tool_runs_twice_when_workers_are_killed(server: ValkeyServer, tmp_path: Path) -> None:
-    chance = Random(7)
+@pytest.mark.parametrize(
+    ("seed", "more"),
+    [
+        pytest.param(7, 1, marks=pytest.mark.slow),
+        *(pytest.param(seed, 8, marks=pytest.mark.soak) for seed in range(8, 12)),
+    ],
+)
+def test_no_tool_runs_twice_when_workers_are_killed(
+    server: ValkeyServer, tmp_path: Path, seed: int, more: int
+) -> None:
+    """At each moment of a tool, and at `more` others."""
+    chance = Random(seed)
     firsts: list[dict[str, Any]] = [
         {"dies": moment, "how": how, "concurrency": concurrency}
         for moment in MOMENTS
         for how, concurrency in (("pipeline", None), ("generator", 1))
     ]
-    firsts += [{"dies": chance.uniform(0, 0.3), "how": "generator"} for _ in range(8)]
+    firsts += [{"dies": chance.uniform(0, 0.3), "how": "generator"} for _ in range(more)]
 
     async def main() -> list[Reply]:
         # What a dead worker had sent a moment ago hasn't arrived, as if its machine had died.
@@ -85,20 +93,14 @@ def test_no_tool_runs_twice_when_workers_are_killed(server: ValkeyServer, tmp_pa
                 url = f"valkey://127.0.0.1:{proxy.port}"
                 replies = [Reply(mother, url, tmp_path, n, **first) for n, first in enumerate(firsts)]
                 await until(
-                    lambda: all(reply.lines() or "generator" in str(reply.first) for reply in replies)
+                    lambda: all(reply.lines() or "generator" in str(reply.first) for reply in replies), 0.02
                 )
                 for reply in replies:
                     reply.go_on(chance.choice((None, chance.uniform(0.3, 1.5))))
-                await until(lambda: all(len(reply.told()) >= 2 for reply in replies))
+                await until(lambda: all(len(reply.told()) >= 2 for reply in replies), 0.02)
                 await asyncio.to_thread(mother.close)
         return replies
 
     replies = asyncio.run(main())
     for reply in replies:
         reply.check()
-
-
-async def until(state: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not state():
-            await asyncio.sleep(0.02)

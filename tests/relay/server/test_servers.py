@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from relay.reading import HELLO, Source, read, until
 from relay.schedules import folded
-from relay.test_promises import HELLO, Source, read, until
 from support.cutting_proxy import CuttingProxy
 from support.loops import run
 from support.valkey_servers import Cluster, ValkeyServer, has_server

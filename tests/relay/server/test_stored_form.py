@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import reactivex as rx
 from relay.promises import promised
+from relay.reading import HELLO, Source, read, said, until
 from relay.schedules import folded, is_transient
-from relay.test_promises import HELLO, Source, read, said, until
 from support.loops import run
 from support.valkey_servers import ValkeyServer
 

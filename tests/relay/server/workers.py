@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import importlib
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -150,12 +151,12 @@ class Nursery:
 
 def serve() -> None:
     """Fork a worker for each line."""
-    import redis.asyncio
-
     import rxdelta.relay._server  # noqa: F401
 
+    for package in ("redis", "valkey"):
+        with suppress(ImportError):
+            importlib.import_module(f"{package}.asyncio")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
-    assert redis.asyncio
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
