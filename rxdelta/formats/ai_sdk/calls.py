@@ -223,8 +223,12 @@ class CallPart(Part):
             `False` if an output may still come.
         """
         if not self._outcome.settled:
-            ended = is_last or self._call.metadata.get("status") in _ENDED
-            if not ended or self._call.execution_status() != "identified":  # a person decides
+            call = self.fold.block
+            if not isinstance(call, ToolCall):  # the block began again as another one
+                self._drop(out)
+                return True
+            ended = is_last or call.metadata.get("status") in _ENDED
+            if not ended or call.execution_status() != "identified":  # a person decides
                 return False
             self._has_none = True
             self._send_result(out)

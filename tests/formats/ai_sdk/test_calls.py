@@ -278,6 +278,13 @@ def test_a_call_in_whose_place_another_block_ends_is_an_error(call: list[Any], c
     assert len(shown) == 2
 
 
+@pytest.mark.parametrize("kind", ["text", "image", "server_tool_result"])
+def test_a_call_of_the_provider_whose_block_begins_again_as_another_is_an_error(kind: str) -> None:
+    frames = frames_of([START, *whole(SERVER, 1), ev.BlockStart(1, {"type": kind}), STOP])
+    shown = [part for part in read(frames).parts if part["type"] != "step-start"]
+    assert shown[0]["state"] == "output-error"
+
+
 def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
     result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):
