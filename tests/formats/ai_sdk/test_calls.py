@@ -285,6 +285,16 @@ def test_a_call_of_the_provider_whose_block_begins_again_as_another_is_an_error(
     assert shown[0]["state"] == "output-error"
 
 
+def test_a_text_that_ends_again_as_a_call_is_not_sent_again_with_its_step() -> None:
+    again = ev.BlockFinish(0, {"type": "tool_call", "id": "c1", "name": "look", "args": {}})
+    changed = [
+        ev.BlockStart(1, {"type": "text", "text": "Yes"}),
+        ev.BlockFinish(1, {"type": "text", "text": "No"}),
+    ]
+    client = read(frames_of([START, *TEXT, again, *changed, STOP]))
+    assert [part.get("text") for part in client.parts] == [None, "No"]
+
+
 def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
     result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):
