@@ -20,6 +20,12 @@ LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
     parser.addoption(
+        "--times",
+        type=int,
+        default=1,
+        help="draw so many times the examples of each property, others in each run",
+    )
+    parser.addoption(
         "--without",
         action="append",
         choices=MATERIAL,
@@ -36,11 +42,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
-            item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
+            item.add_marker(pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * config.option.times))
+    if config.option.times > 1:
+        _draw_more(items, config.option.times)
     if not _is_named(config):
         _leave_out(config, items, "soak")
         if not config.option.slow:
             _leave_out(config, items, "slow")
+
+
+def _draw_more(items: list[pytest.Item], times: int) -> None:
+    tests = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
+    for test in tests:  # one for all its parameters
+        if hasattr(test, "hypothesis"):
+            known = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(
+                known, max_examples=times * known.max_examples, derandomize=False
+            )
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:
