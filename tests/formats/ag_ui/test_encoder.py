@@ -254,7 +254,9 @@ def conversation(events: list[rd.Event]) -> list[rd.Snapshot]:
     for event in events:
         if isinstance(event, ev.StreamError):
             break
-        if isinstance(event, ev.ToolUpdate):
+        if isinstance(event, ev.ToolUpdate):  # a call whose tool has run keeps its arguments
+            for one in folds:
+                one.step(event)
             continue
         try:
             folds[-1].step(event)
@@ -285,6 +287,14 @@ lists_of_events = st.lists(every_event, max_size=25)
     False,
 )
 @example([ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "\ud83d")], False)
+@example(
+    [
+        *call(0, "c1", "{}"),
+        ev.ToolUpdate("c1", "executing"),
+        ev.BlockFinish(0, {"type": "tool_call", "args": "[1]"}),
+    ],
+    False,
+)
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(lists_of_events, st.booleans())
 @pytest.mark.parametrize("version", ["1.0", None])
