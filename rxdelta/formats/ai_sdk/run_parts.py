@@ -378,7 +378,7 @@ class RunParts:
         part: Part = change.fold.place
         if isinstance(change.fold.block, ToolCall):
             part.take_back(out)
-            if not isinstance(change.before, ToolCall):  # nobody runs this call; the client keeps what it has
+            if not isinstance(change.before, ToolCall):  # no tool runs for such a call
                 self._leave_part(out, part)
         elif event.content is not None:
             self._follow(out, change, event.content)
