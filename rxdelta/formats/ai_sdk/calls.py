@@ -169,12 +169,7 @@ class CallPart(Part):
 
     def take_back(self, out: Out, /) -> None:
         """Send an error in place of the input, unless the call has a result or is still valid."""
-        if not self._available or self._outcome.settled:
-            return
-        block = self.fold.block
-        if not isinstance(block, ToolCall):
-            self._drop(out)
-        elif block.type == "invalid_tool_call":
+        if self._available and not self._outcome.settled and self._call.type == "invalid_tool_call":
             self._close(out, None)
 
     def _drop(self, out: Out, /) -> None:
@@ -224,7 +219,7 @@ class CallPart(Part):
         """
         if not self._outcome.settled:
             call = self.fold.block
-            if not isinstance(call, ToolCall):  # the block began again as another one
+            if not isinstance(call, ToolCall):  # another block has taken its place
                 self._drop(out)
                 return True
             ended = is_last or call.metadata.get("status") in _ENDED

@@ -356,7 +356,6 @@ class RunParts:
         elif kinds[0] == kinds[1]:
             part.restart(out)
         else:
-            part.take_back(out)
             self._leave_part(out, part)
             self._begin_part(out, fold)
 

@@ -267,22 +267,15 @@ def test_a_call_that_is_taken_back_is_an_error_in_place_of_its_input() -> None:
     assert (call.call_id, call.error, call.metadata["late_arguments"]) == ("c1", "too late", "}")
 
 
-@pytest.mark.parametrize("call", [CALL, whole(SERVER, 1)])
-@pytest.mark.parametrize(
-    "content", [{"type": "image", "url": "https://a/b"}, {"type": "text", "text": "So."}]
-)
-def test_a_call_in_whose_place_another_block_ends_is_an_error(call: list[Any], content: Any) -> None:
-    frames = frames_of([START, *call, ev.BlockFinish(1, content), STOP])
-    shown = [part for part in read(frames).parts if part["type"] != "step-start"]
-    assert shown[0]["state"] == "output-error"
-    assert len(shown) == 2
-
-
+@pytest.mark.parametrize("event", [ev.BlockStart, ev.BlockFinish])
 @pytest.mark.parametrize("kind", ["text", "image", "server_tool_result"])
-def test_a_call_of_the_provider_whose_block_begins_again_as_another_is_an_error(kind: str) -> None:
-    frames = frames_of([START, *whole(SERVER, 1), ev.BlockStart(1, {"type": kind}), STOP])
+@pytest.mark.parametrize(("call", "state"), [(whole(SERVER, 1), "output-error"), (CALL, "input-available")])
+def test_a_call_whose_place_another_block_takes_stays_unless_the_provider_runs_it(
+    call: list[Any], state: str, event: Any, kind: str
+) -> None:
+    frames = frames_of([START, *call, event(1, {"type": kind}), STOP])
     shown = [part for part in read(frames).parts if part["type"] != "step-start"]
-    assert shown[0]["state"] == "output-error"
+    assert shown[0]["state"] == state
 
 
 def test_a_text_that_ends_again_as_a_call_is_not_sent_again_with_its_step() -> None:
