@@ -84,10 +84,12 @@ def install_clients(session: nox.Session) -> None:
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """The tests that take minutes: thousands of streams that are cut off and read again at random."""
+    """The tests that take minutes: streams that are cut off and read again at random, and properties at length."""
     install(session, group("tests"))
     install_clients(session)
     session.run("pytest", "-n", "auto", "-m", "soak", *session.posargs)
+    properties = ["-m", "hypothesis and not soak", "--times=10", *session.posargs]
+    session.run("pytest", "-n", "auto", *properties, success_codes=[0, 5])  # 5: where posargs name none
 
 
 @nox.session(python=PYTHONS)

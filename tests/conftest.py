@@ -22,6 +22,12 @@ LIMIT, SLOW_LIMIT = 120, 300  # seconds. Nothing takes as long: what hangs fails
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests that are marked slow, too")
     parser.addoption(
+        "--times",
+        type=int,
+        default=1,
+        help="draw so many times the examples of each property, others in each run",
+    )
+    parser.addoption(
         "--without",
         action="append",
         choices=MATERIAL,
@@ -42,7 +48,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("timeout") is None:
             slow = item.get_closest_marker("slow") is not None
-            item.add_marker(pytest.mark.timeout(SLOW_LIMIT if slow else LIMIT))
+            item.add_marker(pytest.mark.timeout((SLOW_LIMIT if slow else LIMIT) * config.option.times))
+    if config.option.times > 1:
+        _draw_more(items, config.option.times)
     if not _is_named(config):
         _leave_out(config, items, "soak")
         if not config.option.slow:
@@ -53,6 +61,16 @@ def pytest_collection_finish() -> None:
     """Spare the tests' collections of garbage the millions of objects that are there for good: they take minutes."""
     gc.collect()
     gc.freeze()
+
+
+def _draw_more(items: list[pytest.Item], times: int) -> None:
+    tests = {getattr(item.obj, "__func__", item.obj) for item in items if isinstance(item, pytest.Function)}
+    for test in tests:  # one for all its parameters
+        if hasattr(test, "hypothesis"):  # its settings can't be read or set by a public name
+            known = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(
+                known, max_examples=times * known.max_examples, derandomize=False
+            )
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], mark: str) -> None:

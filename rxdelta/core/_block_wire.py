@@ -29,7 +29,6 @@ from rxdelta.core._content_part import (
 )
 from rxdelta.core._execution_status import merge_call_metadata
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping, thaw
-from rxdelta.core._literals import CALL_TYPES
 from rxdelta.core._origin import Origin
 from rxdelta.core._strict_json import InvalidJson, clean_text
 from rxdelta.core._text import finish_text, has_half
@@ -62,6 +61,7 @@ _CALLS = {
     "server_tool_call_chunk": "server_tool_call",
     "invalid_tool_call": "invalid_tool_call",
 }
+_TAKEN = PART_TYPES | _CALLS.keys() | {"thinking", "non_standard"}  # that are read as more than their fields
 _TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # all other types: data
 _ARGUMENTS = ("args", "input", "arguments")
 _NO_CONTENT = ("type", "index")  # these identify the block
@@ -201,7 +201,7 @@ def block_to_wire(block: Block) -> dict[str, Any]:
     if block.type == "unsupported":
         whole: dict[str, Any] = thaw(block.options) | ({} if block.text is None else {"data": block.text})
         named = whole.get("type")
-        free = isinstance(named, str) and named not in PART_TYPES | CALL_TYPES
+        free = isinstance(named, str) and named not in _TAKEN
         return whole if free else {"type": "non_standard", "value": whole}
     text = {} if block.text is None else {_TEXT_FIELDS.get(block.type, "data"): block.text}
     citations = [_citation_to_wire(citation) for citation in block.citations]

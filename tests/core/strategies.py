@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from typing import Any, get_args
 
+import attrs
 from hypothesis import strategies as st
 
 import rxdelta as rd
@@ -42,13 +43,16 @@ details = st.dictionaries(
 usages = st.builds(
     rd.TokenUsage, st.none() | st.integers(0, 9), st.none() | st.integers(0, 9), json_objects, st.booleans()
 )
+decisions = st.fixed_dictionaries(
+    {}, optional={"approved": st.just(True), "denied": st.just(True), "reason": maybe}
+)
 results = st.builds(
     rd.ToolResult,
     maybe,
     json_values,
     st.booleans(),
     st.none() | st.floats(0, 9) | st.integers(0, 9),
-    metadata=json_objects,
+    metadata=json_objects | decisions,
 )
 
 ARGUMENTS = ["", "{}", '{"a": 1}', '{"a": "😀"}', '{"a":', "[1]", "x", '{"a": 1} tail']
@@ -78,7 +82,11 @@ call_contents = st.builds(
     st.sampled_from(ARGUMENTS) | st.none() | json_objects,
     details,
 )
-contents = part_contents | call_contents
+outputs = st.fixed_dictionaries(
+    {"type": st.just("server_tool_result"), "tool_call_id": ids},
+    optional={"output": json_values, "status": st.sampled_from(["success", "error"])},
+)
+contents = part_contents | call_contents | outputs
 
 
 own = st.sampled_from([None, 0])
@@ -129,6 +137,10 @@ every_event = st.one_of(
     st.builds(
         ev.StreamError, text, maybe, maybe, transient=st.none() | st.booleans(), choice=st.integers(0, 2)
     ),
+)
+
+event_of_any_run = st.builds(
+    lambda event, run_id: attrs.evolve(event, run_id=run_id), every_event, st.sampled_from([None, "a", "b"])
 )
 
 

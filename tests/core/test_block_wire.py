@@ -68,6 +68,10 @@ def test_reading_the_content_of_a_start(content: dict[str, Any], block: rd.Conte
          {"type": "text", "text": "a", "citations": [{"title": "T", "raw": {"a": 1}}]}),
         (Part("unsupported", options={"type": "new", "a": 1}), {"type": "new", "a": 1}),
         (Part("unsupported", options={"type": "text", "a": 1}), {"type": "non_standard", "value": {"type": "text", "a": 1}}),
+        *(
+            (Part("unsupported", options={"type": kind, "value": 1}), {"type": "non_standard", "value": {"type": kind, "value": 1}})
+            for kind in ("tool_use", "tool_call_chunk", "server_tool_call_chunk", "thinking", "non_standard")
+        ),
         (Part("unsupported", options={"a": 1}), {"type": "non_standard", "value": {"a": 1}}),
         (Part("unsupported", "AA", {"type": "new"}), {"type": "new", "data": "AA"}),
         (Call(name="f", open=True), {"type": "tool_call_chunk", "name": "f", "args": ""}),

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from core.strategies import every_event
+from core.strategies import event_of_any_run, every_event
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -113,7 +113,7 @@ OPEN: list[rd.Event] = [
 
 @pytest.mark.parametrize("wire", WIRES)
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(every_event, max_size=12), st.sampled_from(NASTY))
+@given(st.lists(every_event, max_size=12) | st.lists(event_of_any_run, max_size=12), st.sampled_from(NASTY))
 def test_whatever_the_strings_hold_each_frame_is_one_event_of_strict_json(
     wire: str, events: list[rd.Event], nasty: str
 ) -> None:

@@ -182,7 +182,7 @@ class Client:
             self._calls[frame["toolCallId"]] = call = {}
             self.parts.append(call)
         else:
-            taken_back = kind == "tool-input-error" and call["state"] == "input-available"
+            taken_back = kind == "tool-input-error" and (call["state"] in READY or call.get("preliminary"))
             assert taken_back or call["state"] == "input-streaming", "U3: the input has ended"
         state = "input-available" if kind == "tool-input-available" else "output-error"
         call.update({**frame, "state": state})
@@ -206,7 +206,8 @@ class Client:
 
     def _tool_approval_request(self, kind: str, frame: Json) -> None:
         call = self._calls[frame["toolCallId"]]
-        assert call["state"] == "input-available", f"U3: {kind} in state {call['state']}"
+        early = call["state"] == "input-available" or call.get("preliminary")
+        assert early, f"U3: {kind} in state {call['state']}"
         call.update(state="approval-requested", approval={"id": frame["approvalId"]})
 
     def _tool_approval_response(self, kind: str, frame: Json) -> None:

@@ -374,8 +374,11 @@ class RunParts:
 
     def _overruled(self, out: Out, event: BlockFinish, change: Change) -> None:
         """Of a call, which the client may be running, it learns only that the call is invalid now."""
+        part: Part = change.fold.place
         if isinstance(change.fold.block, ToolCall):
-            change.fold.place.take_back(out)
+            part.take_back(out)
+            if not isinstance(change.before, ToolCall):  # no tool runs for such a call
+                self._leave_part(out, part)
         elif event.content is not None:
             self._follow(out, change, event.content)
             change.fold.place.end(out, None)

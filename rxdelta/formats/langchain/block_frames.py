@@ -72,6 +72,8 @@ class BlockFrames:
         piece: str = getattr(event, DELTAS[type(event)][0])
         if not piece:
             return ()
+        if type(event) is DataDelta and fold.block.type == "server_tool_result":
+            fold.place.has_a_form = False  # a result of the protocol's has no text
         fold.grow(piece)
         return self._write_text(fold.place, event, piece)
 

@@ -267,6 +267,29 @@ def test_a_call_that_is_taken_back_is_an_error_in_place_of_its_input() -> None:
     assert (call.call_id, call.error, call.metadata["late_arguments"]) == ("c1", "too late", "}")
 
 
+@pytest.mark.parametrize("event", [ev.BlockStart, ev.BlockFinish])
+@pytest.mark.parametrize("kind", ["text", "image", "server_tool_result"])
+@pytest.mark.parametrize(
+    ("call", "state"), [(whole(SERVER, 1), "output-available"), (CALL, "input-available")]
+)
+def test_a_call_whose_place_another_block_takes_stays_and_has_run_if_the_provider_runs_it(
+    call: list[Any], state: str, event: Any, kind: str
+) -> None:
+    frames = frames_of([START, *call, event(1, {"type": kind}), STOP])
+    shown = [part for part in read(frames).parts if part["type"] != "step-start"]
+    assert shown[0]["state"] == state
+
+
+def test_a_text_that_ends_again_as_a_call_is_not_sent_again_with_its_step() -> None:
+    again = ev.BlockFinish(0, {"type": "tool_call", "id": "c1", "name": "look", "args": {}})
+    changed = [
+        ev.BlockStart(1, {"type": "text", "text": "Yes"}),
+        ev.BlockFinish(1, {"type": "text", "text": "No"}),
+    ]
+    client = read(frames_of([START, *TEXT, again, *changed, STOP]))
+    assert [part.get("text") for part in client.parts] == [None, "No"]
+
+
 def test_a_call_that_has_run_is_not_taken_back_from_the_client() -> None:
     result = ev.ToolUpdate("c1", "completed", None, rd.ToolResult("c1", "sea"))
     for news in ([ev.ToolUpdate("c1", "executing"), TAKEN_BACK, result], [result, TAKEN_BACK]):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import reactivex as rx
+from core.strategies import event_of_any_run, every_event, fold
 from core.strategies import events as any_event
-from core.strategies import every_event, fold
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.ai_sdk import (
@@ -361,7 +361,7 @@ def frames_of_anything(events: list[Any], error: Exception | None, **options: An
 
 @pytest.mark.slow
 @given(
-    streams,
+    streams | st.lists(event_of_any_run, max_size=25),
     st.sampled_from([5, 6, 7]),
     st.booleans(),
     st.booleans(),

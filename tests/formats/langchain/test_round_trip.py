@@ -149,6 +149,15 @@ def legal(turn: list[rd.Event]) -> list[rd.Event]:
     return kept
 
 
+def test_a_result_that_grows_is_read_back_without_loss() -> None:
+    result = [ev.BlockStart(0, {"type": "server_tool_result", "tool_call_id": "c1"}), ev.DataDelta(0, "AA")]
+    events = [ev.MessageStart("m"), *result, ev.BlockFinish(0), ev.MessageFinish("stop")]
+    frames = sent(*events)
+    Rules().check(frames)
+    check_shapes(frames, shapes())
+    assert folded(read(frames)) == folded(events)
+
+
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(strategies.events(), max_size=25), st.sampled_from(["stop", "length", "interrupted"]))
