@@ -96,7 +96,7 @@ class Run:
         if answer[0] == 3:
             # A master that was replaced and doesn't know it hears no publisher, and has no replicas either. An end that
             # it writes would be read there at once.
-            await ask(REPLICATES, [self.log], [])
+            await ask(REPLICATES, [self.own + b":"], [])
             answer = await ask(MARK, self.keys, self.check_arguments(newest, writes="may"))
         return answer
 
