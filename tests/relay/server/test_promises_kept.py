@@ -514,6 +514,26 @@ def test_a_master_whose_replica_is_silent_takes_nobody_for_dead() -> None:
         group.remove()
 
 
+def test_a_dead_publishers_stream_is_read_while_the_replicas_are_away(server: ValkeyServer) -> None:
+    async def main() -> None:
+        options: Any = {"lease": 1000.0, "patience": 0.5}
+        async with Relay.open(server.url, **options) as here:
+            source = Source()
+            assert await here.start("chat", source.events)
+            source.emit(*HELLO[:4])
+            await until(lambda: entries(server)[-1][0] == "4-0")
+            end_lease(server)
+            async with Relay.open(server.url, **options, replicas=1) as there:
+                *events, end = await read(there.watch("chat"))
+            assert folded(events) == folded(HELLO[:4])
+            assert type(end) is StreamUnreadableError
+            *events, end = await read(here.watch("chat"))
+            assert folded(events) == folded(HELLO[:4])
+            assert type(end) is rd.StreamInterrupted
+
+    run(main)
+
+
 @promised("No connection, task or mirror")
 def test_readers_that_come_and_go_leave_nothing(server: ValkeyServer) -> None:
     before = relay_objects()
