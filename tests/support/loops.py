@@ -33,7 +33,8 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, reports: list[dict[str, A
             assert [generator for generator in loop._asyncgens if generator.ag_frame is not None] == []
 
     threads = set(threading.enumerate())
-    gc.freeze()  # what was there before needn't be looked through, now and by later tests
+    gc.collect()
+    gc.freeze()  # what is there needn't be looked through, now and by later tests
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = asyncio.run(watched())

@@ -151,7 +151,9 @@ def test_streams_of_all_nodes_go_on_while_a_slot_moves_and_a_node_is_started_ane
             await asyncio.to_thread(wait_until, cluster.is_whole, "it stays broken")
             await emitting
             assert await asyncio.gather(there.cancel(names[0]), there.delete(names[1])) == [True, True]
-            await asyncio.gather(*reading[:2])  # what their publisher emits before it hears of it is in the log
+            await asyncio.gather(
+                *reading[:2]
+            )  # what their publisher emits before it hears of it is in the log
             await emit_rest(sources)
             ends = await asyncio.gather(*reading)
             assert ends[0] == [*HELLO[:4], ev.MessageInterrupted(None), "|"]
