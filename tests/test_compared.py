@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +39,26 @@ def served(chunks: list[Any]) -> Server:
     )
 
 
-def openai(server: Server) -> Any:
+@pytest.fixture
+def closed_later() -> Iterator[ExitStack]:
+    with ExitStack() as clients:
+        yield clients
+
+
+@pytest.fixture
+def openai(closed_later: ExitStack) -> Callable[[Server], Any]:
     sdk = pytest.importorskip("openai")
-    return sdk.OpenAI(api_key="x", base_url=f"{server.url}/v1", max_retries=0)
+    return lambda server: closed_later.enter_context(
+        sdk.OpenAI(api_key="x", base_url=f"{server.url}/v1", max_retries=0)
+    )
 
 
-def anthropic(server: Server) -> Any:
+@pytest.fixture
+def anthropic(closed_later: ExitStack) -> Callable[[Server], Any]:
     sdk = pytest.importorskip("anthropic")
-    return sdk.Anthropic(api_key="x", base_url=server.url, max_retries=0)
+    return lambda server: closed_later.enter_context(
+        sdk.Anthropic(api_key="x", base_url=server.url, max_retries=0)
+    )
 
 
 def call(index: int, arguments: str, **more: Any) -> dict[str, Any]:
@@ -63,7 +77,7 @@ def test_the_readme_names_the_measured_versions() -> None:
         assert f"{name} {sdk.__version__}" in README
 
 
-def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_openais_helper() -> None:
+def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_openais_helper(openai: Any) -> None:
     half = recorded("tides")[:-8]
     with served(half) as server, openai(server).chat.completions.stream(**ASK) as stream:
         completion = stream.get_final_completion()
@@ -79,7 +93,7 @@ def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_openais_help
     assert [one.arguments_so_far["port"] for one in reply.snapshot.tool_calls] == ["Brest", "Plymouth"]
 
 
-def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_anthropics_helper() -> None:
+def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_anthropics_helper(anthropic: Any) -> None:
     half = recorded("weather")[:50]
     request = {**ASK, "max_tokens": 9}
     with served(half) as server, anthropic(server).messages.stream(**request) as stream:
@@ -94,7 +108,7 @@ def test_a_connection_that_closes_in_mid_reply_looks_like_an_end_to_anthropics_h
     assert cut.value.snapshot.text == "".join(block.text for block in message.content if block.type == "text")
 
 
-def test_the_second_call_first_breaks_openais_helper() -> None:
+def test_the_second_call_first_breaks_openais_helper(openai: Any) -> None:
     chunks = [
         call(1, "", id="b", type="function"),
         call(0, "", id="a", type="function"),
@@ -118,7 +132,7 @@ def test_the_second_call_first_breaks_openais_helper() -> None:
     }
 
 
-def test_the_text_is_gone_when_anthropics_events_have_been_read() -> None:
+def test_the_text_is_gone_when_anthropics_events_have_been_read(anthropic: Any) -> None:
     request = {**ASK, "max_tokens": 9}
     with served(recorded("weather")) as server, anthropic(server).messages.stream(**request) as stream:
         assert [*stream]
