@@ -48,6 +48,7 @@ __all__ = [
     "finish_block",
     "finish_content",
     "has_text_field",
+    "is_call",
     "update_block",
 ]
 
@@ -65,6 +66,11 @@ _TAKEN = PART_TYPES | _CALLS.keys() | {"thinking", "non_standard"}  # that are r
 _TEXT_FIELDS = {"text": "text", "reasoning": "reasoning", "refusal": "refusal"}  # all other types: data
 _ARGUMENTS = ("args", "input", "arguments")
 _NO_CONTENT = ("type", "index")  # these identify the block
+
+
+def is_call(content: Fields) -> bool:
+    """Whether a block with this content is a call that the provider doesn't run itself."""
+    return _CALLS.get(content.get("type", "")) in ("tool_call", "invalid_tool_call")
 
 
 def block_from_wire(content: Fields, key: Key, *, origin: Origin | None = None) -> Block:

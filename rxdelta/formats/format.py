@@ -39,6 +39,8 @@ class Format:
         address: Makes, for one stream, the function that says to which run a chunk belongs; `None` for a chunk
             without a run. Each run then has a decoder of its own, whose events must be new objects: they get the
             run's name. `None` for a format that has no runs.
+        keeps_call_ids: Whether a message may have several calls with one id. Otherwise a call that comes again is left
+            out, and another call gets an id of its own. `run_tools` and the encoders do this for all formats.
         carries_more: Whether a stream also carries what belongs to no reply, such as an agent's state. Such a stream
             without any reply is no mistake; of another format, it is a `MalformedChunkError`.
         request: The fields of the next request, from the turns of a conversation; `None` where none can be written.
@@ -53,6 +55,7 @@ class Format:
     decoder: Callable[..., Decoder]
     recognises: Callable[[Mapping[str, Any]], bool]
     address: Callable[[], Callable[[Any], Address | None]] | None = None
+    keeps_call_ids: bool = False
     carries_more: bool = False
     request: Callable[[Sequence[Turn | Native]], dict[str, Any]] | None = None
     vendors: Set[str] = attrs.field(default=frozenset(), converter=_frozen)

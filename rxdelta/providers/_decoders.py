@@ -18,8 +18,9 @@ from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
+from rxdelta.formats.known_calls import KnownCallsDecoder
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
-from rxdelta.formats.runs import Address, RunsDecoder
+from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
 
 __all__ = ["decoder", "decoder_factory"]
@@ -108,7 +109,7 @@ def _factory(
     tags: tuple[str, ...],
     options: dict[str, Any],
 ) -> Callable[[], Decoder]:
-    maker, address = _maker(wire_format)
+    maker, known = _maker(wire_format)
 
     def of_one_run() -> Decoder:
         made = maker(**options)
@@ -116,19 +117,24 @@ def _factory(
             made = CumulativeDecoder(made, guess=cumulative == "auto")
         return ReasoningTagsDecoder(made, tags) if tags else made
 
-    return of_one_run if address is None else lambda: RunsDecoder(of_one_run, address())
+    address = None if known is None else known.address
+
+    def of_all_runs() -> Decoder:
+        return of_one_run() if address is None else RunsDecoder(of_one_run, address())
+
+    if known is None or known.keeps_call_ids:
+        return of_all_runs
+    return lambda: KnownCallsDecoder(of_all_runs())
 
 
-def _maker(
-    wire_format: str | Callable[..., Decoder],
-) -> tuple[Callable[..., Decoder], Callable[[], Callable[[Any], Address | None]] | None]:
-    """The function that makes a decoder, and the one that makes the format's addresses."""
+def _maker(wire_format: str | Callable[..., Decoder]) -> tuple[Callable[..., Decoder], Format | None]:
+    """The function that makes a decoder, and its format; `None` for a function of the user's."""
     if isinstance(wire_format, str):
         known = registry.find(wire_format)
         if known is None:
             wrong = f"no wire format is called {quote(repr(wire_format))}"
             raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, registry.names())}")
-        return _with_checked_options(known), known.address
+        return _with_checked_options(known), known
     if callable(wire_format):
         return wire_format, None
     raise InvalidValueError.of(

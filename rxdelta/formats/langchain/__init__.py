@@ -19,6 +19,7 @@ FORMAT = Format(
     decoder=LangChainDecoder,
     recognises=recognises,
     address=Addresses,
+    keeps_call_ids=True,  # as LangChain merges its chunks
     carries_more=True,
     request=request,
     tools=functions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits
+from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
 from rxdelta.runtime import lift_machine
 from rxdelta.wire import Encoder
 
@@ -67,15 +67,25 @@ class _Encoding(Generic[F]):
     def __init__(self, sink: Sink[F], encoder: Encoder[F]) -> None:
         self._sink = sink
         self._encoder = encoder
-        self.step = encoder.encode
-        self.close = encoder.close
+        self._calls = CallIdentity(sink.limits)
+
+    def step(self, event: Event) -> Sequence[F]:
+        if type(event) not in CallIdentity.EVENTS:
+            return self._encoder.encode(event)
+        return self._encoded(self._calls.step(event))
+
+    def close(self) -> Sequence[F]:
+        return [*self._encoded(self._calls.close()), *self._encoder.close()]
 
     def fail(self, error: Exception) -> tuple[Sequence[F], None]:
         if (
             isinstance(error, InvalidValueError) and error.field == "event"
         ):  # the log should name the operator
             error = self._sink.refusal(error.value)
-        return self._encoder.fail(error), None
+        return [*self._encoded(self._calls.close()), *self._encoder.fail(error)], None
+
+    def _encoded(self, events: Sequence[Event]) -> Sequence[F]:
+        return [frame for event in events for frame in self._encoder.encode(event)]
 
 
 class _OpeningEncoding(Generic[F]):

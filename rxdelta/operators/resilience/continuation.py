@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import ContentPart, Event, FrozenDict, Snapshot, TokenUsage, concerns_any_run
+from rxdelta.core import (
+    CallIdentity,
+    ContentPart,
+    Event,
+    FrozenDict,
+    Snapshot,
+    TokenUsage,
+    concerns_any_run,
+    to_events,
+)
 from rxdelta.core.events import (
     BlockDelta,
     BlockFinish,
@@ -51,7 +60,8 @@ class Continuation:
 
     Its blocks follow the existing ones. Its first text, if only reasoning comes before it, continues the text that
     broke off; what it repeats of that text is left out. Its usage is added to the message's usage. The run in which it
-    begins becomes the run of the message; events of other runs and choices are left as they are.
+    begins becomes the run of the message; events of other runs and choices are left as they are. A call that the message
+    has is left out.
 
     Args:
         partial: The message that broke off.
@@ -79,6 +89,8 @@ class Continuation:
         self._used_keys: set[Any] = {block.key for block in partial.blocks}
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
+        self._calls = CallIdentity()
+        self._calls.steps(to_events(partial))
         self._behind: list[Event] = []  # the application's events that came behind text that is held
 
     @property
@@ -91,6 +103,13 @@ class Continuation:
         return [BlockFinish(key, **self._lane) for key in self._unfinished]
 
     def rewrite(self, event: Event) -> Sequence[Event]:
+        return self._calls.steps(self._rewritten(event))
+
+    def end(self) -> Sequence[Event]:
+        """Return what is held, since the continuation has broken off and there is no other."""
+        return [*self.held(), *self._calls.close()]
+
+    def _rewritten(self, event: Event) -> Sequence[Event]:
         if isinstance(event, MessageInterrupted):
             return [*self.held(), event]
         if isinstance(event, Custom):

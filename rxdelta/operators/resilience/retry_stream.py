@@ -331,7 +331,7 @@ class _Retrying:
         wait = self._rules.wait(self._failures.failed(replies.text()), error, replies)
         if wait is None:
             if self._continuation is not None:
-                self._emit(self._continuation.held())
+                self._emit(self._continuation.end())
             if ours is not None:
                 ours.snapshot = replies.first()
             if cut_off:

@@ -7,7 +7,6 @@ waits for approval is decided like any other if a person is asked here, and othe
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
@@ -47,7 +46,6 @@ __all__ = ["AskedCall", "AskedCalls", "Decision"]
 
 Decision: TypeAlias = "tuple[AskedCall, Literal['identified', 'asked', 'failed', 'gone'], str]"
 
-_LOG = logging.getLogger("rxdelta")
 _OUTCOME_UNKNOWN = "the tool had been started, and its outcome isn't known"
 
 
@@ -355,15 +353,8 @@ class CallsOfRun:
                 self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
 
     def _ask(self, call: AskedCall, whole: ToolCall) -> None:
-        # A person's answer names the id alone, and must not allow another call that has it, too.
-        repeats = (
-            self._approves and call.identified and self._named.setdefault(call.call_id, call) is not call
-        )
-        if repeats:
-            _LOG.warning(
-                "a message has several calls with the id %r: only the first can be allowed", call.call_id
-            )
-        elif call.identified:
+        # A block that has got its id late may be an earlier call again. The outcome of an id is the outcome of both.
+        if call.identified and self._named.setdefault(call.call_id, call) is call:
             call.asked = cast("WholeCall", whole)
             self._decisions.append((call, "asked", ""))
         self._waiting.pop(call, None)

@@ -16,6 +16,7 @@ from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposab
 
 from rxdelta.core import (
     Approval,
+    CallIdentity,
     CompleteToolCall,
     Event,
     ExecutionStatus,
@@ -92,8 +93,10 @@ def run_tools(
 
     A call is `identified` when its block begins and `executing` when its tool starts. It ends `completed` or `failed`,
     with a `ToolResult` for the model: the tool's value, or a text about the failure. Events are passed on before their
-    effects. Each call is run once: a repetition in its message, or a call after the message's end, starts no tool. A call
-    that the provider makes invalid after its end fails if its tool has not started.
+    effects. Each call is run once. A call that comes again in its message, under its id and with its name and arguments, is
+    left out; another call under that id gets an id of its own, the same with a number. To tell the two apart, such a block
+    is held until it has ended. A call after the message's end starts no tool. A call that the provider makes invalid
+    after its end fails if its tool has not started.
 
     A tool is called with the call's arguments as keywords. It may be a coroutine function, or a plain function, which
     runs on a thread if there is a running loop, and otherwise where the event arrives, one after the other. It may also
@@ -150,8 +153,7 @@ def run_tools(
             `approvals_from_ai_sdk` returns them. A function may be a coroutine function, or return an awaitable or an
             Observable, whose first value counts; a plain function runs where a plain tool does. What it raises is a
             refusal: the text of a `ToolError` is the reason, any other exception is logged. So is a value of another
-            type. A cancelled `approve` decides nothing. Of several calls of a message with one id only the first is asked for
-            and run, because an answer names the id. By default every call is allowed.
+            type. A cancelled `approve` decides nothing. By default every call is allowed.
         rerun: The names of tools that run again for a call that is `executing` in the source, because its program has
             stopped meanwhile. `approve` is asked again, too.
         on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
@@ -297,12 +299,23 @@ class _ToolRunner:
             limits=limits,
         )
 
+    @cached_property
+    def _identity(self) -> CallIdentity:
+        return CallIdentity(self._sink.limits)
+
     # The source's notifications.
 
     def on_next(self, event: Event) -> None:
-        kind: type | None = type(event)
-        if kind not in EVENT_TYPES:
+        if type(event) in CallIdentity.EVENTS:
+            for known in self._identity.step(event):
+                self._take(known)
+        elif type(event) in EVENT_TYPES:
+            self._sink.on_next(event)
+        else:
             raise self._sink.refusal(event)
+
+    def _take(self, event: Event) -> None:
+        kind: type | None = type(event)
         if kind is StreamError:
             self._apply(self._break_off)
         elif isinstance(event, MessageStart) and self._calls.begins_another(event):
@@ -313,9 +326,13 @@ class _ToolRunner:
             self._apply(self._step, event)
 
     def on_error(self, error: Exception) -> None:
+        for event in self._identity.close():
+            self._take(event)
         self._apply(self._abort, error)
 
     def on_completed(self) -> None:
+        for event in self._identity.close():
+            self._take(event)
         self._apply(self._end_source)
 
     def _cancel_tools(self) -> None:

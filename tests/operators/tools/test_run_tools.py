@@ -867,7 +867,7 @@ def test_an_unknown_tool_is_told_without_naming_the_others() -> None:
         pytest.param(call(0, "theirs"), id="whole"),
         pytest.param([begin(0, "theirs")], id="left open"),
         pytest.param(call(0, "theirs", args="{"), id="invalid"),
-        pytest.param([ev.BlockFinish(0, {**PAY, "name": "theirs"})], id="without a start"),
+        pytest.param([ev.BlockFinish(0, {**PAY, "id": "c0", "name": "theirs"})], id="without a start"),
         pytest.param([begin(0, "theirs"), begin(0, "theirs", "c9"), ev.BlockFinish(0)], id="begun again"),
         pytest.param([begin(0, "theirs"), ev.BlockFinish(0, {"type": "text"})], id="no call"),
     ],
