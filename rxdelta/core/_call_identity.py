@@ -128,6 +128,11 @@ class CallIdentity:
         self._fold_tail()
         return [event for lane in self._lanes.values() for event in lane.decide()]
 
+    def drop_held(self) -> None:
+        """Forget what is held: what said it has broken off, and is asked again."""
+        for lane in self._lanes.values():
+            lane.drop_held()
+
     def grow(self, event: ToolCallDelta) -> Sequence[Event]:
         """The events to emit for a piece of arguments."""
         if not self._has_doubles:
@@ -378,6 +383,9 @@ class _Lane:
             known.places.clear()
         self._names.clear()
         self._calls.clear()
+
+    def drop_held(self) -> None:
+        self._held.clear()
 
     def note(self, event: ToolUpdate) -> None:
         for call in self._held:

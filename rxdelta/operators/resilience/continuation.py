@@ -66,10 +66,10 @@ class Continuation:
     Args:
         partial: The message that broke off.
         min_overlap: The least number of characters that are left out.
-        repeated: The number of characters that earlier continuations of this message have left out.
+        before: The continuation that broke off with this message, if that was one.
     """
 
-    def __init__(self, partial: Snapshot, min_overlap: int, repeated: int = 0) -> None:
+    def __init__(self, partial: Snapshot, min_overlap: int, before: Continuation | None = None) -> None:
         last = partial.blocks[-1]
         broken = last.open and last.type == "text" and isinstance(last, ContentPart)
         self._lane: dict[str, Any] = {"choice": partial.choice, "run_id": partial.run_id}
@@ -80,7 +80,7 @@ class Continuation:
         self._broken_text: str = (last.text or "") if broken and isinstance(last, ContentPart) else ""
         self._min_overlap = min_overlap
         self._overlap = Overlap(self._broken_text, min_overlap)
-        self._repeated = repeated
+        self._repeated = 0 if before is None else before.repeated
         self._broken: Any = last.key if broken else None  # the text that broke off
         self._joined: Any = None  # the continuation's index of the block that continues it
         self._unfinished: list[Any] = [
@@ -89,8 +89,8 @@ class Continuation:
         self._used_keys: set[Any] = {block.key for block in partial.blocks}
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
-        self._calls = CallIdentity()
-        self._calls.steps(to_events(partial))
+        self._calls = _calls_of(partial) if before is None else before._calls
+        self._calls.drop_held()
         self._behind: list[Event] = []  # the application's events that came behind text that is held
 
     @property
@@ -226,6 +226,13 @@ class Continuation:
 
     def _total(self, usage: TokenUsage) -> TokenUsage:
         return usage if self._usage is None else self._usage.add(attrs.evolve(usage, cumulative=False))
+
+
+def _calls_of(partial: Snapshot) -> CallIdentity:
+    """What knows the calls of the message, so that its provider may say them again."""
+    calls = CallIdentity()
+    calls.steps(to_events(partial))
+    return calls
 
 
 def _names(name: str) -> Iterator[str]:

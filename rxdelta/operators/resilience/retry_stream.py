@@ -224,7 +224,7 @@ class _Rules:
         message = replies.only()
         if self._min_overlap is None or message is None or not can_be_continued(message):
             return None
-        return Continuation(message, self._min_overlap, before.repeated if before else 0)
+        return Continuation(message, self._min_overlap, before)
 
     def wait(self, failures: int, error: Exception, replies: Replies) -> float | None:
         """Return the seconds until the next attempt, or `None` for no further attempt."""
