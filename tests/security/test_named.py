@@ -140,6 +140,7 @@ def test_a_call_runs_once_and_whole_or_not_at_all() -> None:
     half = {"type": "tool_call_chunk", "id": "c2", "name": "pay", "args": '{"n": 1'}
     wrong = {"type": "tool_call_chunk", "id": "c3", "name": "pay", "args": "[1]"}
     told = [ev.BlockStart(0, whole), *[ev.BlockFinish(0)] * 2, ev.BlockStart(1, wrong), ev.BlockFinish(1)]
+    told += [ev.BlockStart(2, whole), ev.BlockFinish(2)]
     told += [ev.MessageFinish("tool_use"), ev.BlockStart(0, whole), ev.BlockFinish(0)]
     rx.from_iterable(told).pipe(rd.run_tools({"pay": till.pay})).subscribe()
     assert till.paid == [1]

@@ -89,7 +89,7 @@ class Continuation:
         self._used_keys: set[Any] = {block.key for block in partial.blocks}
         self._offset = 1 + max((key for key in self._used_keys if isinstance(key, int)), default=-1)
         self._indexes: dict[Index, Index] = {}
-        self._calls = _calls_of(partial) if before is None else before._calls
+        self._calls: CallIdentity = _calls_of(partial) if before is None else before._calls
         self._calls.drop_held()
         self._behind: list[Event] = []  # the application's events that came behind text that is held
 
