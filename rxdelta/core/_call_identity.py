@@ -20,7 +20,7 @@ given. Calls that a provider runs itself keep their ids too, which its results n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -48,20 +48,17 @@ from rxdelta.core._tool_call import parse_arguments, raw_arguments
 from rxdelta.core._walk import Walks
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from rxdelta.core._event_fields import Index
     from rxdelta.core._walk import Walk
 
-    _Name: TypeAlias = tuple[str | None, int, Index]
-    """A block: its run, its choice and its index."""
-
-__all__ = ["CallIdentity"]
+__all__ = ["MOST_NOTED", "CallIdentity"]
 
 _OF_BLOCKS = (BlockStart, BlockDelta, BlockFinish)
 _OF_MESSAGES = (MessageStart, MessageFinish, MessageInterrupted, AttemptReset)
-_TAIL = 4096  # events that wait to be folded
 _FEW = 16  # calls with one id, whose names are compared one by one
+MOST_NOTED = 4096  # events
 
 
 class CallIdentity:
@@ -88,12 +85,12 @@ class CallIdentity:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, keeps_messages: bool = False) -> None:
         self._limits = limits
         self._keeps_messages = keeps_messages
-        self._kept: dict[tuple[Walk, str], _Lane] = {}  # of earlier messages, by their ids
-        self._walks = Walks(limits)
-        self._lanes: dict[Walk, _Lane] = {}
-        self._calls: dict[_Name, _Call] = {}
-        self._tail: list[ToolCallDelta | BlockFinish] = []
-        self._has_doubles = False  # an id has come twice, so that each event counts at once
+        self._ids: set[str] = set()
+        self._indexes: set[Index] = set()  # of calls
+        self._messages: _Messages | None = None
+        self.noted: list[Event] | None = []
+        """What has come of the first message, as long as each of its calls has an id of its own: then nothing more has to
+        be known. A caller in a hurry may add a piece of arguments, which then passes."""
 
     def steps(self, events: Iterable[Event]) -> list[Event]:
         """The events to emit for these.
@@ -109,11 +106,74 @@ class CallIdentity:
         Raises:
             LimitExceededError: There are too many runs, choices or blocks, or a block is too large.
         """
+        if self._messages is None:
+            if self.noted is not None and self._is_plain(event, self.noted):
+                return (event,)
+            self._messages = _Messages(self._limits, self._keeps_messages)
+            for before in self.noted or ():
+                self._messages.step(before)
+            self.noted = None
+        return self._messages.step(event)
+
+    def close(self) -> list[Event]:
+        """The events to emit at the end of the stream, also if that is an error: what is held."""
+        return [] if self._messages is None else self._messages.close()
+
+    def drop_held(self) -> None:
+        """Forget what is held: what said it has broken off, and is asked again."""
+        if self._messages is not None:
+            self._messages.drop_held()
+
+    def _is_plain(self, event: Any, noted: list[Event]) -> bool:
+        """Whether the event is of the first message and brings no id that a call has. Then it is noted."""
+        kind: Any = type(event)
+        if kind is BlockStart or kind is BlockFinish:
+            content, known = event.content, event.index in self._indexes
+            if content is not None and is_call(content) and not (known and kind is BlockFinish):
+                if known or self._has_id(content):
+                    return False
+                self._indexes.add(event.index)
+            elif not known:
+                return True  # of another block
+            elif kind is BlockStart:
+                return False
+        elif kind is BlockDelta:
+            if event.index not in self._indexes:
+                return True
+            if self._has_id(event.fields):
+                return False
+        elif kind is MessageStart or kind is AttemptReset:
+            if self._ids:
+                return False
+            noted.clear()
+            self._indexes.clear()
+        noted.append(event)
+        return len(noted) < MOST_NOTED
+
+    def _has_id(self, said: Mapping[str, Any]) -> bool:
+        """Whether a call has the id that is said. If none has, it is noted."""
+        call_id: Any = said.get("id") or said.get("call_id")
+        if not isinstance(call_id, str):
+            return False
+        has = call_id in self._ids
+        self._ids.add(call_id)
+        return has
+
+
+class _Messages:
+    """The messages of a stream in which an id may come twice, lane by lane."""
+
+    def __init__(self, limits: Limits, keeps_messages: bool) -> None:
+        self._limits = limits
+        self._keeps_messages = keeps_messages
+        self._kept: dict[tuple[Walk, str], _Lane] = {}  # of earlier messages, by their ids
+        self._walks = Walks(limits)
+        self._lanes: dict[Walk, _Lane] = {}
+
+    def step(self, event: Event) -> Sequence[Event]:
         given: Any = event
-        kind: type = type(event)
-        if kind is ToolCallDelta:
-            return self.grow(given)
-        if kind is BlockStart or kind is BlockDelta or kind is BlockFinish:
+        kind: Any = type(event)
+        if kind is ToolCallDelta or kind in _OF_BLOCKS:
             return self._block(given)
         if kind in _OF_MESSAGES:
             return [*self._of_message(given), event]
@@ -124,56 +184,22 @@ class CallIdentity:
         return (event,)
 
     def close(self) -> list[Event]:
-        """The events to emit at the end of the stream, also if that is an error: what is held."""
-        self._fold_tail()
         return [event for lane in self._lanes.values() for event in lane.decide()]
 
     def drop_held(self) -> None:
-        """Forget what is held: what said it has broken off, and is asked again."""
         for lane in self._lanes.values():
             lane.drop_held()
 
-    def grow(self, event: ToolCallDelta) -> Sequence[Event]:
-        """The events to emit for a piece of arguments."""
-        if not self._has_doubles:
-            self._tail.append(event)
-            if len(self._tail) >= _TAIL:
-                self._fold_tail()
-            return (event,)
-        call = self._calls.get((event.run_id, event.choice, event.index))
-        if call is None:
-            return (event,)
-        call.take(event)
-        return (event,) if call.shown else ()
-
     def _block(self, event: Any) -> Sequence[Event]:
-        call = self._calls.get((event.run_id, event.choice, event.index))
-        if type(event) is BlockFinish and call is not None and not self._has_doubles:
-            self._tail.append(event)
-            return (event,)
         (walk,) = self._walks.of(event)
         if type(event) is BlockStart:
             walk.step(event)
-        elif call is None and not is_call(event.content or {} if type(event) is BlockFinish else {}):
-            return (event,)
         if walk.over:
             return (event,)
         lane = self._lanes.get(walk)
         if lane is None:
-            lane = self._lanes[walk] = _Lane(self._limits, self._calls)
-        if call is not None or lane.has(event):
-            self._fold_tail()
-        told = lane.step(event)
-        self._has_doubles = self._has_doubles or lane.has_doubles
-        return told
-
-    def _fold_tail(self) -> None:
-        """Let the calls take what has come since the last fold."""
-        tail, self._tail = self._tail, []
-        for event in tail:
-            call = self._calls.get((event.run_id, event.choice, event.index))
-            if call is not None:
-                call.take(event)
+            lane = self._lanes[walk] = _Lane(self._limits)
+        return lane.step(event)
 
     def _of_message(self, event: Any) -> Sequence[Event]:
         held: list[Event] = []
@@ -182,29 +208,22 @@ class CallIdentity:
             walk.step(event)
             if type(event) is MessageStart and not begins:
                 continue
-            if lane is None:
-                self._go_on(walk, begins)
-                continue
-            if begins or self._has_doubles or len(self._lanes) > 1:
-                self._fold_tail()
-            if begins or type(event) is not AttemptReset:
+            if lane is not None and (begins or type(event) is not AttemptReset):
                 held += lane.decide()
-            if begins or type(event) is AttemptReset or not self._keeps_messages:
-                lane.put_away()
-                del self._lanes[walk]
-            if begins and known_as is not None:
-                self._kept[walk, known_as] = lane
-            self._go_on(walk, begins)
-        if not self._lanes:
-            self._tail.clear()
-            self._has_doubles = False
+            if begins or type(event) is AttemptReset:
+                self._lanes.pop(walk, None)
+            if begins and self._keeps_messages:
+                self._keep(walk, known_as, lane)
         return held
 
-    def _go_on(self, walk: Walk, begins: bool) -> None:
-        """Go on with the calls of a message that begins again."""
-        known = self._kept.get((walk, walk.id)) if begins and self._keeps_messages and walk.id else None
-        if known is not None:
-            self._lanes[walk] = known
+    def _keep(self, walk: Walk, known_as: str | None, lane: _Lane | None) -> None:
+        """Keep the calls of a message under its id, and go on with those of the message that begins, if it is known."""
+        if lane is not None and known_as is not None:
+            lane.put_away()
+            self._kept[walk, known_as] = lane
+        again = None if walk.id is None else self._kept.get((walk, walk.id))
+        if again is not None:
+            self._lanes[walk] = again
 
     def _note(self, event: ToolUpdate) -> None:
         for walk, lane in self._lanes.items():
@@ -257,7 +276,7 @@ class _Call:
                 self.same_id.end(self)
         elif self.finish is None and type(event) is ToolCallDelta:
             self._pieces.append(event.args)
-            if len(self._pieces) >= _TAIL:
+            if len(self._pieces) >= MOST_NOTED:
                 _ = self.block
         elif self.finish is None and type(event) is BlockDelta:
             _ = self.block
@@ -334,39 +353,31 @@ class _Lane:
 
     Args:
         limits: Bounds on the size of a call.
-        of_all: The calls of all lanes, to which it adds its own.
-
-    Attributes:
-        has_doubles: Whether an id has come twice.
     """
 
-    __slots__ = ("_by_id", "_calls", "_held", "_limits", "_names", "_of_all", "has_doubles")
+    __slots__ = ("_by_id", "_calls", "_held", "_limits")
 
-    def __init__(self, limits: Limits, of_all: dict[_Name, _Call]) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._of_all = of_all
-        self._names: list[_Name] = []
         self._calls: dict[Index, _Call] = {}
         self._by_id: dict[str, _SameId] = {}
         self._held: dict[_Call, BlockStart] = {}
-        self.has_doubles = False
-
-    def has(self, event: Any) -> bool:
-        """Whether the event gives a block the id of a call that there is."""
-        content = event.fields if type(event) is BlockDelta else event.content
-        return content is not None and any(content.get(name) in self._by_id for name in ("id", "call_id"))
 
     def step(self, event: Any) -> Sequence[Event]:
-        """The events to emit for a start, a delta of fields, or a finish."""
-        if type(event) is BlockStart:
+        """The events to emit for an event of a block."""
+        kind: Any = type(event)
+        if kind is BlockStart:
             return self._start(event)
         call = self._calls.get(event.index)
         if call is None:
-            content = event.content if type(event) is BlockFinish else None
+            content = event.content if kind is BlockFinish else None
             return (event,) if content is None or not is_call(content) else self._whole(event)
         if not call.shown and call not in self._held:
             return ()
-        return self._finish(call, event) if type(event) is BlockFinish else self._change(call, event)
+        if kind is ToolCallDelta:
+            call.take(event)
+            return (event,) if call.shown else ()
+        return self._finish(call, event) if kind is BlockFinish else self._change(call, event)
 
     def decide(self) -> list[Event]:
         """Decide what is held, since the message ends."""
@@ -377,11 +388,8 @@ class _Lane:
 
     def put_away(self) -> None:
         """Forget where the calls are: other blocks come."""
-        for name in self._names:
-            self._of_all.pop(name, None)
         for known in self._by_id.values():
             known.places.clear()
-        self._names.clear()
         self._calls.clear()
 
     def drop_held(self) -> None:
@@ -395,14 +403,11 @@ class _Lane:
     # A block.
 
     def _start(self, event: BlockStart) -> Sequence[Event]:
-        name = event.run_id, event.choice, event.index
         former = self._calls.pop(event.index, None)
-        self._of_all.pop(name, None)
         before = self._end(former)
         if not is_call(event.content):
             return [*before, event]
-        call = self._calls[event.index] = self._of_all[name] = _Call(event, self._limits)
-        self._names.append(name)
+        call = self._calls[event.index] = _Call(event, self._limits)
         if not self._shares_id(call):
             return [*before, _with_own_id(call, event)]
         call.shown = False
@@ -424,7 +429,6 @@ class _Lane:
         known = self._by_id.setdefault(call.id, _SameId())
         call.same_id, place = known, call.block.key
         if known.calls and place not in known.places:
-            self.has_doubles = True
             return True
         call.own_id = known.places.get(place)
         known.add(call)

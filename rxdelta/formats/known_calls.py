@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rxdelta.core import CallIdentity, Event, Limits
+from rxdelta.core import MOST_NOTED, CallIdentity, Event, Limits
 from rxdelta.core.events import TextDelta, ToolCallDelta
 from rxdelta.formats.decoding import Decoder
 
@@ -18,22 +18,25 @@ _CONCERNED = CallIdentity.EVENTS
 class KnownCallsDecoder:
     """A decoder around another one, whose repeated calls it leaves out, and whose calls with one id it tells apart."""
 
-    __slots__ = ("_calls", "_decode", "_decoder", "_grow")
+    __slots__ = ("_calls", "_decode", "_decoder")
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
+        self._decode = decoder.decode
         self._calls = CallIdentity(_LIMITS, keeps_messages=True)
-        self._decode, self._grow = decoder.decode, self._calls.grow  # most chunks need no more
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         events = self._decode(chunk)
-        if len(events) == 1:
+        if len(events) == 1:  # a piece of a text or of arguments, as most chunks have
             event = events[0]
             kind = type(event)
             if kind is TextDelta:
                 return events
-            if isinstance(event, ToolCallDelta):
-                return self._grow(event)
+            if kind is ToolCallDelta:
+                noted = self._calls.noted
+                if noted is not None and len(noted) < MOST_NOTED:
+                    noted.append(event)
+                    return events
         for event in events:
             if type(event) in _CONCERNED:
                 return self._calls.steps(events)
