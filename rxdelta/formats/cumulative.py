@@ -1,7 +1,7 @@
 """Gateways whose chunks repeat the whole text so far, where the format wants only the new text.
 
-This wraps a decoder and changes its deltas, so it serves every format. Nothing else in `formats` remembers text: here
-a repetition can only be recognised by comparing it with the text before.
+This wraps a decoder and changes its deltas, so it serves every format. Here and in `repeated_arguments` text is kept: a
+repetition can only be recognised by comparing it with the text before.
 """
 
 from __future__ import annotations
@@ -68,6 +68,9 @@ class CumulativeDecoder:
             elif isinstance(event, ToolCallDelta):
                 out += self._next(event, event.args, event.index)
             else:
+                if isinstance(event, BlockDelta) and "args" in event.fields:
+                    # The decoder has seen a repetition itself: these are all the arguments so far.
+                    self._texts.pop((event.choice, ToolCallDelta, event.index), None)
                 if isinstance(event, BlockFinish):
                     for text in self._texts.values():
                         if (text.index, text.choice) == (event.index, event.choice):
@@ -136,6 +139,9 @@ class _Text:
             return [self._piece(text)]
         if before.startswith(text):  # it arrived after a longer one
             return []
+        if self._field == "args" and not text.lstrip().startswith("{"):
+            self._text += text  # the decoder has seen that they were said again, and gives only what is new
+            return [self._piece(text)]
         self._text = text
         return [BlockDelta(self.index, {self._field: text}, choice=self.choice)]
 

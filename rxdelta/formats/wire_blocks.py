@@ -12,7 +12,8 @@ Some streams go beyond that:
 - The message ends while blocks are open. They are finished first.
 - A call was cut off, or may have been. It finishes as invalid, because it must never look executable.
 - Arguments come for a call that has been stopped. If its finish waits, they are its arguments. Else they make it
-  invalid by a second finish, which has their first piece.
+  invalid by a second finish, which has their first piece, unless they say the same again.
+- Arguments come twice. A format whose servers do that gives its calls a `said`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Generic, TypeAlias, TypeVar
 from rxdelta.core import Event, events, freeze, tool_call_delta
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
+from rxdelta.formats.repeated_arguments import Arguments, Change
 from rxdelta.formats.tool_calls import (
     BROKEN_OFF,
     CUT_OFF_AMID_ARGUMENTS,
@@ -52,6 +54,7 @@ class WireBlock:
         "late_is_known",
         "open",
         "runnable",
+        "said",
         "start",
     )
 
@@ -62,6 +65,9 @@ class WireBlock:
         self.open = True
         self.runnable = runnable  # a call that the client runs
         self.has_arguments = self.has_all_arguments = False
+        self.said: Arguments | None = (
+            None  # the text of a call's arguments, if servers of the format repeat it
+        )
         self.late_is_known = False  # arguments that come after its end change nothing
         self.error: str | None = None  # why the call must not be run
         self.items = GrowingList()  # emitted whole, since no delta can carry them
@@ -72,6 +78,23 @@ class WireBlock:
         items = self.items.take(at_end=last)
         if items is not None:
             out.append(events.BlockDelta(self.index, {self.items_field: items}))
+
+    def say(self, out: Out, piece: str) -> None:
+        """Add a piece of the arguments' text, or what it has beyond them if it says them again."""
+        if self.said is not None:
+            self._tell(out, self.said.add(piece))
+        else:
+            out.append(tool_call_delta(self.index, piece))
+
+    def end_arguments(self, out: Out) -> None:
+        if self.said is not None:
+            self._tell(out, self.said.end())
+
+    def _tell(self, out: Out, change: Change) -> None:
+        if change.instead is not None:
+            out.append(events.BlockDelta(self.index, {"args": change.instead}))
+        if change.more:
+            out.append(tool_call_delta(self.index, change.more))
 
     def close(self) -> None:
         self.open, self.start = False, None
@@ -169,6 +192,8 @@ class WireBlocks(Generic[Place, Block]):
             return False
         if block is None or block.open or block.late_is_known or not block.runnable:
             return False
+        if block.said is not None and block.said.says(arguments):
+            return True
         self.release(out)
         block.late_is_known = True
         out.append(events.BlockFinish(block.index, arguments_after_end(arguments)))
@@ -199,6 +224,7 @@ class WireBlocks(Generic[Place, Block]):
             elif block.open:
                 error = CUT_OFF_AMID_ARGUMENTS
         block.close()
+        block.end_arguments(out)
         del self.unfinished[block.index]
         block.update(out, last=True)
         content = invalid_call(error) if error is not None and block.runnable else None

@@ -12,6 +12,7 @@ from rxdelta.formats.anthropic_messages.tables import FORMAT, SERVER_CALLS
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.notes import REDACTED, SIGNED_BY
+from rxdelta.formats.repeated_arguments import Arguments
 from rxdelta.formats.signatures import ANTHROPIC, signed
 from rxdelta.formats.tool_calls import call_identity, made_up_id
 from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
@@ -37,6 +38,8 @@ class Block(WireBlock):
             self.items = GrowingList(citations, len(citations))
         args: Any = content.get("args")
         self.has_arguments = bool(args)
+        if self.takes == _INPUT:
+            self.said = Arguments()
         if isinstance(args, Mapping):
             self.takes = _NEVER  # they are whole, and no text can follow
 
@@ -73,7 +76,14 @@ class Blocks(WireBlocks[int, Block]):
         piece: Any = delta.get(block.field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if type(piece) is not str or not piece:  # pyright: ignore[reportUnknownArgumentType]
             return None
-        block.has_arguments = True
+        said = block.said
+        if said is None:
+            block.has_arguments = True
+        else:
+            pieces = said.pieces
+            if not pieces or "{" in piece:
+                return None
+            pieces.append(piece)
         return block.grow(block.index, piece)
 
     def start(self, out: Out, place: int, block: Chunk, path: str) -> bool:
@@ -128,7 +138,11 @@ def _piece(field: str) -> Callable[[Block | None, Chunk], Sequence[Event] | None
         if block is None or block.takes != delta["type"]:
             return None
         block.has_arguments = True
-        return (block.grow(block.index, text),)
+        if block.said is None:
+            return (block.grow(block.index, text),)
+        found: Out = []
+        block.say(found, text)
+        return found
 
     return piece
 

@@ -33,6 +33,7 @@ from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.mistral.tables import REFERENCE, TOOL_REFERENCE
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
+from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.signatures import MISTRAL
 from rxdelta.framing import DONE
 
@@ -47,13 +48,14 @@ class _MistralChoice(Choice):
     """A choice that has references, and may hold several messages."""
 
     signed_by = MISTRAL
+    provider = "mistral"
     _message: int | None = None
 
     def read(self, choice: Json, path: str) -> None:
         delta = choice.get("delta")
         if isinstance(delta, Mapping) and delta.get("index") is not None:
-            message = _READ.index(delta["index"], f"{path}.delta.index")
-            if self._message not in (None, message):
+            message = index_of(delta["index"], f"{path}.delta.index")
+            if None not in (self._message, message) and self._message != message:
                 self.blocks.end_current()
             self._message = message
             delta = {name: value for name, value in delta.items() if name != "index"}

@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Set
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rxdelta.core import Event, freeze, thaw, tool_call_delta
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
+from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
+from rxdelta.formats.repeated_arguments import Arguments, Change
 from rxdelta.formats.tool_calls import CUT_OFF, arguments_after_end, given_id, invalid_call
 
 __all__ = ["Calls"]
 
 Json: TypeAlias = Mapping[str, Any]
+Index: TypeAlias = "int | str | None"
+
+_LEGACY: Final = "function_call"
+"""The place of the one call that has its own field, and so no index."""
 
 _READ = Fields(FORMAT)
 
@@ -29,18 +35,24 @@ class Calls:
 
     Attributes:
         open: The calls that have not finished, by their blocks.
-        ever: Whether there has been a call.
+        count: How many calls there have been.
         late: Whether a fragment came for a call that had finished, beyond the first arguments that make it invalid. The
             choice takes it back when it has read it.
     """
 
-    __slots__ = ("_blocks", "_matcher", "ever", "late", "open")
+    __slots__ = ("_blocks", "_matcher", "count", "late", "open")
 
     def __init__(self, blocks: BlockWriter) -> None:
         self.open: dict[int, _Call] = {}
-        self.ever = self.late = False
+        self.count = 0
+        self.late = False
         self._blocks = blocks
         self._matcher = _CallMatcher()
+
+    @property
+    def ever(self) -> bool:
+        """Whether there has been a call."""
+        return self.count > 0
 
     def plain_arguments(self, delta: dict[str, Any]) -> Event | None:
         """The event of a delta that has nothing but more arguments of an open call."""
@@ -59,13 +71,14 @@ class Calls:
         ):
             return None
         call, arguments = self._matcher.newest_at.get(index), function.get("arguments")
-        if call is None or call.is_custom or call.whole is not None:
-            return None
-        if type(arguments) is not str or not arguments:
+        if call is None or type(arguments) is not str or not arguments:
             return None
         if len(function) > 1 and (function.get("name") or len(function) > 2):
             return None
-        call.has_arguments = True
+        pieces = call.said.pieces
+        if not pieces or "{" in arguments:
+            return None
+        pieces.append(arguments)
         return tool_call_delta(call.block, arguments, self._blocks.choice)
 
     def read(self, entries: object, path: str) -> None:
@@ -73,22 +86,26 @@ class Calls:
         for place, entry in enumerate(_READ.items(entries, path)):
             at = f"{path}[{place}]"
             fragment = _READ.mapping(entry, at)
-            index = fragment.get("index")
+            index = index_of(fragment.get("index"), f"{at}.index")
             is_whole = index is None and path.endswith(".message.tool_calls")
-            if index is not None:
-                index = _READ.index(index, f"{at}.index")
             self._read_fragment(fragment, place if is_whole else index, at, is_whole=is_whole)
 
     def read_function_call(self, function: object, path: str) -> None:
         """Read the field that came before `tool_calls`: one call, without an id."""
-        self._read_fragment({"function": function}, -1, path)
+        self._read_fragment({"function": function}, _LEGACY, path)
 
     def end_fragments(self) -> Set[int]:
         """Let no fragment continue a call that has arguments. Return the blocks of the calls that have none.
 
         The arguments of those may come behind the finish reason.
         """
+        self.settle()
         return {call.block for call in self._matcher.end_those_with_arguments()}
+
+    def settle(self) -> None:
+        """Let the open calls have what of their arguments waits for more."""
+        for call in [*self.open.values()]:
+            self._tell(call, call.said.end())
 
     def end(self) -> None:
         """Let no fragment continue a call: the message is over."""
@@ -107,7 +124,7 @@ class Calls:
             self._blocks.add_arguments(call.block, '"}')
         self._blocks.finish(block, None if wrong is None else invalid_call(wrong))
 
-    def _read_fragment(self, entry: Json, index: int | None, path: str, *, is_whole: bool = False) -> None:
+    def _read_fragment(self, entry: Json, index: Index, path: str, *, is_whole: bool = False) -> None:
         # Snowflake has an empty `custom` beside each function.
         is_custom = entry.get("type") == CUSTOM_CALL or bool(
             entry.get("custom") and not entry.get("function")
@@ -125,21 +142,23 @@ class Calls:
             else:
                 self.late = True
             return
-        call = None if is_whole else self._matcher.find(index, call_id, name)
+        call = None if is_whole else self._matcher.find(index, call_id, name, has_arguments=bool(arguments))
         if call is not None:
             if call_id or name or fields:
                 self._change(call, call_id, name, fields)
+            if name:
+                call.said.name_again(with_id=call_id is not None)
         elif call_id or name or arguments or fields:
-            call = self._begin(_Call(self._blocks.count, call_id, name, fields, is_custom), index)
+            call = self._begin(_Call(self._blocks.count, index, call_id, name, fields, is_custom))
         if call is not None:
             call.newest_delta = self._matcher.delta
             if arguments:
                 self._add_arguments(call, arguments)
 
-    def _begin(self, call: _Call, index: int | None) -> _Call:
-        self.ever = True
+    def _begin(self, call: _Call) -> _Call:
+        self.count += 1
         self.open[call.block] = call
-        self._matcher.add(call, index)
+        self._matcher.add(call)
         known = self._blocks.call_identity(call.call_id)
         content = {**call.fields, "type": "tool_call_chunk", "name": call.name or None, "args": "", **known}
         self._blocks.start(content)
@@ -160,22 +179,41 @@ class Calls:
             self._blocks.change(call.block, new)
 
     def _add_arguments(self, call: _Call, arguments: str | Json) -> None:
-        call.has_arguments = True
+        is_first, call.has_arguments = not call.has_arguments, True
         if not isinstance(arguments, str):
-            call.is_custom, call.whole = False, arguments
-            self._blocks.change(call.block, {"args": arguments})
-        elif call.whole is not None:  # text behind an object: neither is lost, and the call is invalid
-            self._blocks.change(call.block, {"args": json.dumps(thaw(call.whole)) + arguments})
-            call.whole = None
+            self._add_object(call, arguments, is_first=is_first)
         elif call.is_custom:
             # A free-form text becomes a JSON string piece by piece.
             self._blocks.add_arguments(call.block, json.dumps(arguments, ensure_ascii=False)[1:-1])
         else:
-            self._blocks.add_arguments(call.block, arguments)
+            self._tell(call, call.said.add(arguments))
+
+    def _add_object(self, call: _Call, arguments: Json, *, is_first: bool) -> None:
+        """Add an object of arguments, as some gateways send. The text of the object is compared with what came."""
+        text = json.dumps(thaw(arguments))
+        if call.is_custom or is_first:
+            call.is_custom, call.is_object = False, True
+            call.said.add(text)
+            self._blocks.change(call.block, {"args": arguments})
+        else:
+            self._tell(call, call.said.add(text))
+
+    def _tell(self, call: _Call, change: Change) -> None:
+        """Write what a fragment does to a call's arguments."""
+        if change.instead is not None or (change.more and call.is_object):
+            call.is_object = False
+            self._blocks.change(call.block, {"args": call.said.text})
+        else:
+            self._blocks.add_arguments(call.block, change.more)
+        if change.another is not None:
+            call_id = call.call_id if change.has_id else None
+            call = self._begin(_Call(self._blocks.count, call.index, call_id, call.name, {}, False))
+            call.newest_delta = self._matcher.delta
+            self._add_arguments(call, change.another)
 
     def _add_late_arguments(self, call: _Call, arguments: str | Json) -> None:
         text = arguments if isinstance(arguments, str) else json.dumps(thaw(arguments))
-        if not text.strip():
+        if not text.strip() or call.said.says(text):
             return
         if call.late_is_known:
             self.late = True
@@ -192,23 +230,33 @@ class _Call:
         "call_id",
         "fields",
         "has_arguments",
+        "index",
         "is_custom",
+        "is_object",
         "late_is_known",
         "name",
         "newest_delta",
-        "whole",
+        "said",
     )
 
     def __init__(
-        self, block: int, call_id: str | None, name: str, fields: dict[str, Any], is_custom: bool
+        self,
+        block: int,
+        index: Index,
+        call_id: str | None,
+        name: str,
+        fields: dict[str, Any],
+        is_custom: bool,
     ) -> None:
         self.block = block
+        self.index = index
         self.call_id = call_id
         self.name = name
         self.fields = fields
         self.is_custom = is_custom
         self.has_arguments = False
-        self.whole: Json | None = None  # the arguments, if they came as an object
+        self.said = Arguments()
+        self.is_object = False  # whether the arguments came as an object, and nothing has followed
         self.late_is_known = False  # arguments came when the call had ended
         self.newest_delta = -1  # the number of the newest delta that had a fragment of it
 
@@ -225,40 +273,58 @@ class _CallMatcher:
 
     def __init__(self) -> None:
         self.delta = 0
-        self.newest_at: dict[int | None, _Call] = {}
-        self._by_id: dict[tuple[int | None, str], _Call] = {}  # at the index None: at whichever index it is
+        self.newest_at: dict[Index, _Call] = {}
+        self._by_id: dict[tuple[Index, str], _Call] = {}  # at the index None: at whichever index it is
         self._newest: _Call | None = None
         # The calls that no fragment continues any more.
         self._ended: dict[str, _Call] = {}
-        self._ended_at: dict[int | None, _Call] = {}
+        self._ended_at: dict[Index, _Call] = {}
         self._newest_ended: _Call | None = None
 
-    def find(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
+    def find(self, index: Index, call_id: str | None, name: str, *, has_arguments: bool) -> _Call | None:
         """The call that a fragment continues; `None` if it begins one."""
         newest = self._newest if index is None else self.newest_at.get(index)
         if call_id is not None:
             known = self._by_id.get((index, call_id))
-            if known is not None:
+            if known is not None and (known.name in ("", name) or not (name and known.has_arguments)):
                 return known
             known = self._by_id.get((None, call_id))
             if known is not None and self._can_continue(known, index, name, is_new_index=newest is None):
                 self.newest_at.setdefault(index, known)
                 return known
+            if not name:
+                return self._named_before(index, call_id, newest, has_arguments)
             if index is None or newest is None or newest.call_id is not None:
                 return None
         elif newest is None and not name:
             return None if index in self._ended_at else self._newest
         return newest if newest is not None and self._can_continue(newest, index, name) else None
 
-    def find_ended(self, index: int | None, call_id: str | None, name: str) -> _Call | None:
+    def _named_before(
+        self, index: Index, call_id: str, newest: _Call | None, has_arguments: bool
+    ) -> _Call | None:
+        """The call of a fragment that has no name, and an id that no call has: a call begins with its name.
+
+        At an index without a call only arguments continue another call, if that isn't whole.
+        """
+        if newest is None and has_arguments and self._newest is not None and not self._newest.said.is_whole:
+            newest = self._newest
+        if newest is not None and newest.call_id is not None:
+            self._by_id[index, call_id] = newest
+            self._by_id.setdefault((None, call_id), newest)
+        return newest
+
+    def find_ended(self, index: Index, call_id: str | None, name: str) -> _Call | None:
         """The ended call to which a fragment belongs, if it continues no other and can't begin one."""
-        if call_id is not None:
+        if call_id is not None and (call_id in self._ended or (None, call_id) in self._by_id):
             return self._ended.get(call_id)
         if name or index in self.newest_at:
             return None
+        if call_id is not None:
+            return self._ended_at.get(index)
         return self._ended_at.get(index, self._newest_ended if self._newest is None else None)
 
-    def _can_continue(self, call: _Call, index: int | None, name: str, *, is_new_index: bool = False) -> bool:
+    def _can_continue(self, call: _Call, index: Index, name: str, *, is_new_index: bool = False) -> bool:
         """Whether a fragment with this name, or with none, can belong to the call."""
         if not name:
             return True
@@ -271,10 +337,10 @@ class _CallMatcher:
         is_again = is_in_this_delta and call.name == name
         return not (is_again and (call.has_arguments or index is None))
 
-    def add(self, call: _Call, index: int | None) -> None:
-        self._newest = self.newest_at[index] = call
+    def add(self, call: _Call) -> None:
+        self._newest = self.newest_at[call.index] = call
         if call.call_id is not None:
-            self._by_id[index, call.call_id] = self._by_id[None, call.call_id] = call
+            self._by_id[call.index, call.call_id] = self._by_id[None, call.call_id] = call
 
     def identify(self, call: _Call, call_id: str) -> None:
         """Note the id of a call that began without one."""

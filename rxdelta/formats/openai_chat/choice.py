@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage
+from rxdelta.core import Event, TokenUsage, clean_text, events
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter
 from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
@@ -24,6 +24,7 @@ from rxdelta.formats.openai_chat.tables import (
     FORMAT,
     REASONING_DETAILS,
     REASONING_NAMES,
+    REASONING_OPAQUE,
     REASONS,
     THINKING,
     THINKING_BLOCKS,
@@ -54,6 +55,9 @@ class Choice:
     signed_by = via(FORMAT, MISTRAL)
     """Whose a signature in the content is: that is Mistral's way."""
 
+    provider = "openai"
+    """The name under which it passes on what it can't use."""
+
     def __init__(
         self,
         out: list[Event],
@@ -71,6 +75,7 @@ class Choice:
         self.word = ""
         self.failure: Broken | None = None
         self._early_annotations: list[Json] = []  # they came before the text that cites them
+        self._unknown: dict[str, list[str]] = {}  # the pieces of fields that nobody knows
         self._has_deltas = self._is_whole = False
         self._is_late = False
 
@@ -94,7 +99,7 @@ class Choice:
                 read(self, value, f"{path}.{field}")
         metadata = self.message.metadata
         if not _DELTA.issuperset(delta):
-            remember(metadata, {name: delta[name] for name in delta if name not in _DELTA})
+            self._read_unknown({name: delta[name] for name in delta if name not in _DELTA})
         if delta.get(_REASONING_STEPS) is not None:
             self.message.append(_REASONING_STEPS, delta[_REASONING_STEPS])
         if not _CHOICE.issuperset(choice):
@@ -102,6 +107,21 @@ class Choice:
         for name in _APPENDED:
             if choice.get(name) is not None:
                 self.message.append(name, choice[name])
+
+    def _read_unknown(self, fields: Json) -> None:
+        """Keep what nobody knows. A text may come in pieces, of which each would replace the one before."""
+        remember(
+            self.message.metadata,
+            {name: value for name, value in fields.items() if not isinstance(value, str)},
+        )
+        for name, value in fields.items():
+            if isinstance(value, str) and value:
+                self._unknown.setdefault(name, []).append(value)
+
+    def metadata(self) -> Json:
+        """What the choice has beyond the format's fields, but for its lists."""
+        joined = {name: clean_text("".join(pieces)) for name, pieces in self._unknown.items()}
+        return {**self.message.metadata, **joined}
 
     # The content.
 
@@ -118,10 +138,12 @@ class Choice:
         """Read a part of a content that is a list."""
         part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, path)
         kind = word(part.get("type"))
-        if kind == "text":
+        if kind in ("text", "output_text"):
+            self._require(part, path, "text", "annotations")
             self._write_text(_READ.text_of(part, "text", path))
             self.read_annotations(part.get("annotations"), f"{path}.annotations")
         elif kind in (THINKING, "reasoning"):
+            self._require(part, path, kind, "text", "summary", "signature")
             self.read_thinking(part.get(kind, part.get("text")), f"{path}.{kind}")
             for place, entry in enumerate(_READ.items(part.get("summary"), f"{path}.summary")):
                 self.reasoning.read_detail(entry, f"{path}.summary[{place}]")
@@ -129,6 +151,7 @@ class Choice:
             if signature:
                 self.reasoning.sign(signature, self.signed_by)
         elif kind == "refusal":
+            self._require(part, path, "refusal")
             self.read_refusal(part.get("refusal"), f"{path}.refusal")
         elif kind == "image_url":
             read_image(self.blocks, part, path)
@@ -145,8 +168,16 @@ class Choice:
             part = {"type": "text", "text": found} if isinstance(found, str) else _READ.mapping(found, at)
             if part.get("type") != "text":
                 self.blocks.pass_on(part)
-            elif text := _READ.text_of(part, "text", at):
+                continue
+            self._require(part, at, "text")
+            if text := _READ.text_of(part, "text", at):
                 self.blocks.write("reasoning", text, {SENT_AS: THINKING})
+
+    @staticmethod
+    def _require(part: Json, path: str, field: str, *others: str) -> None:
+        """Refuse a part that has none of these fields: it would bring nothing of what it says."""
+        if part.keys().isdisjoint((field, *others)):
+            raise _READ.fail(f"{path}.{field}", "the field that a part of this type has", None)
 
     def read_refusal(self, refusal: object, path: str) -> None:
         text = _READ.text(refusal, path)
@@ -182,6 +213,16 @@ class Choice:
         self.word, self.failure = found, meaning(BROKEN, found)
         self.finish_blocks(keep=self.calls.end_fragments())
 
+    def read_joined_finish_reason(self, choice: Json, path: str) -> None:
+        """Read the finish reason of another choice that is this reply's. The first one's counts."""
+        if self.word and _READ.text_of(choice, "finish_reason", path):
+            self.finish_blocks(keep=self.calls.end_fragments())
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether it has blocks that are no calls."""
+        return self.blocks.count > self.calls.count
+
     @property
     def has_ended(self) -> bool:
         """Whether its finish reason has come, or it came whole."""
@@ -204,10 +245,15 @@ class Choice:
             metadata = {**metadata, FINISH_REASON_ASSUMED: True}
         if self._early_annotations:
             self.message.append("annotations", self._early_annotations)
+        self.message.metadata = {**self.metadata()}
+        if self._unknown and not self.blocks.count:  # the reply may stand in them
+            unread = {name: self.message.metadata[name] for name in self._unknown}
+            self.blocks.out.append(events.ProviderEvent(self.provider, "delta", unread))
         self.message.finish(reason, self.word or None, metadata, model)
 
     def finish_blocks(self, *, keep: Set[int] = frozenset()) -> None:
         """Finish the open blocks in their order."""
+        self.calls.settle()
         is_cut = meaning(REASONS, self.word) == "length"
         wrong = BROKEN_OFF if self.failure is not None else CUT_OFF if is_cut else None
         finish: dict[int, Callable[[], None]] = {}
@@ -253,5 +299,6 @@ _REASONING_STEPS = "reasoning_steps"
 # What is read, here or by the decoder, or says nothing: the id of a single token, a copy of the text.
 _CHOICE = frozenset(["index", "delta", "message", "finish_reason", "text", "error", "usage", *_APPENDED])
 _DELTA = frozenset([
-    "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, THINKING_BLOCKS, _REASONING_STEPS, *_FIELDS
+    "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, REASONING_OPAQUE, THINKING_BLOCKS,
+    _REASONING_STEPS, *_FIELDS
 ])  # fmt: skip

@@ -25,19 +25,25 @@ streamed. Then its reason is assumed. Some finish reasons say that the vendor fa
 the stream ends with an error instead.
 
 **Reasoning** is `reasoning_content` (DeepSeek, Alibaba, xAI, Moonshot, Z.ai), `reasoning` (Groq, Cerebras, Ollama),
-or `reasoning_details` (Snowflake). OpenRouter sends the same text in the last two. Only its details have the
-signatures and the encrypted reasoning that it wants back. LiteLLM does the same with `reasoning_content` and
-`thinking_blocks`. Mistral's parts of type `thinking`, in a `content` that is a list, are read too, and Databricks'
-parts of type `reasoning` with a `summary`.
+`reasoning_text` (GitHub Copilot, which signs it with `reasoning_opaque`, also late), or `reasoning_details` (Snowflake).
+OpenRouter sends the same text in `reasoning` and `reasoning_details`. Only its details have the signatures and the
+encrypted reasoning that it wants back. LiteLLM does the same with `reasoning_content` and `thinking_blocks`. Mistral's
+parts of type `thinking`, in a `content` that is a list, are read too, and Databricks' parts of type `reasoning` with a
+`summary`.
 
-**Calls**: the index counts first, then the id. Another real id at a known index begins another call (some gateways
-give all parallel calls the index 0). An absent id, also spelled `""` (Alibaba) or null (Writer), continues the newest
-call there, unless the fragment names another tool when arguments have come. A known id means its call at any index,
-unless the fragment names a tool at an index without a call (DeepSeek and GLM are reported to give several calls one
-id). Arguments without id and name, at an index without a call, belong to the newest call (Nebius and others increase
-the index with every chunk). Without an index the id decides, else the newest call is meant. Id and name may be
-repeated with every fragment (Kimi) and count once; a name may also come in pieces, before the arguments. Without ids,
-a delta that names a tool twice has two calls.
+**Calls**: a call begins with its name. The index counts first, then the id. A fragment with a name and another real id
+than the call at its index begins another call (some gateways give all parallel calls the index 0). One without a name
+continues the newest call there, whatever its id (Poolside has two ids for each call, OCI a new one in every chunk). So does
+one whose id is absent, also spelled `""` (Alibaba) or null (Writer), unless it names another tool when arguments have
+come. A known id means its call at any index, unless the fragment names a tool at an index without a call (DeepSeek and GLM
+are reported to give several calls one id), or another tool when arguments have come. Arguments without a name, at an index
+without a call, belong to the newest call (Nebius and others increase the index with every chunk). Without an index the id
+decides, else the newest call is meant. Id and name may be repeated with every fragment (Kimi) and count once; a name may
+also come in pieces, before the arguments. Without ids, a delta that names a tool twice has two calls. Arguments that come
+twice are those of one call, and another whole object under its name is another call: see `repeated_arguments`.
+
+**Numbers.** A negative index is none, a whole number may be a text or a float. A choice's index says which reply it
+belongs to, unless the choices themselves contradict it: see `choice_numbers`.
 
 **Oddities.** Azure's first chunk has `""` as id and model, and `choices: []`: the first non-empty values count. Groq's
 compound systems give every chunk another id, and send `executed_tools` whole, and again with the output. Perplexity
@@ -60,6 +66,8 @@ from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import broken_events
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.openai_chat.choice import Choice
+from rxdelta.formats.openai_chat.choice_numbers import ChoiceNumbers, Told
+from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.openai_chat.tables import FORMAT
 from rxdelta.formats.provider_errors import error_events, error_in
 from rxdelta.formats.usage import CHAT, usage_of
@@ -93,6 +101,7 @@ class OpenAIChatDecoder:
         self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
         self._choices: dict[int, Choice] = ByChoice()
+        self._numbers = ChoiceNumbers(self._choices, lambda: self._choice_type([], 0, None, None, None))
         self._out: list[Event] = []
         self._has_closing_usage = False  # the newest chunk had the usage and no choices
         self._over = self._failed = False
@@ -104,7 +113,8 @@ class OpenAIChatDecoder:
             MalformedChunkError: The chunk is not what the format says; names the path and what stood there.
             LimitExceededError: The index of a choice or a call is absurd.
         """
-        event = None if self._out or self._has_closing_usage else self._plain(chunk)
+        is_open = self._out or self._has_closing_usage or self._numbers.undecided
+        event = None if is_open else self._plain(chunk)
         if event is not None:
             return (event,)
         if chunk is DONE:
@@ -152,20 +162,22 @@ class OpenAIChatDecoder:
             return [_passed_on(chunk)] if says and not self._failed else ()
         has_usage = self._read_usage(chunk, choices)
         is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
-        for place, found in enumerate(choices):
+        if error is not None:
+            self._settle()
+        for place, found in enumerate(choices) if self._choices else sorted(enumerate(choices), key=_order):
             path = f"choices[{place}]" if place else "choices[0]"
             choice = _READ.mapping(found, path)
             if self._id is None and "id" in chunk and error is None and _is_empty(choice):
                 continue  # the message starts with its id, which is yet to come
-            state = self._choice(choice, path)
-            state.read(choice, path)
-            if error is None:  # a reply that breaks off isn't finished, though it may have a finish reason
-                state.read_finish_reason(choice, path)
-            is_foreign |= state.was_late()
+            number = index_of(choice.get("index"), f"{path}.index") or 0
+            told = self._numbers.place(number, choice, path, is_alone=len(choices) == 1)
+            is_foreign |= self._read_choices(told, is_broken_off=error is not None)
         if has_usage:
             shown = [state.message.show_usage(self._usage) for state in self._choices.values()]
             is_foreign |= not all(shown)
         is_closing = has_usage and not choices
+        if is_closing or chunk.get("object") in _LAST_OBJECTS:
+            self._settle(is_over=not is_closing)
         if choices or is_closing:
             # Without a finish reason it closes only if nothing follows: some vendors send it first, or in between.
             self._has_closing_usage = is_closing
@@ -179,14 +191,31 @@ class OpenAIChatDecoder:
             self._fail(error_events("openai", error, error.get("type"), _ERROR))
         return take_all(self._out)
 
-    def _choice(self, choice: Json, path: str) -> Choice:
-        index = choice.get("index")
-        number = 0 if index is None else _READ.index(index, f"{path}.index")
-        state = self._choices.get(number)
-        if state is None:
-            state = self._choice_type(self._out, number, self._id, self._model, self._usage)
-            self._choices[number] = state
-            state.message.start(self._metadata)
+    def _read_choices(self, told: Sequence[Told], *, is_broken_off: bool = False) -> bool:
+        """Read choices, and those that have waited for them. Return whether one was late."""
+        was_late = False
+        while told:
+            for number, choice, path, is_joined in told:
+                state = self._choices.get(number) or self._begin(number)
+                state.read(choice, path)
+                # A reply that breaks off isn't finished, though it may have a finish reason.
+                if is_joined and not is_broken_off:
+                    state.read_joined_finish_reason(choice, path)
+                elif not is_broken_off:
+                    state.read_finish_reason(choice, path)
+                was_late |= state.was_late()
+            told = self._numbers.decided()
+        return was_late
+
+    def _settle(self, *, is_over: bool = True) -> None:
+        """Read the choices that wait, because nothing follows."""
+        if not self._over:
+            self._read_choices(self._numbers.settle(is_over=is_over))
+
+    def _begin(self, number: int) -> Choice:
+        state = self._choice_type(self._out, number, self._id, self._model, self._usage)
+        self._choices[number] = state
+        state.message.start(self._metadata)
         return state
 
     def _read_usage(self, chunk: Json, choices: Sequence[object]) -> bool:
@@ -243,7 +272,7 @@ class OpenAIChatDecoder:
                 state.finish(self._model, self._metadata)
             else:
                 state.finish_blocks()
-                metadata = {**self._metadata, **state.message.metadata}
+                metadata = {**self._metadata, **state.metadata()}
                 failed = failed or broken_events(
                     "openai", state.word, state.failure, None, metadata, choice=number
                 )
@@ -261,6 +290,7 @@ class OpenAIChatDecoder:
         self._choices = {}
 
     def _end(self, *, assumed: bool) -> Sequence[Event]:
+        self._settle()
         self._finish(assumed=assumed)
         self._over, self._choices = True, {}
         return take_all(self._out)
@@ -303,6 +333,13 @@ def _error_of(chunk: Json) -> Json | None:
 
 def _passed_on(chunk: Json) -> Event:
     return events.ProviderEvent("openai", word(chunk.get("object")) or "chunk", kept(chunk))
+
+
+def _order(found: tuple[int, object]) -> tuple[int, int]:
+    """The order in which the choices of a first chunk are read: a reply in two choices has the lower index."""
+    place, choice = found
+    index = choice.get("index") if isinstance(choice, Mapping) else None
+    return (index if type(index) is int else 0), place
 
 
 def _is_empty(choice: object) -> bool:

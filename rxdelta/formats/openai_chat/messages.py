@@ -31,6 +31,7 @@ from rxdelta.core import (
 from rxdelta.formats.admission import Admission
 from rxdelta.formats.json_values import word
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
+from rxdelta.formats.openai_chat.tables import REASONING_NAMES
 
 __all__ = ["from_openai_chat"]
 
@@ -213,7 +214,7 @@ _FIELDS: Final = ("url", "detail", "file_id", "filename")
 _MEDIA: Final = {"image_url": "image", "input_audio": "audio", "video_url": "video", "file": "file"}
 
 _REPLY: Final = frozenset(
-    ["content", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call", "audio", "images"]
+    ["content", "refusal", *REASONING_NAMES, "tool_calls", "function_call", "audio", "images"]
 )
 """The fields of an assistant's message that are read."""
 

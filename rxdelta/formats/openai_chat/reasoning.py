@@ -1,19 +1,21 @@
-"""Reasoning beside the content: `reasoning_content`, `reasoning`, `reasoning_details`, `thinking_blocks`."""
+"""Reasoning beside the content: under `reasoning_content` and like names, `reasoning_details`, `thinking_blocks`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rxdelta.core import events
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
-from rxdelta.formats.json_values import others, word
+from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED, SENT_AS, SIGNED_BY
 from rxdelta.formats.openai_chat.tables import (
     FORMAT,
     REASONING_DETAILS,
     REASONING_ENCRYPTED,
     REASONING_NAMES,
+    REASONING_OPAQUE,
     REASONING_TEXT,
     SIGNERS,
     THINKING_BLOCKS,
@@ -30,10 +32,11 @@ _READ = Fields(FORMAT)
 class Reasoning:
     """Reads the reasoning of one choice. Its text goes to the current block, if that is a reasoning."""
 
-    __slots__ = ("_blocks", "_signed_by")
+    __slots__ = ("_blocks", "_opaque", "_signed_by")
 
     def __init__(self, blocks: BlockWriter) -> None:
         self._blocks = blocks
+        self._opaque = ""  # the newest, since it may be repeated
         self._signed_by: tuple[int, int] | None = None  # block, and index of the entry that had the signature
 
     def read(self, delta: Json, path: str) -> None:
@@ -50,6 +53,18 @@ class Reasoning:
                 if not has_text:
                     self._blocks.write("reasoning", text, {SENT_AS: field})
                 break
+        opaque = _READ.text_of(delta, REASONING_OPAQUE, path)
+        if opaque and opaque != self._opaque:
+            self._opaque = opaque
+            self._read_opaque(opaque)
+
+    def _read_opaque(self, opaque: str) -> None:
+        """Read what signs `reasoning_text`. It may come late."""
+        fields = {SENT_AS: "reasoning_text", **signed(opaque, via(FORMAT, None))}
+        if self._blocks.type in (None, "reasoning"):
+            self._describe(fields)
+        else:
+            self._add_signed(fields)
 
     def read_detail(self, found: object, path: str, sent_as: str = REASONING_DETAILS) -> bool:
         """Read an entry of `reasoning_details` or `thinking_blocks`. Return whether it has text.
@@ -72,9 +87,11 @@ class Reasoning:
             blocks.whole(redacted, beside=True)
         if signature:
             fields |= signed(signature, via(FORMAT, SIGNERS.get(str(entry.get("format")))))
+        if entry.keys().isdisjoint(_SAYING) and others(entry, _NAMING):  # its text has another name
+            blocks.out.append(events.ProviderEvent("openai", sent_as, kept(entry)))
         if signature and not text and blocks.type not in (None, "reasoning"):
             # A late signature must not cut a text in two.
-            blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
+            self._add_signed(fields)
             return False
         if text:
             numbered = type(index) is int or sent_as == THINKING_BLOCKS
@@ -114,9 +131,11 @@ class Reasoning:
             self._blocks.describe(fields)
 
     def _add_signed(self, fields: Json) -> None:
-        """Write a second signature of the current reasoning: in an empty block of its own, since both go back."""
+        """Write a signature in an empty block of its own: a second one, since both go back, or one that is late."""
         self._blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
 
 
 _TEXTS = ("text", "summary", "thinking")
-_DETAIL = frozenset(["type", "data", "signature", "index", *_TEXTS])
+_SAYING = frozenset(["data", "signature", *_TEXTS])
+_DETAIL = _SAYING | {"type", "index"}
+_NAMING = frozenset(["type", "index", "id", "format"])

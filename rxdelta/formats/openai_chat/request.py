@@ -5,7 +5,8 @@
 
 An assistant's message has one content and one list of calls, so the order among these is lost; the provider doesn't
 give it either. Reasoning goes back under its own name: `reasoning_details` or LiteLLM's `thinking_blocks`, whose entries
-are signed or encrypted, `reasoning`, or `reasoning_content`. OpenAI itself gives no reasoning.
+are signed or encrypted, Copilot's `reasoning_text` with its `reasoning_opaque`, `reasoning`, or `reasoning_content`.
+OpenAI itself gives no reasoning.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from rxdelta.formats.openai_chat.tables import (
     REASONING_DETAILS,
     REASONING_ENCRYPTED,
     REASONING_NAMES,
+    REASONING_OPAQUE,
     REASONING_SUMMARY,
     REASONING_TEXT,
     THINKING,
@@ -106,6 +108,8 @@ def _thinking(part: ContentPart) -> Json:
 def _reasoning(parts: Sequence[ContentPart]) -> Json:
     if any(part.options.get(SENT_AS) == THINKING_BLOCKS for part in parts):
         return {THINKING_BLOCKS: [_block(part) for part in parts]}
+    if any(part.options.get(SENT_AS) == "reasoning_text" for part in parts):
+        return _copilot(parts)
     if any([*part.options] != [SENT_AS] or part.options[SENT_AS] not in REASONING_NAMES for part in parts):
         return {REASONING_DETAILS: [_detail(part) for part in parts]}
     found: Json = {}
@@ -113,6 +117,14 @@ def _reasoning(parts: Sequence[ContentPart]) -> Json:
         name = part.options[SENT_AS]
         found[name] = found.get(name, "") + (part.text or "")
     return found
+
+
+def _copilot(parts: Sequence[ContentPart]) -> Json:
+    """GitHub Copilot's way: one text, and what signs it."""
+    text = "".join(part.text or "" for part in parts)
+    signatures = [part.options["signature"] for part in parts if "signature" in part.options]
+    opaque = {REASONING_OPAQUE: signatures[-1]} if signatures else {}
+    return {**({"reasoning_text": text} if text else {}), **opaque}
 
 
 def _block(part: ContentPart) -> Json:

@@ -18,7 +18,9 @@ T = TypeVar("T")
 FORMAT: Final = "openai-chat"
 
 # The fields in which vendors send reasoning. A block notes its own as SENT_AS, since the vendor wants it back there.
-REASONING_NAMES: Final = ("reasoning_content", "reasoning")
+REASONING_NAMES: Final = ("reasoning_content", "reasoning", "reasoning_text")
+REASONING_OPAQUE: Final = "reasoning_opaque"
+"""GitHub Copilot's field for what signs `reasoning_text`."""
 REASONING_DETAILS: Final = "reasoning_details"
 THINKING_BLOCKS: Final = "thinking_blocks"
 THINKING: Final = "thinking"

@@ -244,7 +244,7 @@ def test_errors_and_what_passes_on_are_in_its_name() -> None:
     assert event.provider == "mistral"
 
 
-@pytest.mark.parametrize("index", [-1, True, 1.5, "0"])
+@pytest.mark.parametrize("index", [True, 1.5, "x"])
 def test_what_is_no_index_is_malformed(index: Any) -> None:
     with pytest.raises(rd.MalformedChunkError, match="malformed mistral chunk"):
         decoded(chunk({"index": index, "content": "a"}))

@@ -97,7 +97,7 @@ def test_a_plain_chunk_and_a_careful_one_say_the_same(extra: str) -> None:
     assert decode(text("a"), text("b", said={"extra": 1}), close=False) == plain
 
 
-@pytest.mark.parametrize("index", [True, 0.0, False, "0"])
+@pytest.mark.parametrize("index", [True, False])
 def test_an_index_that_only_equals_a_number_is_not_one(index: Any) -> None:
     decoder = OpenAIChatDecoder()
     decoder.decode(text("a"))
@@ -218,13 +218,13 @@ def test_steps_of_reasoning_are_kept_over_the_chunks() -> None:
 
 def test_what_is_not_known_goes_to_the_metadata_and_the_last_wins() -> None:
     message = reply(
-        chunk({"content": "a", "channel": "x"}, said={"content_filter_results": {"hate": 1}}, system_fingerprint="fp"),
-        chunk({"channel": "y", "note": None}, "stop", said={"native_finish_reason": "end_turn", "content_filter_results": {}},
+        chunk({"content": "a", "channel": ["x"]}, said={"content_filter_results": {"hate": 1}}, system_fingerprint="fp"),
+        chunk({"channel": ["y"], "note": None}, "stop", said={"native_finish_reason": "end_turn", "content_filter_results": {}},
               provider="P", service_tier="", obfuscation="zz", x_groq={"id": "r", "usage": USAGE}, citations=["u"]),
     )  # fmt: skip
     assert message.metadata == {
         "created": 5, "system_fingerprint": "fp", "provider": "P", "x_groq": {"id": "r"}, "citations": ["u"],
-        "channel": "y", "content_filter_results": {"hate": 1}, "native_finish_reason": "end_turn",
+        "channel": ["y"], "content_filter_results": {"hate": 1}, "native_finish_reason": "end_turn",
     }  # fmt: skip
 
 

@@ -368,7 +368,7 @@ def test_an_empty_error_is_none(nothing: Any) -> None:
 MALFORMED = [
     ([], ""), (None, ""), ("data", ""), (b"{}", ""), (5, ""),
     ({"choices": {}}, "choices"), ({"choices": "x"}, "choices"), ({"choices": [5]}, "choices[0]"),
-    ({"choices": [{}, {"index": -1}]}, "choices[1].index"), (chunk() | {"usage": 5}, "usage"),
+    ({"choices": [{}, {"index": 1.5}]}, "choices[1].index"), (chunk() | {"usage": 5}, "usage"),
     ({"x_groq": {"usage": "x"}}, "x_groq.usage"),
     ({"choices": [{"delta": []}]}, "choices[0].delta"), ({"choices": [{"message": 1}]}, "choices[0].message"),
     ({"choices": [{"finish_reason": 1}]}, "choices[0].finish_reason"),
@@ -384,9 +384,8 @@ MALFORMED = [
     (chunk({"executed_tools": [1]}), "choices[0].delta.executed_tools[0]"),
     (chunk({"tool_calls": {}}), "choices[0].delta.tool_calls"),
     (call(fragment(0, "{}", "a", "f"), fragment(True)), "choices[0].delta.tool_calls[1].index"),
-    (call(fragment(1.0)), "choices[0].delta.tool_calls[0].index"),
-    (call(fragment("1")), "choices[0].delta.tool_calls[0].index"),
-    (call(fragment(-1)), "choices[0].delta.tool_calls[0].index"),
+    (call(fragment(1.5)), "choices[0].delta.tool_calls[0].index"),
+    (call(fragment("x")), "choices[0].delta.tool_calls[0].index"),
     (call(fragment(0, 5)), "choices[0].delta.tool_calls[0].function.arguments"),
     (call({"index": 0, "function": "f"}), "choices[0].delta.tool_calls[0].function"),
     (call({"index": 0, "custom": {"input": 1}}), "choices[0].delta.tool_calls[0].custom.input"),
@@ -683,7 +682,7 @@ def test_any_json_gives_lawful_events_or_a_named_error_and_nothing_else(chunks: 
         events.from_dict(event.to_dict())
 
 
-@given(pieces=st.lists(st.sampled_from(["a", "b", "r", "{", "}", "t0", "t1", "x1"]), max_size=12))
+@given(pieces=st.lists(st.sampled_from(["a", "b", "r", "[", "]", "t0", "t1", "x1"]), max_size=12))
 @settings(max_examples=200, deadline=None)
 def test_no_text_is_lost_or_moved_whatever_the_order(pieces: list[str]) -> None:
     def one(piece: str) -> Chunk:
@@ -691,7 +690,7 @@ def test_no_text_is_lost_or_moved_whatever_the_order(pieces: list[str]) -> None:
             return text(piece)
         if piece == "r":
             return chunk({"reasoning": piece})
-        if piece in "{}":
+        if piece in "[]":
             return call(fragment(0, piece, "a", "f"))
         return call(fragment(int(piece[1]), piece[0], "c" + piece[1], "g"))
 
