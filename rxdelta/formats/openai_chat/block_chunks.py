@@ -69,7 +69,9 @@ class TextPart(Part):
         self._sent = 0  # characters of the block that the client has
         self._half = ""  # the first half of a character
         self._cited = 0
-        self._start = self._end = run.choice.length(self._field)  # the range of what the client has, in its content
+        self._start = self._end = run.choice.length(
+            self._field
+        )  # the range of what the client has, in its content
 
     def grow(self, piece: str, /) -> None:
         self.fold.grow(piece)

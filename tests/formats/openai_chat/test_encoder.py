@@ -212,7 +212,12 @@ def test_citations_of_addresses_are_annotations_of_the_whole_content() -> None:
         {
             "index": 1,
             "type": "url_citation",
-            "url_citation": {"url": "https://y.test", "title": "https://y.test", "start_index": 4, "end_index": 6},
+            "url_citation": {
+                "url": "https://y.test",
+                "title": "https://y.test",
+                "start_index": 4,
+                "end_index": 6,
+            },
         },
     ]
     assert deltas(frames_of(events))[-2:] == [{"annotations": annotations}, "stop"]
@@ -316,17 +321,17 @@ CITED = [
 ]
 
 
-@pytest.mark.parametrize(("start", "end", *"fl"), CITED)
+@pytest.mark.parametrize(("start", "end", "first", "last"), CITED)
 @pytest.mark.parametrize("said", ["Tide", "é—ß☃"])
 def test_every_citation_has_a_range_within_the_content(
-    start: int | None, end: int | None, f: int, l: int, said: str
+    start: int | None, end: int | None, first: int, last: int, said: str
 ) -> None:
     cited = {"url": "https://x.test", "start_index": start, "end_index": end}
     more = ev.BlockDelta(1, {"citations": [cited]})
     events = [START, *text(0, "So:"), *text(1, said)[:-1], more, ev.BlockFinish(1), *text(2, " And."), STOP]
     message = message_of(events)
     (where,) = [one["url_citation"] for one in message["annotations"]]
-    assert (where["start_index"], where["end_index"]) == (f, l)
+    assert (where["start_index"], where["end_index"]) == (first, last)
     completion = rd.wire.openai_chat_completion(frames_of(events))
     (told,) = completion["choices"][0]["message"]["annotations"]
     assert told["url_citation"] == where
