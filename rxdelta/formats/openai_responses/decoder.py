@@ -9,12 +9,13 @@
     end      = response.completed | response.incomplete | response.failed | error
 
 The place of an item, its `output_index`, tells items apart, for GitHub Copilot gives the same item another id in
-every event. Items interleave (OpenRouter ends its reasoning after the text). Within an item `content_index` and
-`summary_index` tell the parts apart; some providers begin with 1. Blocks are numbered as they appear. A message has a
+every event. Where the content contradicts the place, the content decides (`output`). Items interleave (OpenRouter ends
+its reasoning after the text). Within an item `content_index` and `summary_index` tell the announced parts apart; some
+providers begin with 1, vLLM counts its events (`message`). Blocks are numbered as they appear. A message has a
 block for each part, any other item has one block, and a second one for the results of a tool that the provider ran.
 Blocks end with `output_item.done`, which has the whole item. Its values win over the deltas, since deltas get lost,
 and encrypted content, annotations, log probabilities and the status are right only there. An empty text in it says
-nothing. A field of the item that no event has a place for is kept in the block (`notes`).
+nothing; a missing text is malformed, unless its deltas have come. A field of the item that no event has a place for is kept in the block (`notes`).
 
 **Reasoning** is a summary, whose parts are joined with a blank line, or the raw chain of thought, or neither:
 even then it is a block, as its id or encrypted content must be sent back.

@@ -46,6 +46,7 @@ class MessageItem(Item):
         self._at: dict[int, _Part] = {}  # the newest part at each content index
         self._newest: dict[str | None, _Part] = {}  # by kind
         self._parts: list[_Part] = []
+        self._last = -1  # the highest content index
         self._announced = False  # whether a part has been
         self._counts_events = False  # whether the indexes do
         self._fields = fields_beside(item, "type", "role", "content", "status")
@@ -79,11 +80,11 @@ class MessageItem(Item):
         newest = self._newest.get(kind)
         if newest is None:
             return None
-        if whole is None:
-            continues = not newest.closed and (self._announced or self._counts_events or self._shows(newest))
+        lies = self._announced or self._counts_events
+        if whole is not None and len(whole) == newest.growing.length:
+            continues = lies or not newest.closed
         else:
-            lies = self._announced or self._counts_events
-            continues = len(whole) == newest.growing.length or (lies and not newest.closed)
+            continues = not newest.closed and (lies or (whole is None and self._shows(newest)))
         self._counts_events |= continues
         return newest if continues else None
 
@@ -100,7 +101,8 @@ class MessageItem(Item):
             content[kind] = ""
         block = self.response.start_block(out, content)
         if at is None:
-            at = max(self._at, default=-1) + 1
+            at = self._last + 1
+        self._last = max(self._last, at)
         started = self._at[at] = self._newest[kind] = _Part(block, kind, at)
         self._parts.append(started)
         self.response.growing.pop(self.place, None)  # its index may be this part's
@@ -145,7 +147,7 @@ class MessageItem(Item):
         part = self._part(out, chunk, {"type": kind})
         part.add(out, piece)
         part.logprobs.extend(logprobs)
-        part.growing.at = chunk.get("content_index")
+        part.growing.at = chunk.get("content_index", part.at)
         self.grows(part.growing)
         return True
 
@@ -191,26 +193,24 @@ class MessageItem(Item):
             waiting.setdefault(part.kind, deque()).append(part)
         stays = {kind for kind, parts in waiting.items() if _is_divided_otherwise(parts, kind, found)}
         known = [parts.popleft() if (parts := waiting.get(kind)) else None for _, kind, _, _ in found]
-        for n, ((fields, kind, _, _), part) in enumerate(zip(found, known, strict=True)):
-            has_text = (
-                kind is None or fields.get(kind) is not None or (part is not None and part.growing.length)
-            )
-            if not has_text:
+        for n, ((fields, kind, _, _), before) in enumerate(zip(found, known, strict=True)):
+            if kind and fields.get(kind) is None and not (before and before.growing.length):
                 raise READ.fail(f"{path}.content[{n}].{kind}", "a string", None)
-        for (fields, kind, text, content), part in zip(found, known, strict=True):
-            part = part or self._start(out, None, fields, path)
+        for (fields, kind, text, content), before in zip(found, known, strict=True):
+            part = before or self._start(out, None, fields, path)
             if kind is None:
                 content["value"] = {**fields, **self._fields}
             elif text and kind not in stays:
                 content[kind] = text
             part.finish(out, {**self._fields, **content})
         is_told = any(text for _, _, text, _ in found)
-        for kind, parts in waiting.items():
-            left = (
-                {} if kind is None or kind in stays or not is_told else {kind: ""}
-            )  # the item doesn't have it
-            for part in parts:
-                part.finish(out, None if kind is None else {**self._fields, "type": kind, **left})
+        for part in (part for parts in waiting.values() for part in parts):
+            if part.kind is None:
+                part.finish(out, None)
+                continue
+            is_missing = is_told and part.kind not in stays
+            emptied = {part.kind: ""} if is_missing else {}
+            part.finish(out, {**self._fields, "type": part.kind, **emptied})
 
     READS = {
         "response.content_part.added": add_part,
