@@ -36,7 +36,7 @@ Real streams go beyond this grammar:
   (`numbering`). Another response on the same connection counts anew.
 - `error` may be nested, and `response.failed` follows it: the first counts.
 - The response repeats the request (tools, instructions, temperature, …). This is no part of the message.
-- The frames of an unfinished image replace one another, and the image replaces the last. If none comes, there is none.
+- The frames of an unfinished image replace one another, and the image replaces the last. Without an image no frame is left.
 """
 
 # Chunks are untyped JSON: each value is checked where it is read.

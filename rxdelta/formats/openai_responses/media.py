@@ -28,7 +28,8 @@ class ImageItem(Item):
         frame = optional_text(chunk, "partial_image_b64", "")
         if frame is None:
             raise READ.fail("partial_image_b64", "a string", None)
-        at = READ.index(chunk.get("partial_image_index", self._frame + 1), "partial_image_index")
+        found = chunk.get("partial_image_index")
+        at = self._frame + 1 if found is None else READ.index(found, "partial_image_index")
         if at < self._frame or not frame:
             return False
         self._frame = at

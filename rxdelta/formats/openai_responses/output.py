@@ -36,9 +36,8 @@ class Output:
         self._places: dict[str, int] = {}  # by item id, for providers that send no index
         self._newest_of: dict[str, Item] = {}  # by type
         self._named: dict[tuple[str, str], Item] = {}  # the newest by type and id
-        self._empty: dict[
-            str, dict[Item, None]
-        ] = {}  # those that are announced and have nothing yet, by type
+        # Those that are announced and have nothing yet, by type.
+        self._empty: dict[str, dict[Item, None]] = {}
         self._ended: dict[tuple[str, int], Item] = {}  # texts that have ended, by type and mark
         self._announces = False
         self._last = -1
@@ -160,10 +159,8 @@ class Output:
         """
         unmatched = _Unmatched(self._items)
         found = [READ.mapping(item, f"{path}[{n}]") for n, item in enumerate(output)]
-        matched = [unmatched.with_id_of(item) for item in found]
-        matched = [
-            known or unmatched.with_content_of(item) for known, item in zip(matched, found, strict=True)
-        ]
+        named = [unmatched.with_id_of(item) for item in found]
+        matched = [one or unmatched.with_content_of(item) for one, item in zip(named, found, strict=True)]
         for n, item in enumerate(found):
             at = f"{path}[{n}]"
             known = matched[n] or unmatched.first_like(item)

@@ -38,7 +38,7 @@ class ReasoningItem(Item):
         fields |= _signature(item, path)
         self.block = self.response.start_block(out, {**fields, "type": "reasoning", "reasoning": ""})
         self._growing: Growing | None = None
-        self._announced: set[tuple[str, int | None]] = set()  # the parts, each with the name of its index
+        self._announced: dict[str, set[int]] = {}  # the parts, by the name of their index
         self._part = -1  # the one that has the newest piece
         self._closed = False  # whether that has ended
 
@@ -47,7 +47,8 @@ class ReasoningItem(Item):
         found = chunk.get(index)
         if found is not None:
             found = READ.index(found, index)
-        return None if self._announced and (index, found) not in self._announced else found
+        announced = self._announced.get(index)
+        return None if announced and found not in announced else found
 
     def _add(self, out: Out, chunk: Json, index: str, piece: str) -> bool:
         """Add a piece. Parts of a summary become paragraphs, those of a chain of thought one text."""
@@ -85,11 +86,9 @@ class ReasoningItem(Item):
             return not whole
         part = self._index(chunk, index)
         repeats = growing is not None and not self._closed and len(whole) == growing.length
-        if repeats and part not in (
-            None,
-            self._part,
-        ):  # the end of all that has come, so its index counts events
-            self._announced.add((index, self._part))
+        if repeats and part not in (None, self._part):
+            # The end of the whole text, so the index counts events.
+            self._announced[index] = {self._part}
             part = None
         has_come = growing is not None and (part is None or part <= self._part)
         known = has_come or self._add(out, chunk, index, whole)
@@ -124,7 +123,7 @@ class ReasoningItem(Item):
         part = object_of(chunk, "part")
         found = chunk.get(index)
         if found is not None:
-            self._announced.add((index, READ.index(found, index)))
+            self._announced.setdefault(index, set()).add(READ.index(found, index))
         return self._add_whole(out, chunk, index, READ.text_of(part, "text", "part"))
 
     def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:

@@ -26,6 +26,7 @@ from support.openai_responses import (
     noted,
     part,
     reasoning,
+    summed,
     text,
     thought,
     violations,
@@ -141,6 +142,11 @@ FORMS: dict[str, tuple[Sequence[Chunk], list[Any]]] = {
     "arguments at the place behind their call": (
         [created(), added(function()), arguments("{}", 1), done(function("{}"), 1), completed(function("{}"))],
         [("tool_call", "c1", "f")],
+    ),
+    "a summary behind an announced thought": (
+        [created(), added(reasoning()), begun(0, 0, {"type": "reasoning_text", "text": ""}), summed("a"), summed("b", 1),
+         done(reasoning("a", "b")), completed()],
+        [("reasoning", "a\n\nb")],
     ),
     # What looks alike and is right.
     "two parts": (
