@@ -69,7 +69,9 @@ class TextPart(Part):
         self._sent = 0  # characters of the block that the client has
         self._half = ""  # the first half of a character
         self._cited = 0
-        self._start = 0  # the block's place in the content
+        self._start = self._end = run.choice.length(
+            self._field
+        )  # the range of what the client has, in its content
 
     def grow(self, piece: str, /) -> None:
         self.fold.grow(piece)
@@ -81,9 +83,9 @@ class TextPart(Part):
     def _send(self, piece: str) -> None:
         if not piece:
             return
-        end = self.run.choice.say(self._field, piece)
+        self._end = self.run.choice.say(self._field, piece)
         if not self._sent:
-            self._start = end - len(piece)
+            self._start = self._end - len(piece)
         self._sent += len(piece)
         self.told = self._field != "reasoning_content"
 
@@ -112,16 +114,23 @@ class TextPart(Part):
             self.run.choice.add("annotations", cited)
 
     def _annotation(self, citation: Citation) -> Any:
-        """A citation in OpenAI's form, with its range in the whole content; `None` for a source without an address."""
+        """A citation in OpenAI's form; `None` for a source without an address.
+
+        Its range counts in the whole content, as OpenAI's clients require. Without a range of its own it is the block's.
+        """
         if not citation.url:
             return None
         found: dict[str, Any] = {"url": citation.url, "title": citation.title or citation.url}
         if citation.cited_text:
             found["content"] = citation.cited_text
-        if citation.start_index is not None and citation.end_index is not None:
-            found["start_index"] = self._start + citation.start_index
-            found["end_index"] = self._start + citation.end_index
+        found |= self._range(citation)
         return {"type": "url_citation", "url_citation": found}
+
+    def _range(self, citation: Citation) -> dict[str, int]:
+        start, end = self._start + (citation.start_index or 0), self._end
+        if citation.end_index is not None:
+            end = min(end, self._start + citation.end_index)
+        return {"start_index": min(start, end), "end_index": end}
 
 
 class MediumPart(Part):
@@ -209,18 +218,14 @@ class CallPart(Part):
 
     def send_whole(self) -> None:
         """Send the call at the end of the stream, unless somebody has run it, or nobody must run it."""
-        call, is_shown = self._call, _is_for_the_client(self._call)
-        if (
-            self.told and not is_shown and self.run.reason != "length"
-        ):  # a reason by which clients know that it was cut
+        call, is_whole = self._call, _is_whole(self._call)
+        was_cut = self.run.reason == "length"  # by which clients know that the call may be cut
+        if self.told and not (is_whole or was_cut or _is_unreadable(call)):
             self.run.take_back()
-        if self.told or self.is_taken or not is_shown or self.run.choice.chunks.keeps(call):
+        if self.told or self.is_taken or not is_whole or self.run.choice.chunks.keeps(call):
             return
         self._begin()
-        written = self._written()
-        if call.type == "invalid_tool_call":
-            written = {"type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        self._write(call.call_id or f"call-{self.run.choice.index}-{self._number}", written)
+        self._write(call.call_id or f"call-{self.run.choice.index}-{self._number}", self._written())
 
     def _written(self) -> dict[str, Any]:
         written = written_call(self._call)
@@ -232,13 +237,12 @@ class CallPart(Part):
         self.run.choice.write({"tool_calls": [{"index": self._number, **written, "id": call_id}]})
 
 
-def _is_for_the_client(call: ToolCall) -> bool:
-    """Whether the client should see the call: it is complete, or the client can't take it for one that is.
+def _is_whole(call: ToolCall) -> bool:
+    return call.type == "tool_call" and call.status == "complete" and bool(call.name)
 
-    A client tells the model that it can't read the arguments. Where it could read those of an invalid call, it would run it.
-    """
-    if call.type != "invalid_tool_call":
-        return call.type == "tool_call" and call.status == "complete" and bool(call.name)
+
+def _is_unreadable(call: ToolCall) -> bool:
+    """Whether a client that has got the invalid call can't take it for a whole one, and so doesn't run it."""
     text = call.arguments
     if not isinstance(text, str) or not text.strip() or not call.name:
         return False

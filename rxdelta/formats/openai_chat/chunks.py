@@ -29,9 +29,9 @@ class CallPiece(TypedDict):
 class UrlCitation(TypedDict):
     url: str
     title: str
+    start_index: int
+    end_index: int
     content: NotRequired[str]
-    start_index: NotRequired[int]
-    end_index: NotRequired[int]
 
 
 class Annotation(TypedDict):

@@ -6,9 +6,9 @@
     delta  = role? content? reasoning_content? refusal? tool_calls? annotations? images? audio?
 
 A completion is one message: texts without a mark of their start or end, and calls for the client to run. A client runs all
-calls that it sees. So it sees only those of the last message, without those that somebody has begun to run; unless `tools`
-names the tools of the server, they wait for the end of the stream, when that is certain. Messages before the last, such as an
-agent's turns, are texts in front of its own.
+calls that it sees. So it sees only those of the last message, without those that somebody has begun to run or that are known
+to be invalid; unless `tools` names the tools of the server, they wait for the end of the stream, when that is certain. Messages
+before the last, such as an agent's turns, are texts in front of its own.
 
 Nothing can be taken back. If a reply that the client has text of begins again, the stream ends with the error. A text that its end
 corrects stays as it was said.

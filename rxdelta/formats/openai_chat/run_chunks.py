@@ -112,6 +112,10 @@ class ChoiceChunks:
         self.write({field: piece})
         return end
 
+    def length(self, field: str) -> int:
+        """The length of what the client has in a field."""
+        return self._lengths.get(field, 0)
+
     def add(self, field: str, entries: Iterable[Any]) -> None:
         """Send entries of a list with their numbers, without which OpenAI's helper for streams can't add them up."""
         numbered = [{"index": place, **entry} for place, entry in enumerate(entries, self._listed[field])]

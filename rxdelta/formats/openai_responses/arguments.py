@@ -6,7 +6,7 @@ import json
 
 from rxdelta.core import Event, events, thaw, tool_call_delta
 from rxdelta.formats.openai_responses.items import Growing
-from rxdelta.formats.openai_responses.reading import READ, Json, Out
+from rxdelta.formats.openai_responses.reading import READ, Json, Out, delta_of, optional_text
 
 __all__ = ["TEXT_OF", "Arguments"]
 
@@ -49,10 +49,14 @@ class Arguments:
     def add_command(self, out: Out, step: str, chunk: Json) -> bool:
         """Add to a command. One out of turn is left to the whole item."""
         at = READ.index(chunk.get("command_index", 0), "command_index")
-        piece = READ.text_of(chunk, "delta" if step == "delta" else "command", "")
+        piece = delta_of(chunk) if step == "delta" else optional_text(chunk, "command", "")
         if at < self._command or at > self._command + 1 or step not in ("added", "delta", "done"):
             return False
         growing = self.growing
+        if piece is None and step == "done":
+            if at == self._command:
+                return self.lacks("command")
+            raise READ.fail("command", "a string", None)
         if at == self._command + 1:
             head = '{"action": {"commands": ["' if at == 0 else '", "'
             self._command, self._close, growing.length = at, '"]}}', 0
@@ -61,6 +65,16 @@ class Arguments:
             growing.length += len(piece)
             out.append(_escaped(self._block, piece))
         return True
+
+    def lacks(self, field: str) -> bool:
+        """The last chunk has no text. False if the deltas had one.
+
+        Raises:
+            MalformedChunkError: Nothing has come before either.
+        """
+        if self.growing.length:
+            return False
+        raise READ.fail(field, "a string", None)
 
     def replace(self, out: Out, whole: str) -> None:
         """Take the whole text where it differs in length from its deltas, because some were lost."""

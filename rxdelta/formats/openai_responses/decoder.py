@@ -9,12 +9,13 @@
     end      = response.completed | response.incomplete | response.failed | error
 
 The place of an item, its `output_index`, tells items apart, for GitHub Copilot gives the same item another id in
-every event. Items interleave (OpenRouter ends its reasoning after the text). Within an item `content_index` and
-`summary_index` tell the parts apart; some providers begin with 1. Blocks are numbered as they appear. A message has a
+every event. Where the content contradicts the place, the content decides (`output`). Items interleave (OpenRouter ends
+its reasoning after the text). Within an item `content_index` and `summary_index` tell the announced parts apart; some
+providers begin with 1, vLLM counts its events (`message`). Blocks are numbered as they appear. A message has a
 block for each part, any other item has one block, and a second one for the results of a tool that the provider ran.
 Blocks end with `output_item.done`, which has the whole item. Its values win over the deltas, since deltas get lost,
 and encrypted content, annotations, log probabilities and the status are right only there. An empty text in it says
-nothing. A field of the item that no event has a place for is kept in the block (`notes`).
+nothing; a missing text is malformed, unless its deltas have come. A field of the item that no event has a place for is kept in the block (`notes`).
 
 **Reasoning** is a summary, whose parts are joined with a blank line, or the raw chain of thought, or neither:
 even then it is a block, as its id or encrypted content must be sent back.
@@ -35,7 +36,7 @@ Real streams go beyond this grammar:
   (`numbering`). Another response on the same connection counts anew.
 - `error` may be nested, and `response.failed` follows it: the first counts.
 - The response repeats the request (tools, instructions, temperature, …). This is no part of the message.
-- The frames of an unfinished image replace one another: they are passed on, not put together.
+- The frames of an unfinished image replace one another, and the image replaces the last. Without an image no frame is left.
 """
 
 # Chunks are untyped JSON: each value is checked where it is read.
@@ -228,10 +229,7 @@ class _Reader:
         self._output.begin(out, chunk, object_of(chunk, "item"))
 
     def read_item_done(self, out: Out, chunk: Json) -> None:
-        fields = object_of(chunk, "item")
-        item = self._output.begin(out, chunk, fields)
-        if not item.done:
-            item.end(out, fields, "item")
+        self._output.end(out, chunk, object_of(chunk, "item"))
 
     def _read_part(self, out: Out, kind: str, chunk: Json) -> None:
         """Read an event of an item. Begin the item if its beginning was lost."""
@@ -239,15 +237,17 @@ class _Reader:
         if implied is None and type(chunk.get("output_index")) is not int:
             self._pass_on(out, chunk)
             return
-        place = self._output.place_of(chunk)
-        item = self._output.at(place)
+        part = chunk.get("part")
+        if implied == "message" and isinstance(part, Mapping) and part.get("type") == REASONING_TEXT:
+            implied = "reasoning"
+        item = self._output.of_event(chunk, kind, implied)
         if item is None and implied is not None:
-            part = chunk.get("part")
-            if isinstance(part, Mapping) and part.get("type") == REASONING_TEXT:
-                implied = "reasoning"
+            place = self._output.place_of(chunk)
             item = self._output.add(out, place, {"type": implied, "id": chunk.get("item_id")}, "")
         if item is None or not (item.read_late if item.done else item.read)(out, kind, chunk):
             self._pass_on(out, chunk)
+        else:
+            self._output.fed(item)
 
     def read_audio(self, out: Out, chunk: Json) -> None:
         if self._audio is None:
@@ -437,6 +437,9 @@ _ITEM_OF: Mapping[str, str] = {
     "response.shell_call_command.added": "shell_call",
     "response.shell_call_command.delta": "shell_call",
     "response.shell_call_command.done": "shell_call",
+    "response.shell_call_output_content.delta": "shell_call_output",
+    "response.shell_call_output_content.done": "shell_call_output",
+    "response.image_generation_call.partial_image": "image_generation_call",
 }
 """The events of items: the type of the item, for one whose beginning was lost."""
 

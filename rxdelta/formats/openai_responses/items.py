@@ -76,6 +76,7 @@ class Item:
         self.block = -1
         self.done = False
         self.pending: Json | None = None  # the whole item, while only the response's end can complete it
+        self.mark: int | None = None  # of the whole item
 
     def is_another(self, item: Json) -> bool:
         """Whether `item` is not the one known at its place.
@@ -89,6 +90,10 @@ class Item:
             same_item = item_id is not None and item_id == self.id
             return call_id != self.call_id and (self.done or not same_item)
         return self.done and item_id is not None and item_id != self.id
+
+    def fits(self, _item: Json, /) -> bool:
+        """Whether what has come of the item is as long as this whole item."""
+        return False
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
         self.block = self.response.start_block(out, _unknown(item))

@@ -18,9 +18,11 @@ __all__ = [
     "Content",
     "Json",
     "Out",
+    "delta_of",
     "given_id_of",
     "mapping_or_none",
     "object_of",
+    "optional_text",
     "type_of",
 ]
 
@@ -46,6 +48,30 @@ def type_of(fields: Json, path: str) -> str:
     if not kind:
         raise READ.fail(f"{path}.type", "a word", fields.get("type"))
     return kind
+
+
+def delta_of(chunk: Json) -> str:
+    """The piece of a delta, which has to be there.
+
+    Null is an empty one, such as gateways write, unless another field may have the piece.
+    """
+    piece = chunk.get("delta")
+    if piece is None and (
+        "delta" not in chunk or any(chunk[name] for name in chunk.keys() - _BESIDE_A_PIECE)
+    ):
+        raise READ.fail("delta", "a string", None)
+    return READ.text(piece, "delta")
+
+
+_BESIDE_A_PIECE = frozenset([
+    "type", "item_id", "output_index", "content_index", "summary_index", "command_index", "sequence_number",
+    "logprobs", "obfuscation", "response_id", "event_id", "stream_id",
+])  # fmt: skip
+
+
+def optional_text(fields: Json, name: str, path: str) -> str | None:
+    """The string that an object has under a name; `None` if there is none. `path` is the object's own."""
+    return None if fields.get(name) is None else READ.text_of(fields, name, path)
 
 
 def mapping_or_none(value: object) -> Json | None:

@@ -128,7 +128,11 @@ class _Reply:
         while self._items and self._items[-1].get("type") == "reasoning":
             self._items.pop()
         # Options may have come through a browser: they must not add an item of another role.
-        return [item for item in self._items if item.get("role", "assistant") == "assistant"]
+        return [
+            item
+            for item in self._items
+            if item.get("role", "assistant") == "assistant" or item.get("type") == _ADDITIONAL_TOOLS
+        ]
 
     def decisions(self, allowed: Collection[object], *, continued: bool) -> list[Json]:
         """What a person has decided about calls that the provider asked for.
@@ -290,8 +294,10 @@ def _unknown(block: ContentPart) -> Json | None:
     A reference to a stored item is left out, since it could be somebody else's. An item without a type is one.
     """
     options: Json = thaw(block.options)
-    known = options.get("type") not in (None, "item_reference") and "id" in options
-    return options if known else None
+    kind = options.get("type")
+    if kind in (None, "item_reference") or "id" not in options:
+        return None
+    return {**options, "role": "developer"} if kind == _ADDITIONAL_TOOLS else options
 
 
 # Calls.
@@ -392,6 +398,12 @@ _DEFAULTS: Mapping[str, Json] = {
     "apply_patch_call": {"status": "completed"},
 }
 """Fields that the API requires, though they say nothing."""
+
+_ADDITIONAL_TOOLS = "additional_tools"
+"""An item with tools that the model has from there on. The API sends it with several roles, and takes it with one.
+
+https://github.com/openai/openai-python/blob/main/src/openai/types/responses/response_input_item.py
+"""
 
 _NEEDS_ID = frozenset(["computer_call", "local_shell_call"])
 _HAS_NO_STATUS = frozenset(["program", APPROVAL_REQUEST, "custom_tool_call"])

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rxdelta.core import events, thaw
+from rxdelta.formats.growing_list import due
 from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.notes import ITEM_ID, PROVIDER_TYPE
 from rxdelta.formats.openai_responses.arguments import TEXT_OF, Arguments
@@ -26,8 +28,11 @@ from rxdelta.formats.openai_responses.reading import (
     Content,
     Json,
     Out,
+    delta_of,
     given_id_of,
     mapping_or_none,
+    object_of,
+    optional_text,
 )
 from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call, made_up_id
 
@@ -88,7 +93,9 @@ class CallItem(Item):
         is_json = what == "arguments"
         if is_json != (known is None or known.payload is None):
             return False
-        piece = READ.text_of(chunk, "delta" if step == "delta" else TEXT_OF[what], "")
+        piece = delta_of(chunk) if step == "delta" else optional_text(chunk, TEXT_OF[what], "")
+        if piece is None:
+            return arguments.lacks(TEXT_OF[what])
         self._has_ended |= step == "done"
         if step == "delta" or arguments.growing.length == 0:
             arguments.growing.takes = f"response.{self.type}_{what}.delta"
@@ -167,6 +174,7 @@ class CallItem(Item):
 
     def _payload(self, item: Json, kind: CallType, path: str) -> str | Json | None:
         """The arguments: JSON text, or fields of the item. `None` if only the deltas had them."""
+        self._check_names(item, path)
         if kind.payload is None:
             found = item.get("arguments")
             if isinstance(found, Mapping):
@@ -175,6 +183,14 @@ class CallItem(Item):
         fields = {name: item[name] for name in kind.payload if item.get(name) is not None}
         empty = all(value in NOTHING for value in fields.values())
         return None if empty and self._arguments.begun else fields
+
+    def _check_names(self, item: Json, path: str) -> None:
+        """Refuse arguments under another name: the tool would run without them."""
+        required = _REQUIRED.get(self.type)
+        if required is None or item.get(required) is not None or self._arguments.begun:
+            return
+        if any(item[name] not in NOTHING for name in item.keys() - _BESIDE_ARGUMENTS):
+            raise READ.fail(f"{path}.{required}", "the arguments", None)
 
     def _add_result(self, out: Out, item: Json, call_id: str, output: object) -> None:
         error = item.get("error")
@@ -194,15 +210,56 @@ class CallItem(Item):
 
 
 class ResultItem(Item):
-    """The results of a tool that the provider ran, where they are an item of their own."""
+    """The results of a tool that the provider ran, where they are an item of their own. A shell's grow."""
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:
+        self._commands: dict[int, _CommandOutput] = {}
+        self._size = self._emitted = 0  # of their texts
         content = self._content(item)
         content.pop(ITEM_STATUS, None)
         content["output"] = content["output"] or None
         self.block = self.response.start_block(out, content)
 
+    def add_output(self, out: Out, chunk: Json) -> bool:
+        command = self._command(chunk)
+        delta = object_of(chunk, "delta")
+        said = {name: READ.text_of(delta, name, "delta") for name in _STREAMS if name in delta}
+        if delta and not said:
+            return False
+        for name, piece in said.items():
+            command.pieces[name].append(piece)
+            self._size += len(piece)
+        self._emit(out, at_end=False)
+        return True
+
+    def end_output(self, out: Out, chunk: Json) -> bool:
+        command = self._command(chunk)
+        if chunk.get("output") is None:
+            if not any(command.pieces.values()):
+                raise READ.fail("output", "a list", None)
+            return False
+        command.whole = READ.items(chunk["output"], "output")
+        self._size += 1
+        self._emit(out, at_end=False)
+        return True
+
+    def _command(self, chunk: Json) -> _CommandOutput:
+        at = READ.index(chunk.get("command_index", 0), "command_index")
+        return self._commands.setdefault(at, _CommandOutput())
+
+    def _emit(self, out: Out, *, at_end: bool) -> None:
+        """Emit the outputs so far, if they have grown enough."""
+        if self._size > self._emitted if at_end else due(self._size, self._emitted):
+            self._emitted = self._size
+            told = [one for _, command in sorted(self._commands.items()) for one in command.told()]
+            out.append(events.BlockDelta(self.block, {"output": told}))
+
+    def flush(self, out: Out, /) -> None:
+        self._emit(out, at_end=True)
+
     def finish_blocks(self, out: Out, item: Json | None, _path: str, _wrong: str | None, /) -> None:
+        if item is None:
+            self.flush(out)
         out.append(events.BlockFinish(self.block, None if item is None else self._content(item)))
 
     def _content(self, item: Json) -> Content:
@@ -220,6 +277,42 @@ class ResultItem(Item):
             "status": "error" if item.get("status") in ("failed", "incomplete") else "success",
         }
 
+    READS = {
+        "response.shell_call_output_content.delta": add_output,
+        "response.shell_call_output_content.done": end_output,
+    }
+
+
+class _CommandOutput:
+    """What a command of a shell has put out: pieces, and then the whole."""
+
+    __slots__ = ("pieces", "whole")
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, list[str]] = {name: [] for name in _STREAMS}
+        self.whole: Sequence[Any] | None = None
+
+    def told(self) -> Sequence[Any]:
+        """In the form of the item's `output`, but for the outcome, which is not known yet."""
+        if self.whole is not None:
+            return self.whole
+        return [{name: "".join(pieces) for name, pieces in self.pieces.items()}]
+
+
+_STREAMS = ("stdout", "stderr")
+
+_REQUIRED: Mapping[str, str] = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "mcp_call": "arguments",
+    APPROVAL_REQUEST: "arguments",
+}
+"""Where a call has its arguments."""
+
+_BESIDE_ARGUMENTS = frozenset([
+    "id", "type", "name", "call_id", "status", "namespace", "caller", "created_by", "server_label", "output", "error",
+    "approval_request_id", "agent", "metadata",
+])  # fmt: skip
 
 _NAMED_BY_CALL_ID = frozenset(["function_call", "custom_tool_call"])
 """Calls whose results name them by `call_id` only. Any other may be named by the id of its item."""

@@ -39,8 +39,8 @@ def to_openai_chat(
     line separates their texts, and the usage is that of all.
 
     The client runs every call that it sees. So it sees the calls of the last message, without those that somebody
-    has begun to run and those that wait for an approval. This is certain at the end of the source only, so they wait for it,
-    as the finish reasons do. With `tools` the calls of all other tools are sent piece by piece.
+    has begun to run, those that wait for an approval and those that are known to be invalid. This is certain at the end of the
+    source only, so they wait for it, as the finish reasons do. With `tools` the calls of all other tools are sent piece by piece.
 
     Messages of runs that overlap follow one another. What a sub-agent says isn't sent. docs/wire.md has the table of what
     else a completion has no place for.

@@ -212,7 +212,12 @@ def test_citations_of_addresses_are_annotations_of_the_whole_content() -> None:
         {
             "index": 1,
             "type": "url_citation",
-            "url_citation": {"url": "https://y.test", "title": "https://y.test"},
+            "url_citation": {
+                "url": "https://y.test",
+                "title": "https://y.test",
+                "start_index": 4,
+                "end_index": 6,
+            },
         },
     ]
     assert deltas(frames_of(events))[-2:] == [{"annotations": annotations}, "stop"]
@@ -272,12 +277,20 @@ def test_a_name_that_comes_late_and_arguments_that_come_whole_are_streamed_too()
     ]
 
 
-@pytest.mark.parametrize("tools", [None, ()])
 @pytest.mark.parametrize("broken", ['{"at": ', '{"at": 1} or so'])
-def test_arguments_that_nobody_can_read_are_sent_so_that_the_model_hears_of_it(
-    broken: str, tools: Any
-) -> None:
-    message = message_of([START, *call(0, "c1", broken), CALLS], tools=tools)
+def test_a_call_that_is_known_to_be_invalid_is_left_out(broken: str) -> None:
+    events = [START, *text(0, "So."), *call(1, "c1", broken)]
+    message = message_of([*events, CALLS])
+    assert "tool_calls" not in message
+    assert message["finish_reason"] == "stop"  # a client's loop would wait for a call
+    message = message_of([*events, *call(2, "c2", '{"at": 1}'), CALLS])
+    assert [one["id"] for one in message["tool_calls"]] == ["c2"]
+    assert message["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize("broken", ['{"at": ', '{"at": 1} or so'])
+def test_an_unreadable_call_that_has_been_streamed_stays(broken: str) -> None:
+    message = message_of([START, *call(0, "c1", broken), CALLS], tools=())
     assert [one["function"]["arguments"] for one in message["tool_calls"]] == [broken]
     assert message["finish_reason"] == "tool_calls"
 
@@ -293,6 +306,42 @@ def test_an_invalid_call_that_the_client_could_run_is_not_sent() -> None:
     message = message_of([START, *text(0, "So."), ev.BlockFinish(1, invalid), ev.MessageFinish("length")])
     assert "tool_calls" not in message
     assert message["finish_reason"] == "length"
+
+
+CITED = [
+    # start, end of the citation, in a block of four characters behind three others
+    (None, None, 3, 7),
+    (1, 3, 4, 6),
+    (0, 0, 3, 3),
+    (None, 2, 3, 5),
+    (2, None, 5, 7),
+    (2, 99, 5, 7),  # bytes
+    (50, 99, 7, 7),
+    (3, 1, 4, 4),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "first", "last"), CITED)
+@pytest.mark.parametrize("said", ["Tide", "é—ß☃"])
+def test_every_citation_has_a_range_within_the_content(
+    start: int | None, end: int | None, first: int, last: int, said: str
+) -> None:
+    cited = {"url": "https://x.test", "start_index": start, "end_index": end}
+    more = ev.BlockDelta(1, {"citations": [cited]})
+    events = [START, *text(0, "So:"), *text(1, said)[:-1], more, ev.BlockFinish(1), *text(2, " And."), STOP]
+    message = message_of(events)
+    (where,) = [one["url_citation"] for one in message["annotations"]]
+    assert (where["start_index"], where["end_index"]) == (first, last)
+    completion = rd.wire.openai_chat_completion(frames_of(events))
+    (told,) = completion["choices"][0]["message"]["annotations"]
+    assert told["url_citation"] == where
+
+
+def test_a_source_without_a_text_stands_where_the_content_has_come_to() -> None:
+    start = ev.BlockStart(1, {"type": "text", "citations": [{"url": "https://x.test"}]})
+    events = [START, *text(0, "So"), start, ev.BlockFinish(1), *text(2, "."), STOP]
+    (where,) = [one["url_citation"] for one in message_of(events)["annotations"]]
+    assert (where["start_index"], where["end_index"]) == (2, 2)
 
 
 @pytest.mark.parametrize("tools", [None, ()])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from support.clients import ask
+from support.front_ends import recorded_replies, sse
 from support.shared import RECORDED, recordings
 
 import rxdelta as rd
@@ -64,23 +67,24 @@ def prose(reply: rd.Snapshot) -> list[list[Any]]:
             said[-1][1] += block.text or ""
             for one in block.citations if block.type == "text" else ():
                 if one.url:
-                    known = one.start_index is not None and one.end_index is not None
-                    where = [start + (one.start_index or 0), start + (one.end_index or 0)] if known else None
+                    length = len(block.text or "")  # the range of a citation without one of its own
+                    end = length if one.end_index is None else min(length, one.end_index)
+                    where = [start + min(one.start_index or 0, end), start + end]
                     said[-1][2].append([one.url, one.title or one.url, one.cited_text or None, where])
         elif block.type in ("image", "image_url", "audio"):
             said.append([block.type, block.text, block.options.get("url")])
     return said
 
 
-def calls(reply: rd.Snapshot) -> list[Any]:
-    """The calls for the client. One whose broken arguments can be read isn't shown, since it would be run."""
+def calls(reply: rd.Snapshot, *, streamed: bool) -> list[Any]:
+    """The calls for the client. One that is known to be invalid isn't sent; streamed, it has been sent before."""
     asked = [
         call for call in reply.blocks if isinstance(call, rd.ToolCall) and call.type != "server_tool_call"
     ]
     return [
         (call.type, call.call_id, call.name, call.arguments)
         for call in asked
-        if call.type == "tool_call" or call.arguments not in (None, "", "{}")
+        if call.type == "tool_call" or (streamed and call.arguments not in (None, "", "{}"))
     ]
 
 
@@ -95,6 +99,7 @@ def choices(events: Iterable[rd.Event]) -> Sequence[int]:
 def test_a_recorded_reply_comes_back_without_what_the_format_lacks(
     wire_format: str, chunks: list[Any], tools: Any
 ) -> None:
+    streamed = tools is not None
     events = decoded(wire_format, chunks)
     frames = encoded(events, tools=tools)
     back = decoded("openai-chat", frames)
@@ -110,11 +115,11 @@ def test_a_recorded_reply_comes_back_without_what_the_format_lacks(
             assert told_failed
             assert told.finish_reason is None
             assert told.usage is None
-            assert tools is not None or not calls(told)
+            assert streamed or not calls(told, streamed=False)
             continue
         assert not told_failed
-        assert calls(told) == calls(reply)
-        asked = {"tool_use": "tool_use" if calls(reply) else "stop"}
+        assert calls(told, streamed=streamed) == calls(reply, streamed=streamed)
+        asked = {"tool_use": "tool_use" if calls(reply, streamed=streamed) else "stop"}
         assert told.status == reply.status
         assert told.finish_reason == asked.get(str(reply.finish_reason), reply.finish_reason)
         spent = {} if reply.usage is None else completed(reply.usage).billed
@@ -123,3 +128,37 @@ def test_a_recorded_reply_comes_back_without_what_the_format_lacks(
             {"input_tokens": 0, "output_tokens": 0} if {"input_tokens", "output_tokens"} & {*known} else {}
         )
         assert dict(told.usage.billed if told.usage else {}) == ({**totals, **known} if totals else {})
+
+
+def addresses(reply: rd.Snapshot) -> list[str]:
+    """The addresses that the reply cites, each once."""
+    texts = (block for block in reply.blocks if isinstance(block, rd.ContentPart) and block.type == "text")
+    return sorted({one.url for block in texts for one in block.citations if one.url})
+
+
+def test_the_ai_sdks_own_openai_client_reads_the_citations_of_every_recorded_reply() -> None:
+    replies = [reply for reply in recorded_replies() if addresses(reply.folded(len(reply.events), cut=False))]
+    if not replies:
+        pytest.skip("no recordings")
+    bodies = ["".join(map(sse, encoded(reply.events, tools=()))) for reply in replies]
+    asked = [{"format": "openai-chat", "body": body, "tools": {}} for body in bodies]
+    for reply, body, told in zip(replies, bodies, ask("ai_server.mjs", asked), strict=True):
+        message = reply.folded(len(reply.events), cut=False)
+        if message.status == "incomplete":
+            continue
+        assert told["error"] is None, reply.name
+        parts = told["message"]["parts"]
+        assert sorted({one["url"] for one in parts if one["type"] == "source-url"}) == addresses(message)
+        check_ranges(body)
+
+
+def check_ranges(body: str) -> None:
+    said = 0
+    for line in body.splitlines():
+        if not line.startswith("data: {"):
+            continue
+        for choice in json.loads(line.removeprefix("data: "))["choices"]:
+            said += len(choice["delta"].get("content") or "")
+            for one in choice["delta"].get("annotations") or ():
+                where = one["url_citation"]
+                assert 0 <= where["start_index"] <= where["end_index"] <= said

@@ -504,6 +504,8 @@ EVENTS = [
         "apply_patch_call_operation_diff.delta",
         "web_search_call.searching",
         "image_generation_call.partial_image",
+        "shell_call_output_content.delta",
+        "shell_call_output_content.done",
     ),
     *("audio.transcript.delta", "odd", "odd_call.hum"),
 ]
@@ -511,7 +513,9 @@ EVENTS = [
 
 CHUNK = some(
     type=odd(*(f"response.{name}" for name in EVENTS), "keepalive", "error"), output_index=INDEXES, content_index=INDEXES,
-    summary_index=INDEXES, command_index=INDEXES, annotation_index=INDEXES, item_id=IDS, delta=TEXTS, text=TEXTS,
+    summary_index=INDEXES, command_index=INDEXES, annotation_index=INDEXES, item_id=IDS, text=TEXTS,
+    delta=TEXTS | some(stdout=TEXTS, stderr=TEXTS), output=st.lists(JSON, max_size=2), partial_image_b64=TEXTS,
+    partial_image_index=INDEXES,
     refusal=TEXTS, arguments=TEXTS, input=TEXTS, code=TEXTS, diff=TEXTS, command=TEXTS, part=PART, item=ITEM,
     response=RESPONSE, annotation=some(url=TEXTS, title=JSON), logprobs=odd([], [1], None), other=JSON,
 )  # fmt: skip

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from support.openai_responses import streamed
 from support.shared import recordings
 
 import rxdelta as rd
@@ -462,3 +463,11 @@ def test_media(part: rd.ContentPart, written: Any) -> None:
 def test_what_a_person_says_and_the_format_cannot_is_refused(part: rd.ContentPart) -> None:
     with pytest.raises(rd.InvalidValueError, match=f"{part.type} from the user, which openai-responses"):
         items(user(part))
+
+
+@pytest.mark.parametrize("role", ["developer", "assistant", "tool"])
+def test_tools_that_came_with_the_reply_go_back(role: str) -> None:
+    tools = [{"type": "function", "name": "f", "parameters": {}}]
+    item = {"type": "additional_tools", "id": "at1", "role": role, "tools": tools}
+    answer = streamed(item).to_message()
+    assert items("Well?", answer, "And?")[1:-1] == [{**item, "role": "developer"}]

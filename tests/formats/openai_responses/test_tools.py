@@ -39,6 +39,7 @@ from rxdelta.core import (
     thaw,
 )
 from rxdelta.core.events import (
+    BlockDelta,
     BlockFinish,
     Event,
     ProviderEvent,
@@ -344,8 +345,41 @@ def test_a_shell_in_a_container_is_the_providers_with_its_output() -> None:
     )
     assert (told.options["status"], told.options["item_status"]) == ("success", "completed")
     assert snapshot.finish_reason == "stop"
-    live = [one for one in found if isinstance(one, ProviderEvent)]
-    assert thaw(live[0].payload["delta"]) == {"stdout": "a\n"}
+    assert [one for one in found if isinstance(one, ProviderEvent)] == []
+
+
+SHELL = {"type": "shell_call_output", "id": "sho", "call_id": "c1", "status": "in_progress", "output": []}
+
+
+def put_out(command: int, **delta: str) -> Chunk:
+    return event("shell_call_output_content.delta", command_index=command, delta=delta)
+
+
+def test_what_a_shell_puts_out_grows_while_it_runs() -> None:
+    ended = [{"outcome": {"type": "exit", "exit_code": 0}, "stdout": "ab", "stderr": ""}]
+    steps = [
+        (put_out(0, stdout="a"), [{"stdout": "a", "stderr": ""}]),
+        (put_out(0, stdout="b"), [{"stdout": "ab", "stderr": ""}]),
+        (put_out(1, stderr="no"), [{"stdout": "ab", "stderr": ""}, {"stdout": "", "stderr": "no"}]),
+        (
+            event("shell_call_output_content.done", command_index=0, output=ended),
+            [*ended, {"stdout": "", "stderr": "no"}],
+        ),
+    ]
+    chunks = [created(), added(SHELL)]
+    for chunk, wanted in steps:
+        chunks.append(chunk)
+        assert thaw(only(reply(*chunks)).options["output"]) == wanted
+    item = {**SHELL, "status": "completed", "output": ended}
+    told = reply(*chunks, done(item), completed(item))
+    assert told == reply(created(), added(SHELL), done(item), completed(item))
+
+
+def test_a_long_output_is_told_in_linear_space_and_whole_when_the_stream_breaks_off() -> None:
+    found = decode(created(), added(SHELL), *(put_out(0, stdout="line\n") for _ in range(500)))
+    told = [one.fields["output"] for one in found if isinstance(one, BlockDelta)]
+    assert sum(len(output[0]["stdout"]) for output in told) < 10 * 500 * 5
+    assert thaw(only(fold(found)).options["output"]) == [{"stdout": "line\n" * 500, "stderr": ""}]
 
 
 def test_a_web_search_shows_how_far_it_has_come() -> None:
