@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot
+from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot, quote
 from rxdelta.core.events import EVENT_TYPES
 
 __all__ = ["Chunk", "Decoder", "Fields", "as_mapping"]
@@ -98,6 +99,19 @@ class Fields:
         if type(value) is str:
             return value
         return self.text(value, f"{path}.{name}" if path else name)
+
+    def required_text(self, source: Mapping[str, Any], name: str, path: str) -> str:
+        """The string that an object must have under a name; the empty one for `None`, which says that there is none.
+
+        The error of an object without this field names the fields there are: one of them may be the renamed one.
+        """
+        value = source.get(name)
+        if type(value) is str:
+            return value
+        if name not in source:
+            others = ", ".join(quote(str(other)) for other in islice(source, 10)) or "none"
+            raise self.fail(f"{path}.{name}" if path else name, f"a string (fields there: {others})", None)
+        return self.text_of(source, name, path)
 
     def index(self, value: object, path: str) -> int:
         """A block's or choice's index. A bool, a float, a string and a negative number are mistakes."""
