@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -100,17 +100,19 @@ class Fields:
             return value
         return self.text(value, f"{path}.{name}" if path else name)
 
-    def required_text(self, source: Mapping[str, Any], name: str, path: str) -> str:
-        """The string that an object must have under a name; the empty one for `None`, which says that there is none.
+    def require(self, source: Mapping[str, Any], names: Iterable[str], path: str = "") -> None:
+        """Raise unless an object has these fields. The error names the fields there are: one may be the renamed one."""
+        for name in names:
+            if name not in source:
+                there = ", ".join(quote(str(other)) for other in islice(source, 10)) or "none"
+                raise self.fail(f"{path}.{name}" if path else name, f"a value (fields there: {there})", None)
 
-        The error of an object without this field names the fields there are: one of them may be the renamed one.
-        """
+    def required_text(self, source: Mapping[str, Any], name: str, path: str) -> str:
+        """The string that an object must have under a name; the empty one for `None`, which says that there is none."""
         value = source.get(name)
         if type(value) is str:
             return value
-        if name not in source:
-            others = ", ".join(quote(str(other)) for other in islice(source, 10)) or "none"
-            raise self.fail(f"{path}.{name}" if path else name, f"a string (fields there: {others})", None)
+        self.require(source, (name,), path)
         return self.text_of(source, name, path)
 
     def index(self, value: object, path: str) -> int:
