@@ -60,6 +60,6 @@ def _sum(counts: Iterable[Any]) -> int | None:
 def model_of(event: Mapping[str, Any]) -> str | None:
     """The model, if the whole run used one."""
     usage: Any = event.get("usage")
-    listed: list[Any] = usage if isinstance(usage, list) else []
+    listed: Any = usage if isinstance(usage, list) else ()  # pyright: ignore[reportUnknownVariableType]
     names = {word(one.get("model")) for one in listed if is_mapping(one)}
     return names.pop() if len(names) == 1 else None
