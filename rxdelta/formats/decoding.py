@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 import attrs
 
-from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot
+from rxdelta.core import DEFAULT_LIMITS, Event, LimitExceededError, MalformedChunkError, Snapshot, quote
 from rxdelta.core.events import EVENT_TYPES
 
 __all__ = ["Chunk", "Decoder", "Fields", "as_mapping"]
@@ -98,6 +99,21 @@ class Fields:
         if type(value) is str:
             return value
         return self.text(value, f"{path}.{name}" if path else name)
+
+    def require(self, source: Mapping[str, Any], names: Iterable[str], path: str = "") -> None:
+        """Raise unless an object has these fields. The error names the fields there are: one may be the renamed one."""
+        for name in names:
+            if name not in source:
+                there = ", ".join(quote(str(other)) for other in islice(source, 10)) or "none"
+                raise self.fail(f"{path}.{name}" if path else name, f"a value (fields there: {there})", None)
+
+    def required_text(self, source: Mapping[str, Any], name: str, path: str) -> str:
+        """The string that an object must have under a name; the empty one for `None`, which says that there is none."""
+        value = source.get(name)
+        if type(value) is str:
+            return value
+        self.require(source, (name,), path)
+        return self.text_of(source, name, path)
 
     def index(self, value: object, path: str) -> int:
         """A block's or choice's index. A bool, a float, a string and a negative number are mistakes."""

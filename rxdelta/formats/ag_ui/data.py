@@ -112,11 +112,14 @@ class ApplicationData:
 
 
 def read_data(event: Mapping[str, Any], kind: str) -> Custom | None:
-    """The `Custom` of an event of such a kind; `None` if it has no name."""
+    """The `Custom` of an event of such a kind; `None` if it has no name, or if it has something else than data."""
     given = event.get("name") if kind == "CUSTOM" else str.__str__(kind)
     name = _names.read(given) if isinstance(given, str) else None
-    if not name:
+    if not name or (EVENTS[kind] not in event and not _FIELDS.issuperset(event)):
         return None
     marks, data = marks_of(event), kept({"": event.get(EVENTS[kind])})[""]
     own_id = marks.get(ID)
     return Custom(name, data, own_id if isinstance(own_id, str) else None, marks.get(TRANSIENT) is True)
+
+
+_FIELDS = frozenset(["type", "name", "metadata", "timestamp", "rawEvent", "subagentRunId", "_event"])

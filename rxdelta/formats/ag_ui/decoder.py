@@ -69,7 +69,6 @@ from rxdelta.formats.ag_ui.marks import (
     PROVIDER_FINISH_REASON,
     RUN,
     RUN_ID,
-    SIGNATURE,
     SYNTHETIC,
     TOOL_UPDATE,
     TYPE,
@@ -80,8 +79,9 @@ from rxdelta.formats.ag_ui.marks import (
     marks_of,
     reply_id,
 )
-from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS
-from rxdelta.formats.ag_ui.usage import total_usage
+from rxdelta.formats.ag_ui.open_block import OpenBlock
+from rxdelta.formats.ag_ui.tables import AFTER_A_MESSAGE, CHUNKS, OPENERS, OTHERS, SHOWN_BY, may_begin
+from rxdelta.formats.ag_ui.usage import model_of, total_usage
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import NOTHING, kept, word
@@ -183,13 +183,13 @@ class _Run:
         self._metadata: dict[str, Any] = {}
         self._attempt = 0
         self._next = 0
-        self._open: dict[tuple[str, str], _Block] = {}
-        self._ended: dict[tuple[str, str], _Block] = {}  # not finished yet: an encrypted value may follow
+        self._open: dict[tuple[str, str], OpenBlock] = {}
+        self._ended: dict[tuple[str, str], OpenBlock] = {}  # not finished yet: an encrypted value may follow
         self._foreign: set[str] = set()  # ids of text messages that aren't the agent's
         self._known: set[str] = set()  # ids of this run's messages
         self._unanswered: dict[str, None] = {}
         self._updated: set[str] = set()  # the calls of which something was told
-        self._finished_calls: dict[str, _Block] = {}
+        self._finished_calls: dict[str, OpenBlock] = {}
         self._chunk: tuple[str, str] | None = None  # the block that …_CHUNK events continue
 
     # The run.
@@ -229,7 +229,7 @@ class _Run:
                 for name, value in (
                     ("result", event.get("result")),
                     ("interrupts", outcome.get("interrupts")),
-                    ("model", _model(event)),
+                    ("model", model_of(event)),
                 )
                 if value not in NOTHING
             }
@@ -298,6 +298,8 @@ class _Run:
         usage = self._usage(event)
         if usage is not None and self._started and not self.finished:
             out.append(events.UsageUpdate(usage))
+        if "message" not in event:
+            self.pass_on(out, event, "RUN_ERROR")
         message = _READ.text_of(event, "message", "") or "unknown error"
         out.append(events.StreamError(message, None, word(event.get("code"))))
         self.finished = self.broken = True
@@ -328,7 +330,7 @@ class _Run:
         self._text_block(out, "text", own_id, kind)
 
     def text_content(self, out: Out, event: Json) -> None:
-        own_id, piece = _READ.text_of(event, "messageId", ""), _READ.text_of(event, "delta", "")
+        own_id, piece = _READ.text_of(event, "messageId", ""), _READ.required_text(event, "delta", "")
         if own_id in self._foreign:
             self.pass_on(out, event, "TEXT_MESSAGE_CONTENT")
         elif piece:
@@ -349,7 +351,7 @@ class _Run:
         self._text_block(out, "reasoning", self._message_id(event), "reasoning")
 
     def reasoning_content(self, out: Out, event: Json) -> None:
-        piece = _READ.text_of(event, "delta", "")
+        piece = _READ.required_text(event, "delta", "")
         if piece:
             block = self._text_block(out, "reasoning", self._message_id(event), "reasoning")
             out.append(reasoning_delta(block.index, piece))
@@ -361,7 +363,7 @@ class _Run:
     def _message_id(event: Json) -> str:
         return _READ.text_of(event, "messageId", "")
 
-    def _text_block(self, out: Out, space: str, own_id: str, kind: str) -> _Block:
+    def _text_block(self, out: Out, space: str, own_id: str, kind: str) -> OpenBlock:
         block = self._open.get((space, own_id))
         if block is None:
             block = self._start(out, (space, own_id), own_id, {"type": kind, kind: ""})
@@ -370,18 +372,19 @@ class _Run:
     # Calls.
 
     def call_start(self, out: Out, event: Json) -> None:
-        own_id, name = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "toolCallName", "")
+        own_id = _READ.required_text(event, "toolCallId", "")
         if ("call", own_id) in self._open:
             return
         parent = _READ.text_of(event, "parentMessageId", "")
         kind = "server_tool_call" if marks_of(event).get(TYPE) == "server_tool_call" else "tool_call"
         if kind == "tool_call":
             self._unanswered[own_id] = None
+        name = _READ.text_of(event, "toolCallName", "")
         content = {"type": f"{kind}_chunk", "id": own_id, "name": name, "args": ""}
         self._start(out, ("call", own_id), parent or own_id, content).is_clients = kind == "tool_call"
 
     def call_args(self, out: Out, event: Json) -> None:
-        own_id, piece = _READ.text_of(event, "toolCallId", ""), _READ.text_of(event, "delta", "")
+        own_id, piece = _READ.text_of(event, "toolCallId", ""), _READ.required_text(event, "delta", "")
         block = self._open.get(("call", own_id))
         ended = self._finished_calls.pop(own_id, None) if piece and block is None else None
         if ended is not None:
@@ -396,7 +399,8 @@ class _Run:
         self._end(out, ("call", _READ.text_of(event, "toolCallId", "")), marks_of(event))
 
     def call_result(self, out: Out, event: Json) -> None:
-        own_id = _READ.text_of(event, "toolCallId", "")
+        own_id = _READ.required_text(event, "toolCallId", "")
+        _READ.require(event, ("content",))
         self._result(out, own_id, event.get("content"), marks_of(event))
         self._known.add(_READ.text_of(event, "messageId", ""))
 
@@ -476,6 +480,7 @@ class _Run:
             self.pass_on(out, event, "RAW")
 
     def snapshot(self, out: Out, event: Json) -> None:
+        _READ.require(event, ("messages",))
         messages = [
             _READ.mapping(one, f"messages[{place}]")
             for place, one in enumerate(_READ.items(event.get("messages"), "messages"))
@@ -484,11 +489,14 @@ class _Run:
             self.pass_on(out, event, "MESSAGES_SNAPSHOT")
             return
         still_open, known = set(self._open), self._known
+        own_ids = [_READ.required_text(one, "id", f"messages[{place}]") for place, one in enumerate(messages)]
         self._reset(out)
-        for place, message in enumerate(messages):
-            own_id = _READ.text_of(message, "id", f"messages[{place}]")
+        for place, (own_id, message) in enumerate(zip(own_ids, messages)):
             if own_id in known:
+                _READ.require(message, ("role",), f"messages[{place}]")
                 self._message(out, own_id, message, still_open, f"messages[{place}]")
+                if {"content", "toolCalls", "encryptedValue"}.isdisjoint(message):
+                    self.pass_on(out, event, "MESSAGES_SNAPSHOT")
 
     def begins_another(self, event: Json, kind: str) -> bool:
         """Whether another message of this run begins, after the end of one."""
@@ -573,11 +581,15 @@ class _Run:
         own_id = _READ.text_of(event, name, "")
         if not own_id and self._chunk is not None and self._chunk[0] == space:
             own_id = self._chunk[1]
-        if self._chunk != (space, own_id):
+        begins = self._chunk != (space, own_id)
+        if begins:
             self.end_chunks(out, None)
             start(out, {**event, name: own_id})
             self._chunk = (space, own_id)
-        grow(out, {**event, name: own_id})
+        if "delta" in event:
+            grow(out, {**event, name: own_id})
+        elif not (begins and may_begin(event)):
+            self.pass_on(out, event, event["type"])
 
     def end_chunks(self, out: Out, _event: Json | None) -> None:
         chunk, self._chunk = self._chunk, None
@@ -588,9 +600,9 @@ class _Run:
 
     # Blocks.
 
-    def _start(self, out: Out, key: tuple[str, str], message_id: str, content: Json) -> _Block:
+    def _start(self, out: Out, key: tuple[str, str], message_id: str, content: Json) -> OpenBlock:
         self._begin(out, message_id)
-        block = self._open[key] = _Block(key, self._next)
+        block = self._open[key] = OpenBlock(key, self._next)
         self._next += 1
         out.append(events.BlockStart(block.index, content))
         return block
@@ -620,7 +632,7 @@ class _Run:
         for block in ended.values():
             self._finish(out, block)
 
-    def _finish(self, out: Out, block: _Block) -> None:
+    def _finish(self, out: Out, block: OpenBlock) -> None:
         self._open.pop(block.key, None)
         content = None if block.error is None else invalid_call(block.error)
         if content is not None:
@@ -628,18 +640,6 @@ class _Run:
         elif block.is_clients:
             self._finished_calls[block.key[1]] = block
         out.append(events.BlockFinish(block.index, content))
-
-
-class _Block:
-    """A block that has started."""
-
-    __slots__ = ("encrypted_option", "error", "index", "is_clients", "key")
-
-    def __init__(self, key: tuple[str, str], index: int) -> None:
-        self.key, self.index = key, index
-        self.is_clients = False  # a call that the client runs
-        self.error: str | None = None  # why a call is invalid
-        self.encrypted_option = SIGNATURE  # the name of the option that is the encrypted value
 
 
 def recognises(chunk: Json) -> bool:
@@ -652,14 +652,9 @@ def recognises(chunk: Json) -> bool:
         False
     """
     kind = chunk.get("type")
-    return isinstance(kind, str) and (kind in _EVENTS or kind in OTHERS)
-
-
-def _model(event: Json) -> str | None:
-    """The model, if the whole run used one."""
-    usage = event.get("usage")
-    names = {word(one.get("model")) for one in usage if is_mapping(one)} if isinstance(usage, list) else set()
-    return names.pop() if len(names) == 1 else None
+    if not isinstance(kind, str) or (kind not in _EVENTS and kind not in OTHERS):
+        return False
+    return kind not in SHOWN_BY or SHOWN_BY[kind] in chunk
 
 
 # The format: its events, in the order of the protocol's documentation.

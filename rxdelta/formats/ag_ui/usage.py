@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import attrs
 
-from rxdelta.core import TokenUsage
+from rxdelta.core import TokenUsage, is_mapping
+from rxdelta.formats.json_values import word
 from rxdelta.formats.usage import AG_UI, completed, usage_of
 
-__all__ = ["add_counts", "counts_of", "total_usage"]
+__all__ = ["add_counts", "counts_of", "model_of", "total_usage"]
 
 _NAMES: Final = {
     "input_tokens": "input_tokens",
@@ -54,3 +55,11 @@ def total_usage(entries: Sequence[Mapping[str, Any]]) -> TokenUsage | None:
 def _sum(counts: Iterable[Any]) -> int | None:
     known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool)]
     return sum(known) if known else None
+
+
+def model_of(event: Mapping[str, Any]) -> str | None:
+    """The model, if the whole run used one."""
+    usage: Any = event.get("usage")
+    listed: Any = usage if isinstance(usage, list) else ()  # pyright: ignore[reportUnknownVariableType]
+    names = {word(one.get("model")) for one in listed if is_mapping(one)}
+    return names.pop() if len(names) == 1 else None

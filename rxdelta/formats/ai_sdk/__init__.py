@@ -6,7 +6,8 @@ Reading: `decoder` (the chunks of a stream), `addresses` (which run), `messages`
 """
 
 from rxdelta.formats.ai_sdk.addresses import addresses
-from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder, recognises
+from rxdelta.formats.ai_sdk.decoder import AiSdkDecoder
+from rxdelta.formats.ai_sdk.tables import recognises
 from rxdelta.formats.format import Format
 
 __all__ = ["FORMAT"]

@@ -58,9 +58,12 @@ def is_repeated(found: Mapping[str, Any]) -> bool:
 
 
 def read_data(found: Mapping[str, Any]) -> Custom | None:
-    """The event of a chunk; `None` if its type has no name."""
+    """The event of a chunk; `None` if its type has no name, or if it has something else than data."""
     name = _names.read(found["type"].removeprefix(DATA))
-    if not name:
+    if not name or ("data" not in found and not _FIELDS.issuperset(found)):
         return None
     own_id, data = found.get("id"), kept({"": found.get("data")})[""]
     return Custom(name, data, own_id if isinstance(own_id, str) else None, found.get("transient") is True)
+
+
+_FIELDS = frozenset(["type", "id", "transient", "providerMetadata"])

@@ -31,6 +31,7 @@ from rxdelta.core import (
     ContentPart,
     Event,
     ExecutionStatus,
+    MalformedChunkError,
     RxDeltaError,
     ToolResult,
     approved_result,
@@ -67,43 +68,38 @@ from rxdelta.formats.ai_sdk.marks import (
     is_without_output,
     marks_of,
 )
-from rxdelta.formats.ai_sdk.tables import BROKEN, CUT_OFF, FINISH_REASONS, MEDIA_TYPES, PAUSE, SIGNERS
+from rxdelta.formats.ai_sdk.tables import (
+    BROKEN,
+    CUT_OFF,
+    FINISH_REASONS,
+    MEDIA_TYPES,
+    PAUSE,
+    REQUIRED,
+    SIGNERS,
+)
 from rxdelta.formats.ai_sdk.usage import read_usage
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.signatures import signed
+from rxdelta.formats.strangers import refuse_stranger
 from rxdelta.formats.tool_calls import arguments_after_end, invalid_call
 from rxdelta.framing import DONE
 
-__all__ = ["AiSdkDecoder", "json_text", "recognises"]
+__all__ = ["AiSdkDecoder", "json_text"]
 
 Json: TypeAlias = Mapping[str, Any]
 Out: TypeAlias = list[Event]
 
 _FORMAT = "ai-sdk"
 _READ = Fields(_FORMAT)
-_FIRST = frozenset(
-    [
-        "start",
-        "start-step",
-        "message-metadata",
-        "text-start",
-        "reasoning-start",
-        "tool-input-start",
-        "tool-input-available",
-    ]
+_OF_AN_OUTPUT = frozenset(
+    ["type", "toolCallId", "providerExecuted", "providerMetadata", "toolMetadata", "dynamic", "preliminary"]
 )
 _CALL_FIELDS = frozenset(
     ["type", "index", "id", "call_id", "name", "args", "input", "arguments", "error"]
 )  # fmt: skip
 """The fields of a call that its metadata can't set."""
-
-
-def recognises(chunk: Json) -> bool:
-    """Whether a stream of this format may begin with this chunk."""
-    kind = chunk.get("type")
-    return isinstance(kind, str) and (kind in _FIRST or kind.startswith(DATA))
 
 
 class AiSdkDecoder:
@@ -152,10 +148,15 @@ class AiSdkDecoder:
         if self._failed:
             return out
         read = None if self._over else self._READERS.get(kind)
-        if read is not None:
-            read(self, out, found)
-        else:
+        if read is None:
             self._other(out, found)
+            return out
+        try:
+            _READ.require(found, REQUIRED.get(kind, ()))
+            read(self, out, found)
+        except MalformedChunkError:
+            refuse_stranger(found)
+            raise
         return out
 
     def close(self) -> Sequence[Event]:
@@ -181,7 +182,9 @@ class AiSdkDecoder:
             )  # the id is the first step's; later steps are other messages
             out.append(events.MessageStart(message_id, word(self._metadata.get(MODEL))))
 
-    def _start_step(self, out: Out, _found: Json) -> None:
+    def _start_step(self, out: Out, found: Json) -> None:
+        if len(found) > 1:
+            refuse_stranger(found)
         if self._begun and self._blocks and not self._noted:
             self._finish_blocks(out)
             out.append(events.MessageFinish())
@@ -269,6 +272,8 @@ class AiSdkDecoder:
             out.append(events.MessageInterrupted(word(data.get(REASON))))
 
     def _error(self, out: Out, found: Json) -> None:
+        if "errorText" not in found:
+            out.append(events.ProviderEvent(_FORMAT, "error", kept(found)))
         out.append(events.StreamError(_READ.text(found.get("errorText"), "errorText") or "unknown error"))
         self._over = self._failed = True
 
@@ -278,6 +283,8 @@ class AiSdkDecoder:
     def _read_metadata(self, out: Out, found: Json) -> None:
         metadata = found.get("messageMetadata")
         if not is_mapping(metadata):
+            if found["type"] == "message-metadata":
+                self._other(out, found)
             return
         self._metadata.update(kept(metadata))
         if not self._noted:
@@ -370,6 +377,7 @@ class AiSdkDecoder:
     def _input_start(self, out: Out, found: Json) -> None:
         call = self._call(out, found)
         if call.number is None:
+            _READ.require(found, ("toolName",))
             call.number = self._open(out, _call_content(call, found))
         self._read_title(out, call, found)
 
@@ -410,6 +418,7 @@ class AiSdkDecoder:
         else:
             content["args"] = given if is_mapping(given) else {} if given is None else {"input": given}
         if call.number is None:
+            _READ.require(found, ("toolName",))
             call.number = self._open(out, content)
             self._read_title(out, call, found)
             out.append(events.BlockFinish(call.number))
@@ -426,6 +435,8 @@ class AiSdkDecoder:
         kind = found["type"]
         failed = kind != "tool-output-available"
         content = found.get("output")
+        if not failed and "output" not in found and not _OF_AN_OUTPUT.issuperset(found):
+            self._other(out, found)  # a tool may return nothing, but this has something else
         if failed:
             content = _READ.text(found.get("errorText"), "errorText")
         more = found.get("preliminary") is True and not failed
@@ -453,7 +464,9 @@ class AiSdkDecoder:
         reason = word(found.get("reason"))
         if call is None:
             self._other(out, found)
-        elif found.get("approved") is not True:
+            return
+        _READ.require(found, ("approved",))
+        if found.get("approved") is not True:
             out.append(_refusal(call.id, reason))
         elif call.runs_at_provider:
             out.append(events.ToolUpdate(call.id, "completed", result=approved_result(call.id, reason)))
@@ -493,6 +506,8 @@ class AiSdkDecoder:
             if is_repeated(found):
                 return
             event = read_data(found)
+        else:
+            refuse_stranger(found)
         out.append(event or events.ProviderEvent(_FORMAT, found["type"], kept(found)))
 
     def _tool_update(self, out: Out, found: Json) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from rxdelta.core import FinishReason
+from rxdelta.formats.ai_sdk.marks import DATA
 from rxdelta.formats.provider_errors import Broken
 from rxdelta.formats.signatures import ANTHROPIC, GOOGLE
 
@@ -15,9 +16,11 @@ __all__ = [
     "FINISH_REASONS",
     "MEDIA_TYPES",
     "PAUSE",
+    "REQUIRED",
     "SIGNERS",
     "TOOL_FAILED",
     "TO_FINISH_REASON",
+    "recognises",
 ]
 
 PAUSE: Final = "pause"
@@ -61,8 +64,48 @@ SIGNERS: Final[Mapping[str, str]] = {
 }
 """The SDK's names of providers, in `providerMetadata` → the vendors that sign there."""
 
+REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    "text-delta": ("delta",),
+    "reasoning-delta": ("delta",),
+    "file": ("url",),
+    "reasoning-file": ("url",),
+    "source-url": ("url",),
+    "tool-input-start": ("toolCallId",),
+    "tool-input-delta": ("toolCallId", "inputTextDelta"),
+    "tool-input-available": ("toolCallId", "input"),
+    "tool-input-error": ("toolCallId", "errorText"),
+    "tool-output-available": ("toolCallId",),
+    "tool-output-error": ("toolCallId", "errorText"),
+    "tool-output-denied": ("toolCallId",),
+    "tool-approval-request": ("toolCallId", "approvalId"),
+}
+"""The fields without which a chunk would bring nothing, or something else. The SDK's schema requires them.
+
+Not `output`, which is left out if a tool returns nothing; nor the ids of texts, which nothing is lost without.
+https://github.com/vercel/ai/blob/main/packages/ai/src/ui-message-stream/ui-message-chunks.ts
+"""
+
 CUT_OFF: Final = "The message ended before the call did."
 """The error of a call that was cut off."""
 
 TOOL_FAILED: Final = "The tool failed."
 """The error of a tool that failed without saying why."""
+
+_FIRST: Mapping[str, tuple[str, ...]] = {
+    "start": (),
+    "start-step": (),
+    "message-metadata": ("messageMetadata",),
+    "text-start": ("id",),
+    "reasoning-start": ("id",),
+    "tool-input-start": REQUIRED["tool-input-start"],
+    "tool-input-available": REQUIRED["tool-input-available"],
+}
+"""The chunks with which a stream may begin, and the fields that tell them from those of other protocols."""
+
+
+def recognises(chunk: Mapping[str, Any]) -> bool:
+    """Whether a stream of this format may begin with this chunk."""
+    kind = chunk.get("type")
+    if not isinstance(kind, str):
+        return False
+    return kind.startswith(DATA) or (kind in _FIRST and all(name in chunk for name in _FIRST[kind]))

@@ -152,6 +152,8 @@ class Blocks(WireBlocks[int, Block]):
         elif name == "text":
             self._text_delta(out, place, value, path)
         else:
+            if name == "toolUse":
+                _READ.require(_READ.mapping(value, path), ("input",), path)
             self.start(out, place, name, value, path)
 
     # Texts, their citations, and reasoning: the first delta is the start.
@@ -177,7 +179,7 @@ class Blocks(WireBlocks[int, Block]):
             self._opaque(out, place, "signature", signature, "".join)
         if redacted:
             self._opaque(out, place, "data", redacted, joined)
-        if not _REASONING_FIELDS.issuperset(delta):
+        if not delta or not _REASONING_FIELDS.issuperset(delta):
             self.foreign = True
 
     def _opaque(self, out: Out, place: int, name: str, piece: str, join: Callable[[list[str]], str]) -> None:
@@ -202,6 +204,7 @@ class Blocks(WireBlocks[int, Block]):
         if known is not None and known.kind == "toolUse" and call_id is not None and known.id == call_id:
             known.begin_again()
             return
+        self.foreign |= any(field in start for field in _NOT_A_CALLS_OWN)
         server = call_type.endswith("_tool_use")  # Bedrock runs it
         fields = kept(without(start, "toolUseId", "name", "type", "input", *_NOT_A_CALLS_OWN))
         if server:
@@ -214,7 +217,9 @@ class Blocks(WireBlocks[int, Block]):
         self._read_arguments(out, block, start.get("input"), f"{path}.input")
 
     def _call_delta(self, out: Out, place: int, value: Any, path: str) -> None:
-        arguments = _READ.mapping(value, path).get("input")
+        delta = _READ.mapping(value, path)
+        _READ.require(delta, ("input",), path)
+        arguments = delta["input"]
         block = self.open_for(place, arguments)
         if block is None or block.kind != "toolUse" or block.has_all_arguments:
             self.foreign |= bool(arguments) and not self.add_late_arguments(out, place, arguments)
@@ -268,6 +273,7 @@ class Blocks(WireBlocks[int, Block]):
         data = _base64(source.get("bytes"), f"{path}.source.bytes")
         elsewhere, fields = without(source, "bytes"), others(delta, _MEDIUM_FIELDS)
         if not (data or elsewhere or fields):
+            self.foreign |= "bytes" not in source
             return
         block = self._medium(out, place, name, {})
         self.release(out)

@@ -126,6 +126,7 @@ class BedrockConverseDecoder:
         message, blocks = self._message, self._message.blocks
         if _is_body(chunk) and not blocks.message_started:
             message.body(out, chunk)
+            self._pass_on_foreign(out, chunk)
             return
         fault = _fault(chunk)
         known = [name for name in _EVENTS if chunk.get(name) is not None]
@@ -138,11 +139,15 @@ class BedrockConverseDecoder:
             blocks.foreign = bool(siblings)
         for name in known:
             _EVENTS[name](message, out, _READ.mapping(chunk[name], name))
-        if blocks.foreign:
-            blocks.foreign = False
-            out.append(events.ProviderEvent(_PROVIDER, _name(chunk), readable(chunk)))
+        self._pass_on_foreign(out, chunk)
         if fault is not None:
             self._break_off(out, *fault)
+
+    def _pass_on_foreign(self, out: Out, chunk: Json) -> None:
+        """Pass the chunk on if it has something unknown."""
+        if self._message.blocks.foreign:
+            self._message.blocks.foreign = False
+            out.append(events.ProviderEvent(_PROVIDER, _name(chunk), readable(chunk)))
 
     def _break_off(self, out: Out, name: str, error: Json) -> None:
         self._message.blocks.flush(out)
@@ -171,7 +176,8 @@ class _Message:
     def block_start(self, out: Out, event: Json) -> None:
         path = "contentBlockStart"
         place = _READ.index(event.get("contentBlockIndex"), f"{path}.contentBlockIndex")
-        start = _READ.mapping(event.get("start"), f"{path}.start")
+        _READ.require(event, ("start",), path)  # an empty one is that of a text
+        start = _READ.mapping(event["start"], f"{path}.start")
         for name, value in start.items():
             if value is not None:
                 self.blocks.start(out, place, name, value, f"{path}.start.{name}")
@@ -179,7 +185,9 @@ class _Message:
     def block_delta(self, out: Out, event: Json) -> None:
         path = "contentBlockDelta"
         place = _READ.index(event.get("contentBlockIndex"), f"{path}.contentBlockIndex")
-        delta = _READ.mapping(event.get("delta"), f"{path}.delta")
+        _READ.require(event, ("delta",), path)
+        delta = _READ.mapping(event["delta"], f"{path}.delta")
+        self.blocks.foreign |= not delta
         for name, value in delta.items():
             if value is not None:
                 self.blocks.delta(out, place, name, value, f"{path}.delta.{name}")

@@ -102,13 +102,14 @@ class Blocks(WireBlocks[Place, Block]):
             text = _READ.text_of(content, content_type, "delta.message.content")
             if text:
                 self._write(out, ("content", index), block_type, text)
-        if not _CONTENT_FIELDS.issuperset(content):
+        if BLOCK_TYPES.keys().isdisjoint(content) or not _CONTENT_FIELDS.issuperset(content):
             self.foreign = True
 
     # Citations.
 
     def citation(self, out: Out, citation: Json) -> None:
         if not citation:
+            self.foreign = True
             return
         block = self._cited(citation)
         if block is None:
@@ -136,7 +137,9 @@ class Blocks(WireBlocks[Place, Block]):
         if known is not None and call_id is not None and known.id == call_id:
             known.begin_again()
             return
-        fields = others(call, _CALL_FIELDS) | others(function, _FUNCTION_FIELDS)
+        own = others(function, _FUNCTION_FIELDS)
+        self.foreign |= bool(own) and "arguments" not in function  # they may be among the others
+        fields = others(call, _CALL_FIELDS) | own
         if word(call.get("type")) not in (None, "function"):
             fields[PROVIDER_TYPE] = call["type"]
         identity = call_identity(call_id, made_up_id(self.message_id, self.next_index))
@@ -147,7 +150,9 @@ class Blocks(WireBlocks[Place, Block]):
 
     def call_delta(self, out: Out, index: int, call: Json) -> None:
         path = "delta.message.tool_calls.function"
-        arguments = _READ.mapping(call.get("function"), path).get("arguments")
+        function = _READ.mapping(call.get("function"), path)
+        arguments = function.get("arguments")
+        self.foreign |= "arguments" not in function
         place = ("call", index)
         block = self.open_for(place, arguments)
         if block is None or block.has_all_arguments:

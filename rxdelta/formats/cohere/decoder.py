@@ -114,7 +114,7 @@ class CohereDecoder:
             return ()
         read: Callable[[_Message, Out, Json], None]
         out, kind = self._out, chunk.get("type")
-        if kind is None and isinstance(chunk.get("message"), (Mapping, str)):
+        if kind is None and isinstance(chunk.get("message"), (Mapping, str)) and "done" not in chunk:
             read, kind = (_Message.refusal if isinstance(chunk["message"], str) else _Message.body), "body"
         elif isinstance(kind, str):
             read = _EVENTS.get(kind, _Message.unknown)
@@ -188,7 +188,9 @@ class _Message:
         self.blocks.foreign = True
 
     def plan_delta(self, out: Out, chunk: Json) -> None:
-        self.blocks.plan(out, _READ.text_of(_message(chunk), PLAN, "delta.message"))
+        message = _message(chunk)
+        self.blocks.foreign |= PLAN not in message
+        self.blocks.plan(out, _READ.text_of(message, PLAN, "delta.message"))
 
     def content_start(self, out: Out, chunk: Json) -> None:
         self.blocks.content_start(out, _index(chunk), _part(chunk, "content"))

@@ -27,6 +27,8 @@ def read_argument(piece: Json, path: str) -> tuple[tuple[Step, ...], str | float
     """The path and the value of one of the `partialArgs`; `None` if it has no value."""
     kinds = [name for name in _VALUES if piece.get(name) is not None]
     if not kinds and piece.keys() - {"jsonPath", "willContinue"} != {"nullValue"}:
+        if not _PIECE.issuperset(piece):
+            raise _READ.fail(path, "a value by one of its names", piece)
         return None
     json_path = _READ.text_of(piece, "jsonPath", path)
     steps = _steps(json_path)
@@ -215,3 +217,5 @@ _VALUES: Mapping[str, Callable[[object, str], Any]] = {
     "nullValue": _nothing,
 }
 """The readers of the fields of which one has the value."""
+
+_PIECE = frozenset(["jsonPath", "willContinue", *_VALUES])

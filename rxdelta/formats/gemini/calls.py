@@ -44,7 +44,10 @@ class Calls:
         args = None if found.get("args") is None else _READ.mapping(found["args"], f"{path}.args")
         pieces = _READ.items(found.get("partialArgs"), f"{path}.partialArgs")
         will_continue = found.get("willContinue") is True
-        fields = {**fields, **others(found, _CALL)}
+        own = others(found, _CALL)
+        if own and args is None and not pieces:  # the arguments may be among them
+            self._blocks.out.append(events.ProviderEvent("google", "functionCall", kept(found)))
+        fields = {**fields, **own}
         is_streamed = will_continue or bool(pieces)
         call = self._open
         if call is not None and call.continues_with(name, call_id):

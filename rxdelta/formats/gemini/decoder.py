@@ -149,14 +149,18 @@ class GeminiDecoder:
         self._read_envelope(chunk)
         if not found and not self._candidates and error is None:
             self._candidate(0)
+        is_foreign = False
         for place, candidate in enumerate(found):
             path = f"candidates[{place}]" if place else "candidates[0]"
             fields = _READ.mapping(candidate, path)
             index = fields.get("index")
             number = 0 if index is None else _READ.index(index, f"{path}.index")
             self._candidate(number).read(fields, path)
+            is_foreign |= _brings_nothing(fields)
         for state in self._candidates.values():
             state.message.show_usage(self._usage)
+        if is_foreign:
+            self._out.append(events.ProviderEvent("google", "chunk", kept(chunk)))
         if error is not None:
             self._failed = True
             self._finish(whole=False)
@@ -237,6 +241,15 @@ def recognises(chunk: Json) -> bool:
     return any(isinstance(chunk.get(name), Mapping) for name in _SIGNS)
 
 
+def _brings_nothing(candidate: Json) -> bool:
+    """Whether a candidate has fields that are unknown, and no parts."""
+    content = candidate.get("content")
+    fields: Json = content if isinstance(content, Mapping) else {}
+    if fields.get("parts"):
+        return False
+    return not (_CONTENT.issuperset(fields) and _CANDIDATE.issuperset(candidate))
+
+
 _ERROR = frozenset(["message", "code", "status"])
 _ENVELOPE = frozenset(
     ["candidates", "usageMetadata", "promptFeedback", "modelVersion", "responseId", "createTime"]
@@ -247,6 +260,15 @@ _FIELDS = (_ENVELOPE - {"promptFeedback"}) | {"error", "_event"}
 _PLAIN = _ENVELOPE - {"promptFeedback"}
 _PLAIN_CANDIDATE = frozenset(["content", "index"])
 _PLAIN_PART = frozenset(["text", "thought"])
+
+_CONTENT = frozenset(["role", "parts"])
+_CANDIDATE = frozenset(
+    [
+        "avgLogprobs", "citationMetadata", "content", "continuationToken", "finishMessage", "finishReason",
+        "groundingAttributions", "groundingMetadata", "index", "logprobsResult", "safetyRatings", "tokenCount", "urlContextMetadata",
+    ]
+)  # fmt: skip
+"""The fields of a candidate in https://ai.google.dev/api/generate-content#candidate."""
 
 _SIGNS = ("usageMetadata", "promptFeedback", "usage_metadata", "prompt_feedback")
 _ANOTHERS = frozenset(["type", "content", "choices", "serverContent", "event_type", "name"])

@@ -36,7 +36,7 @@ class Content(Step):
     def _show(self, found: Json, path: str, *, new: bool = False) -> None:
         """Add a text, a medium or another content. A text and audio continue, unless a new content begins."""
         kind = word(found.get("type")) or ""
-        if kind == "text":
+        if kind == "text" and not (_TEXT.isdisjoint(found) and len(found) > 1):
             self._add_text(found, path, new=new)
         elif kind in MEDIA:
             self._add_medium(MEDIA[kind], found, path, new=new)
@@ -69,6 +69,8 @@ class Content(Step):
         self.blocks.add_data(self.block, self._audio.add(data))
 
     def add_text(self, delta: Json) -> bool:
+        if _TEXT.isdisjoint(delta):
+            return False
         self._show({"type": "text", **delta}, "delta")
         return True
 
@@ -83,7 +85,7 @@ class Content(Step):
                 self.start_block("text", {"type": "text", "text": ""})
             self._citations.add(_citation(annotation))
         self._emit_citations(at_end=False)
-        return True
+        return "annotations" in found
 
     def _emit_citations(self, *, at_end: bool) -> None:
         citations = self._citations.take(at_end=at_end)
@@ -135,17 +137,20 @@ class Thought(Content):
         summary = fields.get("summary")
         parts = [summary] if isinstance(summary, str) else READ.items(summary, f"{path}.summary")
         for place, found in enumerate(parts):
-            self._think(found, f"{path}.summary[{place}]")
+            if not self._think(found, f"{path}.summary[{place}]") and len(found) > 1:
+                self.blocks.pass_on(found)
 
     def _start_reasoning(self, fields: Json) -> None:
         self.start_block("reasoning", {**fields, "type": "reasoning", "reasoning": ""})
 
-    def _think(self, found: object, path: str) -> None:
+    def _think(self, found: object, path: str) -> bool:
+        """Read a part of the summary. False if it says nothing."""
         content = {"type": "text", "text": found} if isinstance(found, str) else READ.mapping(found, path)
-        if content.get("type", "text") == "text":
-            self._reason(READ.text_of(content, "text", path))
-        else:
+        if content.get("type", "text") != "text":
             self._show({THOUGHT: True, **content}, path)
+            return True
+        self._reason(READ.text_of(content, "text", path))
+        return "text" in content
 
     def _reason(self, text: str) -> None:
         if text and self.writes != "reasoning":
@@ -155,13 +160,11 @@ class Thought(Content):
 
     def add_thought(self, delta: Json) -> bool:
         found = delta.get("content", delta.get("text", delta.get("thought")))
-        if found is not None:
-            self._think(found, "delta.content")
-        return True
+        return found is not None and self._think(found, "delta.content")
 
     def add_text(self, delta: Json) -> bool:
         self._reason(READ.text_of(delta, "text", "delta"))
-        return True
+        return "text" in delta
 
     def sign(self, delta: Json) -> bool:
         if self.writes is None and READ.text_of(delta, "signature", "delta"):
@@ -183,6 +186,7 @@ def _citation(annotation: Json) -> Json:
     return as_citation(found, annotation)
 
 
+_TEXT = frozenset(["text", "annotations"])
 _THOUGHT = frozenset(["type", "signature", "summary", "text", "thought"])
 _OUTPUT = frozenset(["type", "content"])
 _MEDIUM = frozenset(["type", "data", "uri", "mime_type"])

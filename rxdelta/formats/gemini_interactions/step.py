@@ -76,7 +76,7 @@ class Step:
         signature = READ.text_of(delta, "signature", "delta")
         if signature and self.writes is not None:
             self.blocks.change(self.block, signed(signature, GOOGLE))
-        return not signature or self.writes is not None
+        return "signature" in delta and (not signature or self.writes is not None)
 
     READS: ClassVar[Mapping[str, Callable[[Any, Json], bool]]] = {"thought_signature": sign}
     """The deltas of the step by type."""

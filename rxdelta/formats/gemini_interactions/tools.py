@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rxdelta.core import freeze, real_id, thaw
+from rxdelta.core import events, freeze, real_id, thaw
 from rxdelta.formats.gemini_interactions.interaction import Interaction
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.step import Step
 from rxdelta.formats.gemini_interactions.tables import default_tool_name
 from rxdelta.formats.growing_list import GrowingList
-from rxdelta.formats.json_values import others, word
+from rxdelta.formats.json_values import kept, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.signatures import GOOGLE
 from rxdelta.formats.tool_calls import arguments_after_end, call_identity, invalid_call
@@ -26,6 +26,8 @@ class _Tool(Step):
     """A step whose deltas have fields of the step, under its own type or another one of tools."""
 
     def read(self, kind: str, delta: Json) -> bool:
+        if kind == "arguments_delta" and _ARGUMENTS.isdisjoint(delta):
+            return False
         if kind == self.kind or kind.endswith(("_call", "_result")):
             return self.add_fields(delta)
         return super().read(kind, delta)
@@ -80,6 +82,8 @@ class Call(_AnyCall):
 
     def begin(self, fields: Json, path: str, /) -> None:
         name = READ.text_of(fields, "name", path) or None
+        if "arguments" not in fields and not _OF_A_CALL.issuperset(fields):  # the arguments may be among them
+            self.blocks.out.append(events.ProviderEvent("google", self.kind, kept(fields)))
         self.start(fields, path, {"type": "tool_call_chunk", "name": name})
         self.interaction.calls_client = True
 
@@ -194,7 +198,9 @@ def _arguments(value: object, path: str) -> str | Json:
     return found or ""
 
 
+_ARGUMENTS = frozenset(["arguments", "partial_arguments"])
 _CALL = frozenset(["type", "id", "name", "arguments"])
+_OF_A_CALL = _CALL | {"signature"}
 _RESULT = frozenset(["type", "id", "call_id", "result", "is_error"])
 _TOOL_DELTA = frozenset(
     ["type", "id", "call_id", "name", "arguments", "partial_arguments", "result", "is_error"]

@@ -21,6 +21,7 @@ LangChain's, so one with another is another message.
 from __future__ import annotations
 
 from rxdelta.formats.json_values import word
+from rxdelta.formats.langchain.envelope import is_own
 from rxdelta.formats.langchain.fields import Json, is_json_object, is_list
 from rxdelta.formats.langchain.forms import is_object, message_of
 from rxdelta.formats.langchain.graph_items import GraphItem, graph_item, message_pair
@@ -143,7 +144,7 @@ class _Messages:
             self._open.setdefault(checkpoint, {})[message] = None
             if message_id is not None or continued is None:
                 message.ids.append(key[1])
-                message.has_own = message.has_own or _is_own(key[1])
+                message.has_own = message.has_own or is_own(key[1])
                 self._by_id[key] = message
         if whole or fields.get("chunk_position") == "last":
             self._end(message)
@@ -152,7 +153,7 @@ class _Messages:
 
     def _continued(self, checkpoint: str, message_id: str | None, metadata: Json) -> _Message | None:
         """The open message that a chunk with a new id, or with none, continues."""
-        own = message_id is not None and _is_own(message_id)
+        own = message_id is not None and is_own(message_id)
         fit = [one for one in self._open.get(checkpoint, ()) if not (own and one.has_own)]
         same = [one for one in fit if one.metadata is metadata]
         if not same and (own or message_id is None) and len(fit) <= _COMPARED:
@@ -171,8 +172,3 @@ class _Messages:
                 self._ended[key] = message.address._replace(repeated=True)
         while len(self._ended) > _ENDED:
             del self._ended[next(iter(self._ended))]
-
-
-def _is_own(message_id: str) -> bool:
-    """Whether LangChain made the id of a run's message."""
-    return message_id.startswith(("lc_run-", "run-"))

@@ -83,6 +83,8 @@ def _fragments(message: Json, name: str, path: str) -> list[Fragment]:
     for place, item in enumerate(READ.items(message.get(name), f"{path}{name}")):
         at = f"{path}{name}[{place}]"
         entry = READ.mapping(item, at)
+        if name == "tool_calls" or not FRAGMENT_FIELDS.issuperset(entry):
+            READ.require(entry, ("args",), at)
         index = fragment_index(entry.get("index"), at) if name == "tool_call_chunks" else None
         more = {key: value for key, value in entry.items() if key not in FRAGMENT_FIELDS}
         if name == "invalid_tool_calls":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from rxdelta.core import freeze, is_mapping, real_id
-from rxdelta.formats.json_values import word
+from rxdelta.core import events, freeze, is_mapping, real_id
+from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.langchain.blocks import Block, Blocks, CallBlock, Place
 from rxdelta.formats.langchain.calls import Fragment, MessageCalls, call_metadata, part_fragment
 from rxdelta.formats.langchain.envelope import Envelope
 from rxdelta.formats.langchain.fields import READ, Json, part_type
 from rxdelta.formats.langchain.parts import read_part
-from rxdelta.formats.langchain.tables import CALL_TYPES, PROSE_KWARGS
+from rxdelta.formats.langchain.tables import ARGUMENT_FIELDS, CALL_FIELDS, CALL_TYPES, PROSE_KWARGS
 from rxdelta.formats.notes import REDACTED, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.tool_calls import call_identity
 
@@ -67,6 +67,8 @@ class ContentReader:
             return
         part = READ.mapping(item, path)
         if part_type(part) in CALL_TYPES:
+            if not CALL_FIELDS.issuperset(part) and not any(name in part for name in ARGUMENT_FIELDS):
+                self._blocks.events.append(events.ProviderEvent("langchain", part_type(part), kept(part)))
             self._read_call_part(part_fragment(part, path), calls)
         else:
             self._read_part(Place.of_part(part.get("index"), path), part, path)

@@ -34,7 +34,7 @@ because LangChain makes them of half fragments.
 
 **The end** is the chunk with `chunk_position: "last"`, or a whole message. A finish reason (which each provider writes
 into `response_metadata` under a name of its own) ends the blocks, but the message only at the end of input, since the
-usage may follow.
+usage may follow. A chunk with content behind the end, and with another id, begins another message.
 
 The `index` of a block is a string that shows its place in LangChain's message: `part:1` is the part of the content
 with that index, `call:0` the call with that one, `call:~3` a call without an index that is the message's fourth
@@ -51,7 +51,7 @@ from rxdelta.formats.langchain.forms import class_name, fields_of, is_object
 from rxdelta.formats.langchain.graph_items import graph_item
 from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol import ProtocolReader
-from rxdelta.formats.langchain.tables import EVENT_NAMES
+from rxdelta.formats.langchain.tables import EVENT_FIELDS, EVENT_NAMES
 from rxdelta.framing import DONE
 
 __all__ = ["LangChainDecoder", "recognises"]
@@ -114,9 +114,11 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     """
     name, kind = chunk.get("event"), chunk.get("type")
     if isinstance(name, str):
-        return name.replace("_", "-") in EVENT_NAMES or name.startswith(
-            ("on_chat_model_", "on_chain_", "on_tool_", "on_custom_event")
-        )
+        if name.startswith(("on_chat_model_", "on_chain_", "on_tool_", "on_custom_event")):
+            return True
+        name = name.replace("_", "-")
+        fields = EVENT_FIELDS.get(name)
+        return name in EVENT_NAMES and (fields is None or any(field in chunk for field in fields))
     if graph_item(chunk) is not None:
         return True
     if kind in ("ChatGenerationChunk", "ChatGeneration"):

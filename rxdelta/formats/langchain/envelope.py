@@ -23,7 +23,7 @@ from rxdelta.formats.signatures import via
 from rxdelta.formats.tool_calls import BROKEN_OFF, CUT_OFF
 from rxdelta.formats.usage import usage_of_langchain
 
-__all__ = ["Envelope", "id_rank", "reason_word"]
+__all__ = ["Envelope", "id_rank", "is_own", "reason_word"]
 
 
 class Envelope:
@@ -33,12 +33,15 @@ class Envelope:
         id: The best id so far.
         finish_reason: Ours; `None` until the provider gives one.
         broken: What the provider's reason means if it says that the provider failed.
+        own_id, provider_id: LangChain's id of the run, and the first of the provider's, as far as chunks have had them.
         started: Whether the message's start has been emitted.
         start_id: The id that it had.
     """
 
     def __init__(self) -> None:
         self.id: str | None = None
+        self.own_id: str | None = None
+        self.provider_id: str | None = None
         self.finish_reason: str | None = None
         self.broken: Broken | None = None
         self.started = False
@@ -64,6 +67,10 @@ class Envelope:
     def read(self, message: Json, path: str) -> bool:
         """Take a chunk's id, model and metadata. Returns whether the finish reason is among them."""
         found = READ.text(message.get("id"), f"{path}id")
+        if found and is_own(found):
+            self.own_id = self.own_id or found
+        elif found:
+            self.provider_id = self.provider_id or found
         if found and id_rank(found) > id_rank(self.id):
             self.id = found
         metadata = READ.mapping(message.get("response_metadata"), f"{path}response_metadata")
@@ -88,6 +95,14 @@ class Envelope:
             BROKEN.get(reason.lower()),
         )
         return True
+
+    def is_of_another(self, found: str, *, ended: bool) -> bool:
+        """Whether the id of a chunk is that of another message: it has another id of LangChain's.
+
+        Another id of the provider's says so only behind the end: some servers have a new one for each chunk.
+        """
+        known = self.own_id if is_own(found) else self.provider_id if ended else None
+        return known is not None and known != found
 
     def read_kwargs(self, kwargs: Json, path: str) -> None:
         """Merge what is left of `additional_kwargs`."""
@@ -134,6 +149,11 @@ def id_rank(found: object) -> int:
     if not (isinstance(found, str) and found.startswith("lc_")):
         return 3
     return 2 if found.startswith("lc_run-") else 1
+
+
+def is_own(message_id: str) -> bool:
+    """Whether LangChain made the id of a run's message."""
+    return message_id.startswith(("lc_run-", "run-"))
 
 
 def reason_word(metadata: Json) -> str | None:

@@ -25,7 +25,7 @@ def fields_of(chunk: object) -> Json:
 
 def message_in(found: Json, path: str = "") -> tuple[Json, str]:
     """The message that a chunk holds, and its path in the chunk."""
-    if "message" in found and "content" not in found:
+    if "message" in found and "content" not in found and "done" not in found:  # Ollama's lines have `done`
         inner, at = message_in(fields_of(found["message"]), f"{path}message.")
         info = found.get("generation_info")
         if is_mapping(info) and info:

@@ -24,9 +24,12 @@ __all__ = ["MessageReader"]
 
 
 class MessageReader:
-    """The events of one message's chunks, or of a message that is whole."""
+    """The events of a message's chunks, or of a message that is whole; then of the next message."""
 
     def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
         self._envelope = Envelope()
         self._blocks = Blocks()
         self._content = ContentReader(self._envelope, self._blocks)
@@ -51,10 +54,10 @@ class MessageReader:
         for name, value in chunk.items():
             if value and name not in TEXT_CHUNK_FIELDS:
                 return None
-        kind, chunk_id, known_id = chunk.get("type", "AIMessageChunk"), chunk.get("id"), self._envelope.id
+        kind, chunk_id, envelope = chunk.get("type", "AIMessageChunk"), chunk.get("id"), self._envelope
         if kind != "AIMessageChunk" or self._blocks.events:
             return None
-        if chunk_id and chunk_id != known_id and id_rank(chunk_id) > id_rank(known_id):
+        if chunk_id and chunk_id != envelope.own_id and chunk_id != envelope.provider_id:
             return None
         return text_delta(prose.key, text)
 
@@ -65,6 +68,8 @@ class MessageReader:
         update = update_of_message(message)
         if update is not None:
             return (update,)
+        if self._begins_another(message, kind, path):
+            return [*self._end(), *self._read(message, path)]
         if (kind is not None and kind not in MESSAGE_TYPES) or self._finished:
             return _pass_on(message)
         if kind is None and MESSAGE_FIELDS.isdisjoint(message):  # a graph's state
@@ -79,11 +84,38 @@ class MessageReader:
         if self._envelope.started:
             self._content.read(message, path)
             self._read_usage(message, path)
+            if _brings_nothing(message):
+                self._blocks.events += _pass_on(message)
             if ended or self._envelope.finish_reason is not None:
                 self._blocks.finish_all(self._envelope.fault)
             if last:
                 self._finish(assumed=whole)
         return self._blocks.take_events()
+
+    def _begins_another(self, message: Json, kind: str | None, path: str) -> bool:
+        """Whether a chunk is of another message than the one before, which has ended.
+
+        Raises:
+            MalformedChunkError: The one before has not ended. Without their metadata the two would be woven.
+        """
+        message_id, envelope = word(message.get("id")), self._envelope
+        if message_id is None or not envelope.started or (kind is not None and kind not in MESSAGE_TYPES):
+            return False
+        ended = self._finished or envelope.finish_reason is not None
+        if not envelope.is_of_another(message_id, ended=ended) or not _has_content(message):
+            return False
+        if not ended:
+            wanted = "the id of the message that is still open (of several at a time keep LangGraph's tuples)"
+            raise READ.fail(f"{path}id", wanted, message_id)
+        return True
+
+    def _end(self) -> Sequence[Event]:
+        """The end of the message, for which nothing more comes. The next one begins."""
+        self._finish(assumed=False)
+        out = self._blocks.take_events()
+        if not self._failed:
+            self._reset()
+        return out
 
     def close(self, *, whole: bool) -> Sequence[Event]:
         """End of input: the finish, if the provider gave a reason, or if the message is whole without one."""
@@ -114,9 +146,24 @@ def _begins_message(message: Json) -> bool:
     return id_rank(message.get("id")) == 3 or any(message.get(name) for name in CONTENT_FIELDS)
 
 
+def _has_content(message: Json) -> bool:
+    return any(message.get(name) for name in _CONTENT)
+
+
+def _brings_nothing(message: Json) -> bool:
+    """Whether a chunk has no content, but fields that no message has: the content may be among them."""
+    if _has_content(message) or message.get("usage_metadata"):
+        return False
+    return any(value not in NOTHING for name, value in message.items() if name not in _KNOWN)
+
+
 def _pass_on(message: Json) -> Sequence[Event]:
     if all(
         value in NOTHING for name, value in message.items() if name not in ("type", "id", "chunk_position")
     ):
         return ()
     return (events.ProviderEvent("langchain", word(message.get("type")) or "message", kept(message)),)
+
+
+_CONTENT = ("content", "tool_call_chunks", "tool_calls", "additional_kwargs")
+_KNOWN = MESSAGE_FIELDS | {"name"}

@@ -35,7 +35,7 @@ from rxdelta.formats.langchain.messages import MessageReader
 from rxdelta.formats.langchain.protocol_content import read_content, without_assumed
 from rxdelta.formats.langchain.tables import (
     BROKEN,
-    DELTA_TYPES,
+    DELTA_FIELDS,
     EVENT_NAMES,
     FINISH_REASONS,
     TOOL_EVENTS,
@@ -167,12 +167,19 @@ def _json(value: object) -> Any:
 def _event(found: Json, path: str) -> Event:
     """The event of a wire form, in today's spelling or an older one, in our names or the protocol's."""
     name, delta = found["event"].replace("_", "-"), found.get("delta")
+    if name == "content-block-start":
+        READ.require(found, ("content",) if "content_block" not in found else (), path)
+        content = found.get("content") or found.get("content_block")
+        READ.require(content if is_mapping(content) else {}, ("type",), f"{path}content")
     wire = dict(found)
     if name in EVENT_NAMES:
         wire["event"] = name
     if is_mapping(delta) and isinstance(delta.get("type"), str):
         kind = delta["type"].replace("_", "-")
-        wire["delta"] = delta = {**delta, "type": kind} if kind in DELTA_TYPES else delta
+        field = DELTA_FIELDS.get(kind)
+        if field is not None:
+            READ.require(delta, (field,), f"{path}delta")
+            wire["delta"] = delta = {**delta, "type": kind}
         if kind == "block-delta" and is_mapping(delta.get("fields")):
             wire["delta"] = {**delta, "fields": read_content(delta["fields"])}
     if is_mapping(wire.get("content")):

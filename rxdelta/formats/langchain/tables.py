@@ -13,10 +13,12 @@ from rxdelta.formats.signatures import ANTHROPIC, GOOGLE, MISTRAL
 __all__ = [
     "ARGUMENT_FIELDS",
     "BROKEN",
+    "CALL_FIELDS",
     "CALL_TYPES",
     "CITATION_FIELDS",
     "CONTENT_FIELDS",
-    "DELTA_TYPES",
+    "DELTA_FIELDS",
+    "EVENT_FIELDS",
     "EVENT_NAMES",
     "FINISH_REASONS",
     "FRAGMENT_FIELDS",
@@ -119,6 +121,8 @@ CALL_TYPES: Mapping[str, str] = {
 
 FRAGMENT_FIELDS = frozenset(["type", "index", "id", "name", "args", "error"])
 ARGUMENT_FIELDS = ("args", "partial_json", "input", "arguments")
+CALL_FIELDS = FRAGMENT_FIELDS | {"call_id", "caller", "extras", "namespace", "signature", "status"}
+"""The fields of a call in the content, beside its arguments."""
 RESERVED_CALL_FIELDS = frozenset(["args", "arguments", "input", "call_id", "error", "execution_status"])
 """Names that our protocol gives a meaning which a provider's further field of that name doesn't have."""
 
@@ -140,7 +144,25 @@ EVENT_NAMES = frozenset([
     "message-start", "content-block-start", "content-block-delta", "content-block-finish", "usage",
     "message-finish", "error", "provider", "custom", "tool-update", "message-interrupted", "attempt-reset",
 ])  # fmt: skip
-DELTA_TYPES = frozenset(["text-delta", "reasoning-delta", "data-delta", "tool-call-delta", "block-delta"])
+_CONTENT = ("content", "content_block")
+EVENT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "content-block-start": _CONTENT,
+    "content-block-delta": ("delta", *_CONTENT),
+    "usage": ("usage",),
+    "error": ("message",),
+    "provider": ("name", "payload"),
+    "custom": ("name",),
+    "tool-update": ("call_id",),
+}
+"""The fields of which an event has one, where its name alone may be another protocol's."""
+DELTA_FIELDS: Mapping[str, str] = {
+    "text-delta": "text",
+    "reasoning-delta": "reasoning",
+    "data-delta": "data",
+    "tool-call-delta": "args",
+    "block-delta": "fields",
+}
+"""The types of deltas, and the field that each has to have."""
 
 TOOL_EVENTS: Mapping[str, ExecutionStatus] = {
     "tool-started": "executing",

@@ -19,10 +19,10 @@ from rxdelta.core import (
     freeze,
     is_mapping,
 )
-from rxdelta.formats.json_values import word
+from rxdelta.formats.json_values import kept, word
 from rxdelta.formats.langchain.fields import READ, Json, is_list
 from rxdelta.formats.langchain.forms import is_message, message_of
-from rxdelta.formats.langchain.marks import DISPLAY_TEXT, RESULT, SYNTHETIC
+from rxdelta.formats.langchain.marks import DISPLAY_TEXT, IN_RUN, PARENT_RUN_ID, RESULT, SYNTHETIC
 from rxdelta.formats.langchain.tables import TOOL_EVENTS
 
 __all__ = ["ToolReader", "update_of_message", "update_of_run"]
@@ -73,10 +73,13 @@ class ToolReader:
             raise READ.fail(f"{path}{error.field}", f"what a {name} has there", error.value) from None
         if update.execution_status != "executing":
             self._outputs.pop(call_id, None)
+        if name == "tool-finished" and "output" not in data and not _FINISHED.issuperset(data):
+            return update, events.ProviderEvent("langchain", name, kept(data))  # a tool may return nothing
         return (update,)
 
     def _result(self, data: Json, name: str, call_id: str, path: str) -> ToolResult | None:
         if name == "tool-output-delta":
+            READ.require(data, ("delta",), path.removesuffix("."))
             delta = data.get("delta")
             if not isinstance(delta, str):  # a tool may write anything
                 return ToolResult(call_id, freeze(delta, lenient=True))
@@ -92,8 +95,14 @@ class ToolReader:
         if name == "tool-finished":
             return ToolResult(call_id, freeze(data.get("output"), lenient=True))
         if name == "tool-error":
+            READ.require(data, ("message",), path.removesuffix("."))
             return ToolResult(call_id, data.get("message"), is_error=True)
         return None
+
+
+_FINISHED = frozenset(
+    ["event", "tool_call_id", "tool_name", DISPLAY_TEXT, IN_RUN, PARENT_RUN_ID, RESULT, SYNTHETIC]
+)
 
 
 def _tool_message(output: object) -> Json | None:

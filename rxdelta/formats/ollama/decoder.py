@@ -128,21 +128,26 @@ class OllamaDecoder:
             self._break_off(line, error)
 
     def _read(self, line: Json) -> bool:
-        """Read the message in a line. True if the line also has progress, which is passed on."""
-        if not self._started:
+        """Read the message in a line. True if the line has progress, or no content that is known: it is passed on."""
+        is_first = not self._started
+        if is_first:
             self._started = True
             made_at = word(line.get("created_at")) or ""
             self._time = "".join(filter(str.isalnum, made_at))
             metadata = kept({"created_at": made_at}) if made_at else {}
             self._out.append(events.MessageStart(None, word(line.get("model")), None, metadata))
-        message = line.get("message")
+        message, foreign = line.get("message"), False
         if message is not None:
-            self._read_message(_READ.mapping(message, "message"), "message")
+            fields = _READ.mapping(message, "message")
+            self._read_message(fields, "message")
+            foreign = _brings_nothing(fields, last=line.get("done") is True)
+        elif _BESIDE_A_MESSAGE.isdisjoint(line):
+            foreign = is_first or line.get("done") is not True
         self._read_message(line, "")
         if line.get("logprobs") is not None:
             self._logprobs.extend(_READ.items(freeze(line["logprobs"], lenient=True), "logprobs"))
         remember(self._metadata, {name: value for name, value in line.items() if not _has_a_place(name)})
-        return line.get("completed") is not None and not line.get("image")
+        return foreign or (line.get("completed") is not None and not line.get("image"))
 
     def _read_message(self, message: Json, path: str) -> None:
         at = f"{path}." if path else ""
@@ -171,6 +176,8 @@ class OllamaDecoder:
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, (str, Mapping)):
             raise _READ.fail(f"{path}.function.arguments", "an object", arguments)
+        if not _OF_A_FUNCTION.issuperset(function):
+            _READ.require(function, ("arguments",), f"{path}.function")
         content = others(call, _OF_A_CALL) | others(function, _OF_A_FUNCTION)
         content |= call_identity(call_id, made_up_id(self._time, self._blocks.count))
         if word(call.get("type")) not in (None, "function"):
@@ -226,6 +233,14 @@ def _usage(line: Json) -> TokenUsage | None:
     return usage_of(raw, OLLAMA) if raw else None
 
 
+def _brings_nothing(message: Json, *, last: bool) -> bool:
+    """Whether a message has no content under a known name. Empty content counts, but not beside unknown fields."""
+    content = [message[name] for name in _CONTENT if name in message]
+    if any(one not in NOTHING for one in content):
+        return False
+    return bool(others(message, _OF_A_MESSAGE)) or not (content or last)
+
+
 def _is_of_the_usage(name: object) -> bool:
     return isinstance(name, str) and name.endswith(("_count", "_duration"))
 
@@ -246,7 +261,9 @@ _LINE = _READ_NAMES | {
     "error",
     "_event",
 }
-_OF_A_MESSAGE = frozenset(["role", "content", "thinking", "images", "image", "tool_calls"])
+_CONTENT = frozenset(["content", "thinking", "images", "image", "tool_calls"])
+_OF_A_MESSAGE = _CONTENT | {"role"}
+_BESIDE_A_MESSAGE = frozenset(["response", "thinking", "images", "image", "tool_calls", "completed"])
 _OF_A_CALL = frozenset(["id", "type", "function"])
 _OF_A_FUNCTION = frozenset(["name", "arguments", "index"])
 _ERROR = frozenset(["status_code", "status"])

@@ -212,7 +212,7 @@ class _Choice:
         self.word = ""
 
     def read(self, choice: Json, path: str) -> bool:
-        """Read the text and the lists. Return whether there is text behind the end, which is passed on, not lost."""
+        """Read the text and the lists. Return whether there is text behind the end, or none by its name, but other fields."""
         text = _READ.text_of(choice, "text", path)
         if self.message.finished:
             return bool(text)
@@ -221,7 +221,7 @@ class _Choice:
         remember(self.message.metadata, {name: choice[name] for name in choice if name not in _CHOICE})
         for name in _APPENDED:
             self.message.append(name, choice.get(name))
-        return False
+        return "text" not in choice and not _CHOICE.issuperset(choice)
 
     def read_finish_reason(self, choice: Json, path: str) -> None:
         """Read the finish reason. The first one counts."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import reactivex as rx
+import reactivex.operators as ops
 from formats.langchain.chunks import BODY, LAST, STREAM, USAGE, Chunk, call, chunk, decoded, folded, message
 
 import rxdelta as rd
@@ -130,3 +134,58 @@ def test_the_whole_message_after_its_chunks_changes_nothing() -> None:
 def test_messages_of_others_pass_on() -> None:
     (event,) = decoded({"type": "human", "content": "Hi"}, close=False)
     assert isinstance(event, rd.events.ProviderEvent)
+
+
+# Two replies one after the other, as LangGraph's tuples without their metadata.
+
+OWN = ("lc_run--1", "lc_run--2")
+PROVIDERS = ("msg_1", "msg_2")
+
+
+def texts_of_replies(*chunks: Chunk) -> list[str]:
+    texts: list[str] = []
+    rx.from_iterable(chunks).pipe(
+        rd.decode("langchain"),
+        rd.group_by_message(),
+        ops.flat_map(lambda reply: reply.pipe(rd.scan_deltas(), ops.last())),
+    ).subscribe(lambda snapshot: texts.append(snapshot.text), on_error=pytest.fail)
+    return texts
+
+
+@pytest.mark.parametrize(
+    "end", [{"chunk_position": "last"}, {"response_metadata": {"finish_reason": "stop"}}]
+)
+@pytest.mark.parametrize(("first", "second"), [OWN, PROVIDERS, ("run-1", "run-2")])
+def test_a_chunk_behind_the_end_with_another_id_begins_another_reply(
+    first: str, second: str, end: dict[str, Any]
+) -> None:
+    chunks = [
+        chunk(text, id=own_id, **more)
+        for own_id in (first, second)
+        for text, more in (("a ", {}), (own_id, end))
+    ]
+    assert texts_of_replies(*chunks) == [f"a {first}", f"a {second}"]
+    with pytest.raises(rd.ProtocolError):
+        rx.from_iterable(chunks).pipe(rd.decode("langchain"), rd.scan_deltas()).run()
+
+
+def test_whole_messages_of_two_replies_are_two() -> None:
+    answer = {"type": "tool", "tool_call_id": "c", "content": "done"}
+    one, two = ({"type": "ai", "id": own_id, "content": own_id} for own_id in PROVIDERS)
+    assert texts_of_replies(one, answer, two) == list(PROVIDERS)
+
+
+def test_a_reply_in_another_is_refused() -> None:
+    with pytest.raises(rd.MalformedChunkError, match="LangGraph's tuples"):
+        decoded(chunk("a", id=OWN[0]), chunk("b", id=OWN[1]), chunk("c", id=OWN[0]))
+
+
+def test_a_server_that_has_a_new_id_for_each_chunk_writes_one_reply() -> None:
+    chunks = [chunk(text, id=f"msg_{n}") for n, text in enumerate("abc")]
+    end = chunk(id="msg_3", response_metadata={"finish_reason": "stop"})
+    assert folded(*chunks, end, chunk(id="msg_4", usage_metadata=USAGE)).text == "abc"
+
+
+def test_an_id_of_the_provider_behind_those_of_the_run_is_the_same_reply() -> None:
+    chunks = [chunk("a", id=OWN[0]), chunk("b", id="msg_1"), chunk("c", id=OWN[0], chunk_position="last")]
+    assert folded(*chunks).text == "abc"
