@@ -138,24 +138,24 @@ CALLS: dict[str, tuple[list[Chunk], list[Any]]] = {
         entries(fragment(None, {"x": 1}, None, "f"), fragment(None, {"x": 2}, None, "f")),
         [("c1-0-0", "f", {"x": 1}), ("c1-0-1", "f", {"x": 2})],
     ),
-    "one id for two calls": (entries(fragment(0, '{"x":1}', "a", "f"), fragment(0, '{"x":2}', "a", "f")), [*F, ("a", "f", {"x": 2})]),
-    "one id for two tools": (entries(fragment(0, '{"x":1}', "a", "f"), fragment(0, '{"y":2}', "a", "g")), [*F, ("a", "g", {"y": 2})]),
+    "one id for two calls": (entries(fragment(0, '{"x":1}', "a", "f"), fragment(0, '{"x":2}', "a", "f")), [*F, ("a-2", "f", {"x": 2})]),
+    "one id for two tools": (entries(fragment(0, '{"x":1}', "a", "f"), fragment(0, '{"y":2}', "a", "g")), [*F, ("a-2", "g", {"y": 2})]),
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("wire_format", "options"),
+    [("openai-chat", {}), ("mistral", {}), ("openai-chat", {"cumulative": "auto"})],
+)
 @pytest.mark.parametrize(("chunks", "meant"), CALLS.values(), ids=CALLS)
-def test_the_calls_that_are_meant_are_read(chunks: list[Chunk], meant: list[Any]) -> None:
-    message = reply(*chunks)
-    assert (calls(message), message.invalid_tool_calls) == (meant, ())
+def test_the_calls_that_are_meant_are_read(
+    chunks: list[Chunk], meant: list[Any], wire_format: str, options: dict[str, Any]
+) -> None:
+    decoder = rd.providers.decoder(wire_format, **options)
+    found = [event for one in chunks for event in decoder.decode(one)] + [*decoder.close()]
+    message = fold(found)
+    assert (violations(found), calls(message), message.invalid_tool_calls) == ([], meant, ())
     assert message.finish_reason == "tool_use"
-
-
-@pytest.mark.parametrize(("chunks", "meant"), CALLS.values(), ids=CALLS)
-def test_mistral_and_cumulative_readers_read_them_too(chunks: list[Chunk], meant: list[Any]) -> None:
-    for name, options in (("mistral", {}), ("openai-chat", {"cumulative": "auto"})):
-        decoder = rd.providers.decoder(name, **options)  # type: ignore[arg-type]
-        found = [event for one in chunks for event in decoder.decode(one)]
-        assert calls(fold([*found, *decoder.close()])) == meant
 
 
 def test_arguments_that_contradict_each_other_are_kept_and_the_call_is_invalid() -> None:
