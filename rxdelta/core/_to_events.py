@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rxdelta.core._block_fold import grows_by
 from rxdelta.core._block_wire import block_to_wire, has_text_field
 from rxdelta.core._blocks import Block
