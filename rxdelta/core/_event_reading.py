@@ -92,7 +92,7 @@ def _read_message_start(data: Mapping[str, Any]) -> Event:
         metadata,
         choice=data.get("choice", 0),
         parent_run_id=data.get("parent_run_id"),
-        violations=data.get("violations"),  # type: ignore[arg-type]
+        violations=data.get("violations"),
     )
 
 

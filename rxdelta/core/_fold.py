@@ -1,7 +1,7 @@
 """How a reply grows by events: one step is O(1) in the text received so far.
 
 `Walk` has the law: what an event changes. A fold shows the changes as snapshots, and counts the events that break a
-rule. It reads one message, so it refuses the start of another one, whose blocks would be mixed with those of this one.
+rule. A fold reads one message, and refuses the start of another one: their blocks would be mixed.
 """
 
 from __future__ import annotations

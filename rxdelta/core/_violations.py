@@ -47,8 +47,8 @@ def to_violations(value: Mapping[str, Any] | None) -> FrozenDict[int]:
 
 
 def _is_count(name: object, count: object) -> bool:
-    is_number = isinstance(count, int) and not isinstance(count, bool)
-    return isinstance(name, str) and name in _NAMES and is_number and 1 <= count < _MOST
+    is_number = isinstance(count, int) and not isinstance(count, bool) and 1 <= count < _MOST
+    return is_number and isinstance(name, str) and name in _NAMES
 
 
 def add_violations(mine: FrozenDict[int], theirs: Mapping[str, int]) -> FrozenDict[int]:

@@ -74,7 +74,9 @@ _CURES = {  # other ones
 
 
 _LESS_OFTEN = "for fewer updates put throttle_latest() or debounce_latest() behind scan_deltas()"
-_ON_SNAPSHOTS = "an event means nothing without those before it, so choose among snapshots, behind scan_deltas()"
+_ON_SNAPSHOTS = (
+    "an event means nothing without those before it, so choose among snapshots, behind scan_deltas()"
+)
 _EARLIER = "to end a reply early use until_stopped() or ops.take_while()"
 _NO_REPETITION = "two equal events are two pieces of the reply, so leave it out"
 
