@@ -81,19 +81,8 @@ _PLAIN = (
 )  # fmt: skip
 _OF_SNAPSHOTS = ("content", "merged_content", "tool_calls", "index", "started")
 _FIELDS = frozenset(
-    [
-        *_PLAIN,
-        *_OF_SNAPSHOTS,
-        "format",
-        "choice",
-        "attempt",
-        "usage",
-        "failed_usage",
-        "blocks",
-        "custom",
-        "violations",
-    ]
-)
+    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks", "custom", "violations"]
+)  # fmt: skip
 
 
 def _block(data: Any) -> Block:

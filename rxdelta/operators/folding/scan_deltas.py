@@ -20,8 +20,8 @@ __all__ = ["scan_deltas"]
 
 _LOG = logging.getLogger("rxdelta")
 _LINE = (
-    "the reply%s has ended with events that break the protocol's rules (%s), so it may lack something: an operator in front, such "
-    "as ops.skip or ops.filter, or a gateway has dropped or repeated events; see Snapshot.violations"
+    "the reply%s has ended with events that break the protocol's rules (%s), so it may lack something: an operator "
+    "in front, such as ops.skip or ops.filter, or a gateway has dropped or repeated events; see Snapshot.violations"
 )
 
 
