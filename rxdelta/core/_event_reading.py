@@ -85,9 +85,14 @@ def _read_metadata(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_message_start(data: Mapping[str, Any]) -> Event:
     usage, metadata = usage_from_wire(data.get("usage")), _read_metadata(data)
-    parent = data.get("parent_run_id")
     return MessageStart(
-        data.get("id"), None, usage, metadata, choice=data.get("choice", 0), parent_run_id=parent
+        data.get("id"),
+        None,
+        usage,
+        metadata,
+        choice=data.get("choice", 0),
+        parent_run_id=data.get("parent_run_id"),
+        violations=data.get("violations"),
     )
 
 
@@ -211,7 +216,7 @@ _CONTENT = ("index", "content", "content_block")
 _OF_DELTA = frozenset([*_COMMON, *_CONTENT, "delta"])
 
 _FIELDS: Mapping[type, frozenset[str]] = {
-    MessageStart: frozenset([*_COMMON, *_METADATA, "id", "role", "usage", "parent_run_id"]),
+    MessageStart: frozenset([*_COMMON, *_METADATA, "id", "role", "usage", "parent_run_id", "violations"]),
     BlockStart: frozenset([*_COMMON, *_CONTENT]),
     **{kind: _OF_DELTA for kind, _ in _DELTAS.values()},
     BlockFinish: frozenset([*_COMMON, *_CONTENT]),

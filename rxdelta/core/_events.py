@@ -36,6 +36,7 @@ from rxdelta.core._values import (
     text_or_none,
     usage_or_none,
 )
+from rxdelta.core._violations import to_violations
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -70,14 +71,14 @@ class _WireForm:
         shown = [
             f"{field.name}={value!r}"
             for field in attrs.fields(cast("Any", type(self)))
-            if (value := getattr(self, field.name)) is not None or field.name not in _SHOWN_IF_SET
+            if (value := getattr(self, field.name)) not in (None, EMPTY) or field.name not in _SHOWN_IF_SET
             if field.name not in _HIDDEN
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 _HIDDEN = ("assumed", "more")
-_SHOWN_IF_SET = ("run_id", "parent_run_id", "transient")
+_SHOWN_IF_SET = ("run_id", "parent_run_id", "transient", "violations")
 
 
 def _take_out(event: Any, name: str, field: str) -> None:
@@ -104,6 +105,8 @@ class MessageStart(_WireForm):
             the next begins. `None` is the lane without a name; on `ToolUpdate`, `MessageInterrupted`, `AttemptReset`,
             `ProviderEvent`, `Custom` and `StreamError` it is every run.
         parent_run_id: The run on whose behalf this one works, such as that of the agent that called a sub-agent.
+        violations: The rules that the message's events had broken when `to_events` wrote this start, with their counts;
+            see `Snapshot.violations`. Decoders write none. Not compared.
         more: Fields of a stored event that this version doesn't know; `to_dict` writes them back. So in every event.
         assumed: Whether `to_events` wrote this start for a message whose blocks came without one. A real start may
             follow, and is then not a second start. Not compared, and not on the wire.
@@ -117,6 +120,7 @@ class MessageStart(_WireForm):
     choice: int = attrs.field(default=0, kw_only=True)
     run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
     parent_run_id: str | None = attrs.field(default=None, kw_only=True, converter=to_run_id)
+    violations: FrozenDict[int] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_violations)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
     assumed: bool = attrs.field(default=False, kw_only=True, eq=False)
 
@@ -142,6 +146,7 @@ class MessageStart(_WireForm):
             metadata=metadata,
             usage=usage_to_wire(self.usage),
             parent_run_id=self.parent_run_id,
+            violations=dict(self.violations),
         )
 
 

@@ -1,7 +1,7 @@
 """How a reply grows by events: one step is O(1) in the text received so far.
 
-`Walk` has the law: what an event changes. A fold shows the changes as snapshots. It reads one message, so it refuses
-the start of another one, whose blocks would be mixed with those of this message.
+`Walk` has the law: what an event changes. A fold shows the changes as snapshots, and counts the events that break a
+rule. A fold reads one message, and refuses the start of another one: their blocks would be mixed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._literals import both_finish_reasons
 from rxdelta.core._message import add_attempt
+from rxdelta.core._protocol_checker import broken_rule
 from rxdelta.core._refusal import wrong_value
 from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
 from rxdelta.core._tool_call import ToolCall
@@ -139,8 +140,10 @@ class Fold:
         if given.choice != self._quick or given.run_id != self._run_id:
             return self._step_with_care(event)
         fold = self._open.get(given.index)  # as in `Walk.grow`, which would cost a sixth more
-        if fold is None or fold.grows is not kind or not piece:
+        if not piece:
             return self.snapshot
+        if fold is None or fold.grows is not kind:
+            return self._step_with_care(event)
         blocks = self._blocks
         try:
             blocks[fold.place] = fold.grow(piece)
@@ -164,7 +167,10 @@ class Fold:
                 raise self._another(event)
             if kind not in EVENT_TYPES:
                 raise wrong_value("Fold.step", event, "events or snapshots")
+            broken = broken_rule(walk, event)
             changes = walk.step(event)
+            if broken is not None:
+                walk.count_violation(broken)
             if kind is Custom:
                 self._keep(event)
         except RxDeltaError as error:
@@ -172,7 +178,7 @@ class Fold:
             raise
         if walk.choice != self._quick or walk.run_id != self._run_id:
             self._take_lane()
-        if not changes:
+        if not changes and broken is None:
             return self.snapshot
         head, blocks = self._head, self._blocks
         for change in changes:
@@ -185,6 +191,8 @@ class Fold:
                 blocks[fold.place] = fold.block
                 if self._order is not None:
                     self._order.put(fold.place, fold.block)
+        if walk.violations is not self._head.violations:
+            self._head = attrs.evolve(self._head, violations=walk.violations)
         if changes is not USAGE or head is not self._head:
             shown = self._blocks if self._order is None else self._order.blocks
             self.snapshot = make_snapshot(self._head, tuple(shown))

@@ -36,6 +36,7 @@ from rxdelta.core._values import (
     usage_or_none,
     wrong_items,
 )
+from rxdelta.core._violations import to_violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -200,6 +201,7 @@ class Message(Reply):
             `events.MessageStart`.
         custom: The application's own events, each with its place: how many blocks had begun when it came, or one more
             than there are if the message was over.
+        violations: As in `Snapshot`: if it isn't empty, something is missing, or came twice.
         more: Fields of a stored message that this version doesn't know; `to_dict` writes them back.
 
     Raises:
@@ -227,6 +229,7 @@ class Message(Reply):
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
     _custom: tuple[Placed, ...] = attrs.field(default=(), converter=to_placed, alias="custom")
+    violations: FrozenDict[int] = attrs.field(default=EMPTY, eq=False, converter=to_violations)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
 
     def __attrs_post_init__(self) -> None:

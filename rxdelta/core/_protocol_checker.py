@@ -28,15 +28,17 @@ if TYPE_CHECKING:
     from rxdelta.core._block_fold import BlockFold
     from rxdelta.core._blocks import Block
 
+__all__ = ["ProtocolChecker", "broken_rule"]
+
 _Lane: TypeAlias = tuple[str | None, int | None]
 
-__all__ = ["ProtocolChecker"]
+_LEGAL_ANYWHERE = frozenset([ToolUpdate, Custom, MessageInterrupted, AttemptReset, StreamError])
 
 
 class ProtocolChecker:
     """Checks the events of one message against the rules of the protocol. `Walk` says what such events change.
 
-    Each run and each choice is checked by itself.
+    Each run and each choice is checked by itself. An empty piece breaks no rule.
 
     | violation | what happened |
     | --- | --- |
@@ -81,19 +83,20 @@ class ProtocolChecker:
         if kind is StreamError:
             return "error_event"
         if kind is ProviderEvent:
-            unknown = given.name == "content-block-delta" and not given.provider
-            return "unknown_delta_type" if unknown else None
+            return _unknown_delta(given)
         if kind is ToolUpdate or kind is Custom:
             return None
         broken = None
         for walk in self._walks.of(event):
             if kind is AttemptReset:
-                self._begun.pop(_lane(walk), None)
+                self._begun.pop((walk.run_id, walk.choice), None)
             elif kind is not MessageInterrupted:
-                broken = self._broken(walk, event, kind)
-                self._begun[_lane(walk)] = walk
+                broken = broken_rule(walk, event)
+                self._begun[walk.run_id, walk.choice] = walk
             if kind not in PIECE_FIELDS:  # pieces change nothing that a rule names
                 walk.step(event)
+            if broken is not None:
+                walk.count_violation(broken)
         return broken
 
     def close(self) -> str | None:
@@ -102,24 +105,32 @@ class ProtocolChecker:
             return None if self._walks.interrupted else "missing_message_start"
         return None if all(walk.over for walk in self._begun.values()) else "missing_message_finish"
 
-    def _broken(self, walk: Walk, event: Any, kind: type) -> str | None:
-        if kind is MessageStart:
-            return "duplicate_message_start" if walk.started or walk.over else None
-        if walk.over:
-            finish = kind is MessageFinish
-            return "duplicate_message_finish" if finish else "event_after_message_finish"
-        if _lane(walk) not in self._begun:
-            return "missing_message_start"
-        if kind is MessageFinish:
-            is_open = any(fold.block.open for fold in walk.blocks.values())
-            return "block_not_finished" if is_open else None
-        if kind is UsageUpdate:
-            return None
-        return _broken_by_block(walk.blocks.get(event.index), event, kind)
+
+def broken_rule(walk: Walk, event: Event) -> str | None:
+    """The rule that an event of the walk's run breaks, if any. Ask before the step."""
+    given: Any = event
+    kind: type = type(event)
+    if kind is ProviderEvent:
+        return _unknown_delta(given)
+    if kind in _LEGAL_ANYWHERE or walk.choice not in (None, given.choice):
+        return None
+    if kind in PIECE_FIELDS and not getattr(given, PIECE_FIELDS[kind]):
+        return None
+    if kind is MessageStart:
+        return "duplicate_message_start" if walk.started or walk.over else None
+    if walk.over:
+        return "duplicate_message_finish" if kind is MessageFinish else "event_after_message_finish"
+    if walk.lacks_start():
+        return "missing_message_start"
+    if kind is MessageFinish:
+        is_open = any(fold.block.open for fold in walk.blocks.values())
+        return "block_not_finished" if is_open else None
+    return None if kind is UsageUpdate else _broken_by_block(walk.blocks.get(given.index), event, kind)
 
 
-def _lane(walk: Walk) -> _Lane:
-    return walk.run_id, walk.choice
+def _unknown_delta(event: ProviderEvent) -> str | None:
+    unknown = event.name == "content-block-delta" and not event.provider
+    return "unknown_delta_type" if unknown else None
 
 
 def _broken_by_block(fold: BlockFold | None, event: Any, kind: type) -> str | None:

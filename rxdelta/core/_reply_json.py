@@ -51,6 +51,7 @@ def reply_to_dict(reply: Snapshot | Message) -> dict[str, Any]:
             "run_id": reply.run_id,
             "parent_run_id": reply.parent_run_id,
             "custom": custom_to_json(reply._custom),
+            "violations": dict(reply.violations),
         }
     )
     more: dict[str, Any] = thaw(reply.more)
@@ -70,6 +71,7 @@ def reply_fields(data: Mapping[str, Any], what: str) -> dict[str, Any]:
     for name in ("choice", "attempt"):
         fields[name] = whole_number(data.get(name, 0))
     fields["custom"] = custom_from_json(data.get("custom"))
+    fields["violations"] = data.get("violations")
     fields["blocks"] = tuple(_block(block) for block in listed(data.get("blocks")))
     return fields
 
@@ -79,8 +81,8 @@ _PLAIN = (
 )  # fmt: skip
 _OF_SNAPSHOTS = ("content", "merged_content", "tool_calls", "index", "started")
 _FIELDS = frozenset(
-    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks", "custom"]
-)
+    [*_PLAIN, *_OF_SNAPSHOTS, "format", "choice", "attempt", "usage", "failed_usage", "blocks", "custom", "violations"]
+)  # fmt: skip
 
 
 def _block(data: Any) -> Block:

@@ -55,6 +55,7 @@ from rxdelta.core._values import (
     without_empty,
     wrong_items,
 )
+from rxdelta.core._violations import add_violations, to_violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,7 @@ class Head:
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
     custom: tuple[Placed, ...] = ()
+    violations: FrozenDict[int] = attrs.field(default=EMPTY, eq=False)
     more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False)
     started: bool = attrs.field(default=True, eq=False)
     """Whether this attempt has had a `MessageStart`; assumed of a snapshot that was constructed."""
@@ -285,6 +287,17 @@ class Snapshot(Reply):
         return self._head.custom
 
     @property
+    def violations(self) -> FrozenDict[int]:
+        """The rules of the event protocol that this attempt's events broke, each with how often it happened.
+
+        A fold leaves out what can't be applied, such as a delta of a block that has never begun. So if this isn't
+        empty, something is missing or has come twice, whatever the status says. The names are those of
+        `ProtocolError.violation`; see `rxdelta.core.ProtocolChecker`. A stream that was cut off breaks no rule. Not
+        compared, because the counts of wrong deltas depend on how the text was cut.
+        """
+        return self._head.violations
+
+    @property
     def more(self) -> FrozenDict[Any]:
         """Fields of a stored snapshot that this version doesn't know; `to_dict` writes them back."""
         return self._head.more
@@ -342,6 +355,7 @@ class Snapshot(Reply):
             run_id=head.run_id,
             parent_run_id=head.parent_run_id,
             custom=head.custom,
+            violations=head.violations,
             more=head.more,
         )
 
@@ -459,7 +473,7 @@ class Snapshot(Reply):
         merged = listed(data.get("merged_content"))
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
-        more = to_more(fields.pop("more"))
+        more, violations = to_more(fields.pop("more")), to_violations(fields.pop("violations"))
         delta = cls(
             content=content_from_json(data.get("content")),
             merged_content=[
@@ -478,6 +492,7 @@ class Snapshot(Reply):
             with_blocks(delta, (*restored, *delta.blocks)),
             attempt=attempt,
             failed_usage=failed,
+            violations=violations,
             more=more,
             started=started,
         )
@@ -565,6 +580,7 @@ def _merge_head(mine: Head, theirs: Head) -> Head:
         provider_finish_reason=theirs.provider_finish_reason or mine.provider_finish_reason,
         attempt=max(mine.attempt, theirs.attempt),
         failed_usage=add_usage(mine.failed_usage, theirs.failed_usage),
+        violations=add_violations(mine.violations, theirs.violations),
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from rxdelta.core._block_fold import grows_by
 from rxdelta.core._block_wire import block_to_wire, has_text_field
 from rxdelta.core._blocks import Block
@@ -62,10 +60,17 @@ def to_events(snapshot: Snapshot | Message) -> list[Event]:
     found: list[Event] = []
     if snapshot.attempt or snapshot.failed_usage:
         found.append(AttemptReset(snapshot.attempt, usage=snapshot.failed_usage))
-    assumed = not snapshot._head.started
-    parent = snapshot.parent_run_id
-    start = MessageStart(snapshot.id, snapshot.model, snapshot.usage, metadata, choice=choice)
-    found.append(attrs.evolve(start, parent_run_id=parent, assumed=assumed))
+    start = MessageStart(
+        snapshot.id,
+        snapshot.model,
+        snapshot.usage,
+        metadata,
+        choice=choice,
+        parent_run_id=snapshot.parent_run_id,
+        violations=snapshot.violations,
+        assumed=_lacks_start(snapshot),
+    )
+    found.append(start)
     own: list[tuple[int, Event]] = []  # of the application, each with its place among the others
     custom = deque(snapshot._custom)
     for number, (index, block) in enumerate(_indexed(snapshot.blocks)):
@@ -104,8 +109,14 @@ def _as_snapshot(message: Message) -> Snapshot:
         run_id=message.run_id,
         parent_run_id=message.parent_run_id,
         custom=message._custom,
+        violations=message.violations,
     )
     return make_snapshot(head, message.blocks)
+
+
+def _lacks_start(snapshot: Snapshot) -> bool:
+    """Whether the message's start may still come. Blocks that broke no rule were merged, and have no start."""
+    return not snapshot._head.started and (bool(snapshot.violations) or not snapshot.blocks)
 
 
 def _indexed(blocks: tuple[Block, ...]) -> list[tuple[Index, Block]]:

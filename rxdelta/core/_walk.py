@@ -43,8 +43,8 @@ changes nothing for it. A walk remembers more only for readers that act: which c
 earlier messages still run.
 
 *What is ignored* would damage a block: a delta of the wrong type, or without a block. What can be applied, is: a block
-that starts again begins afresh, in its place; a second finish with content overrules the first. `ProtocolChecker`
-names the rules that such events break.
+that starts again begins afresh, in its place; a second finish with content overrules the first. `broken_rule` names the
+rules that such events break: `ProtocolChecker` reports them, and a fold counts them in the snapshot.
 
 *A call's second life.* Tools run at a call's first end, and once for a message, block and call id. A call that closes
 once more under its id is `repeated`; readers that act pass over it, readers that show don't. A call that begins again
@@ -88,6 +88,7 @@ from rxdelta.core._events import (
     UsageUpdate,
 )
 from rxdelta.core._execution_status import TERMINAL
+from rxdelta.core._frozen import EMPTY
 from rxdelta.core._joined import PIECE_FIELDS
 from rxdelta.core._limits import DEFAULT_LIMITS, ByChoice, Limits, check_place
 from rxdelta.core._origin import Origin
@@ -95,12 +96,14 @@ from rxdelta.core._refusal import wrong_value
 from rxdelta.core._runs import PerRun, another_run, concerns_any_run
 from rxdelta.core._tool_call import ToolCall, begun_again, ended_again, with_news
 from rxdelta.core._values import usage_or_none
+from rxdelta.core._violations import add_violations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rxdelta.core._block_key import Key
     from rxdelta.core._blocks import Block
+    from rxdelta.core._frozen import FrozenDict
     from rxdelta.core._snapshot import Snapshot
 
 __all__ = ["Change", "Walk", "Walks"]
@@ -170,6 +173,7 @@ class Walk:
         id: The message's id, as far as it is known.
         started: Whether the message's start has come.
         over: Whether the message has finished or was interrupted.
+        violations: The rules that its events broke, as far as its reader has counted them.
 
     Example:
         >>> import rxdelta as rd
@@ -195,6 +199,7 @@ class Walk:
         "over",
         "run_id",
         "started",
+        "violations",
     )  # fmt: skip
 
     def __init__(
@@ -218,6 +223,7 @@ class Walk:
         self.id: str | None = None
         self.started = self.over = self._has_facts = False
         self.count = 0
+        self.violations: FrozenDict[int] = EMPTY
         self.blocks.clear()
         self._doubled: Sequence[BlockFold] = ()  # of a snapshot: blocks whose key a later block has too
         self._closed_calls: set[tuple[Key, str]] = set()
@@ -233,6 +239,7 @@ class Walk:
         self.origin = snapshot._head.origin
         self._has_facts = snapshot.status in ("complete", "length") or _has_facts(snapshot)
         self.started = snapshot._head.started
+        self.violations = snapshot.violations
         folds = [BlockFold(block, limits=self.limits) for block in snapshot.blocks]
         self.count = len(folds)
         for fold in folds:
@@ -284,8 +291,18 @@ class Walk:
             self.run_id = event.run_id
 
     def _takes_any_run(self) -> bool:
-        has_any = self.started or self.count or self._has_facts or self.id is not None
-        return self.run_id is None and not has_any
+        return self.run_id is None and not self._shows_any()
+
+    def _shows_any(self) -> bool:
+        return bool(self.started or self.count or self._has_facts or self.id is not None)
+
+    def lacks_start(self) -> bool:
+        """Whether an event now would come before the message's start. This is said once of a message."""
+        return not self._shows_any() and "missing_message_start" not in self.violations
+
+    def count_violation(self, name: str) -> None:
+        """Note that an event has broken this rule."""
+        self.violations = add_violations(self.violations, {name: 1})
 
     def grow(self, event: Any) -> BlockFold | None:
         """Apply a delta that only adds a piece; return the block if it has grown.
@@ -352,6 +369,7 @@ class Walk:
         self.started = self.started or not event.assumed
         self._has_facts = self._has_facts or _has_facts(event)
         self.id = event.id if self.id is None else self.id
+        self.violations = add_violations(self.violations, event.violations)
         return _ANOTHER if another else _STARTED
 
     def _begin_another(self) -> None:

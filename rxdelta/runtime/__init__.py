@@ -6,7 +6,7 @@ from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, operator_maker
-from rxdelta.runtime.marks import Emits, Mark, emits_events, keeps_newest, refuse_pieces
+from rxdelta.runtime.marks import Emits, Mark, all_events, emits_events, keeps_newest, refuse_pieces
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import Pings, is_ping
@@ -28,6 +28,7 @@ from rxdelta.runtime.session import (
 
 __all__ = [
     "ABOUT_NOW",
+    "all_events",
     "Backpressure",
     "belonging_to",
     "call_on",

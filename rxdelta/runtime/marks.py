@@ -10,20 +10,28 @@ pipeline is built:
 - The *newest* values are what such an operator emits. Whoever needs every value refuses them: `decode`, the parsers,
   `scan_deltas`, the projections and the encoders.
 
-Rx's own operators don't pass a mark on: behind `map` and its kin a value is what the user made of it.
+Rx's own operators don't pass a mark on: behind `map` and its kin a value is what the user made of it. But those that drop
+values are known by their functions in `reactivex`. In front of a reader that needs every value, those that drop by time
+are refused as ours are. A reader of events also refuses those that drop by place or by value: what they leave may be a
+legal stream, so nobody would learn that a reply lacks words. Not refused are `filter`, whose user says what it drops, and
+what only ends a stream (`take`, `first`, …), since the reply is then incomplete. `last` can't be told from `reduce`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from reactivex import Observable
 
 from rxdelta.core import InvalidValueError, check_word
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 __all__ = [
     "Emits",
     "Mark",
+    "all_events",
     "emits_events",
     "keeps_newest",
     "mark_of",
@@ -31,6 +39,9 @@ __all__ = [
     "refuse_newest",
     "refuse_pieces",
 ]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 Emits: TypeAlias = Literal["events", "chunks", "texts", "items", "frames", "streams", "newest", "same"]
 """What an operator emits: one of the pieces; the `newest` values; or the values of its source, so the `same` as that."""
@@ -59,6 +70,26 @@ _CURES = {  # other ones
         "events": "put scan_deltas() in front, or read the events with overflow='join'",
         "streams": "read each stream by itself: per_block(lambda block: block.pipe(throttle_latest(…)))",
     },
+}
+
+
+_LESS_OFTEN = "for fewer updates put throttle_latest() or debounce_latest() behind scan_deltas()"
+_ON_SNAPSHOTS = (
+    "an event means nothing without those before it, so choose among snapshots, behind scan_deltas()"
+)
+_EARLIER = "to end a reply early use until_stopped() or ops.take_while()"
+_NO_REPETITION = "two equal events are two pieces of the reply, so leave it out"
+
+_BY_TIME = dict.fromkeys(("sample", "throttle_first", "throttle_with_mapper"), _LESS_OFTEN) | {
+    "debounce": f"throttle_with_timeout() is another name of it; {_LESS_OFTEN}"
+}
+_THE_BEGINNING = dict.fromkeys(
+    ("skip", "skip_while", "skip_until", "skip_until_with_time", "skip_with_time"), _ON_SNAPSHOTS
+)
+_OTHERS = {
+    **dict.fromkeys(("take_last", "take_last_with_time", "element_at"), _ON_SNAPSHOTS),
+    **dict.fromkeys(("skip_last", "skip_last_with_time"), _EARLIER),
+    **dict.fromkeys(("distinct", "distinct_until_changed"), _NO_REPETITION),
 }
 
 
@@ -129,11 +160,12 @@ def emits_events(source: Observable[Any]) -> bool:
 
 
 def refuse_newest(source: Observable[Any], by: str) -> None:
-    """Refuse a source that has dropped values, for an operator that needs every value.
+    """Refuse a source that has dropped values for newer ones, for an operator that needs every value.
 
     Raises:
         InvalidValueError: It is one.
     """
+    _refuse_droppers(source, by, _BY_TIME)
     mark = mark_of(source)
     if mark is not None and keeps_newest(source):
         raise InvalidValueError(
@@ -141,3 +173,44 @@ def refuse_newest(source: Observable[Any], by: str) -> None:
             f"put {mark.operator}() behind scan_deltas()",
             field="source",
         )
+
+
+def all_events(
+    by: str, operator: Callable[[Observable[T]], Observable[R]], *, goes_on: bool = False
+) -> Callable[[Observable[T]], Observable[R]]:
+    """The operator, a reader of events, which refuses Rx's operators that drop some of them.
+
+    Args:
+        by: The operator's name in messages.
+        operator: The operator.
+        goes_on: Whether it has the beginning already, so that the source may lack it.
+
+    Raises:
+        InvalidValueError: By the result, for a source that drops events.
+    """
+    droppers = {**_BY_TIME, **({} if goes_on else _THE_BEGINNING), **_OTHERS}
+
+    def apply(source: Observable[T]) -> Observable[R]:
+        _refuse_droppers(source, by, droppers)
+        return operator(source)
+
+    return apply
+
+
+def _refuse_droppers(source: Observable[Any], by: str, cures: Mapping[str, str]) -> None:
+    operator = _rx_operator(source)
+    if operator in cures:
+        raise InvalidValueError(
+            f"{by}() needs every value, and ops.{operator}() in front of it drops some; {cures[operator]}",
+            field="source",
+        )
+
+
+def _rx_operator(source: Observable[Any]) -> str:
+    """The operator of Rx that has made this Observable, by the function that subscribes it; `""` if none has."""
+    subscribe = getattr(source, "_subscribe", None)
+    module: str = getattr(subscribe, "__module__", None) or ""
+    if not module.startswith("reactivex.operators."):
+        return ""
+    function: str = getattr(subscribe, "__qualname__", "").partition(".")[0]
+    return function.removesuffix("_").removesuffix("_observable").removesuffix("_or_default")

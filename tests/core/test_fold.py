@@ -46,22 +46,31 @@ def test_the_text_of_the_start_is_the_base() -> None:
     assert fold(ev.BlockStart(0, {"type": "text", "text": "a"}), ev.TextDelta(0, "b")).text == "ab"
 
 
+def only_counted(folding: rd.Fold, event: rd.Event) -> str:
+    """The rule that is counted for this event, which changes nothing else of the reply."""
+    before = folding.snapshot
+    after = folding.step(event)
+    assert after == before
+    (rule,) = (name for name, n in after.violations.items() if n != before.violations.get(name))
+    return rule
+
+
 @pytest.mark.parametrize(
     "delta",
     [ev.TextDelta(0, "x"), ev.BlockDelta(0, {"text": "x"}), ev.BlockFinish(0), ev.ToolCallDelta(0, "x")],
 )
 def test_bad_input_7_a_delta_before_its_start_is_ignored(delta: rd.Event) -> None:
-    folding = rd.Fold()
-    before = folding.snapshot
-    assert folding.step(delta) is before
+    folding = rd.Fold(fold(ev.MessageStart("m")))
+    rule = "finish_without_start" if isinstance(delta, ev.BlockFinish) else "delta_before_start"
+    assert only_counted(folding, delta) == rule
     assert folding.step(ev.BlockStart(0, TEXT)).text == ""
 
 
 @pytest.mark.parametrize("delta", [ev.TextDelta(0, "x"), ev.BlockDelta(0, {"text": "x"}), ev.BlockFinish(0)])
 def test_bad_input_8_a_delta_after_the_finish_is_ignored(delta: rd.Event) -> None:
     folding = rd.Fold(fold(ev.BlockStart(0, {"type": "text", "text": "a"}), ev.BlockFinish(0)))
-    before = folding.snapshot
-    assert folding.step(delta) is before
+    rule = "duplicate_block_finish" if isinstance(delta, ev.BlockFinish) else "delta_after_finish"
+    assert only_counted(folding, delta) == rule
 
 
 def test_bad_input_9_a_second_start_resets_the_block_in_its_place() -> None:
@@ -92,9 +101,8 @@ def test_bad_input_13_a_start_of_another_kind_resets_it_too() -> None:
     ],
 )
 def test_bad_input_13_a_delta_of_another_kind_is_ignored(start: dict[str, str], delta: rd.Event) -> None:
-    folding = rd.Fold(fold(ev.BlockStart(0, start)))
-    before = folding.snapshot
-    assert folding.step(delta) is before
+    before = fold(ev.BlockStart(0, start))
+    assert only_counted(rd.Fold(before), delta) == "delta_type_mismatch"
     assert rd.core.BlockFold(before.blocks[0]).step(delta) is before.blocks[0]
 
 
@@ -149,11 +157,9 @@ def test_args_in_a_block_delta_are_the_whole_text_so_far() -> None:
 
 def test_unknown_events_and_deltas_change_nothing() -> None:
     folding = rd.Fold()
+    new = ev.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "new"}})
+    assert only_counted(folding, new) == "unknown_delta_type"
     before = folding.snapshot
-    assert (
-        folding.step(ev.from_dict({"event": "content-block-delta", "index": 0, "delta": {"type": "new"}}))
-        is before
-    )
     assert folding.step(ev.ProviderEvent("p", "ping")) is before
 
 
@@ -168,16 +174,18 @@ def test_after_the_message_has_finished_nothing_of_it_changes() -> None:
         ev.BlockFinish(1, {"type": "text", "text": "x"}),
         ev.UsageUpdate(rd.TokenUsage(9)),
         ev.MessageFinish("length"),
-        ev.MessageInterrupted("user"),
     ):
-        assert rd.apply_event(ended, event) is ended
+        is_finish = isinstance(event, ev.MessageFinish)
+        rule = "duplicate_message_finish" if is_finish else "event_after_message_finish"
+        assert only_counted(rd.Fold(ended), event) == rule
+    assert rd.apply_event(ended, ev.MessageInterrupted("user")) is ended
 
 
 def test_a_finished_snapshot_stays_even_with_a_block_left_open() -> None:
     odd = rd.Snapshot.from_dict(
         {"status": "complete", "blocks": [{"type": "text", "text": "a", "key": 0, "open": True}]}
     )
-    assert rd.apply_event(odd, ev.TextDelta(0, "b")) is odd
+    assert only_counted(rd.Fold(odd), ev.TextDelta(0, "b")) == "event_after_message_finish"
 
 
 def refused_as_another(snapshot: rd.Snapshot, start: rd.Event) -> None:
@@ -358,7 +366,7 @@ def test_an_interrupted_message_keeps_the_reason() -> None:
         {"interrupted": "user"},
     )
     assert fold(ev.MessageInterrupted()).metadata == {}
-    assert rd.apply_event(snapshot, ev.BlockStart(1, TEXT)) is snapshot
+    assert only_counted(rd.Fold(snapshot), ev.BlockStart(1, TEXT)) == "event_after_message_finish"
 
 
 def test_an_error_of_the_provider_has_the_reply_so_far() -> None:

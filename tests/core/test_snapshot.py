@@ -285,6 +285,8 @@ def test_a_message_holds_plain_strings_without_keys() -> None:
         ev.BlockStart(1, {"type": "tool_call_chunk", "id": "c", "name": "f"}),
         ev.ToolCallDelta(1, '{"a": '),
         ev.ToolCallDelta(1, "1}"),
+        ev.BlockFinish(0),
+        ev.BlockFinish(1),
         ev.MessageFinish("stop", "end"),
     )
     message = snapshot.to_message()

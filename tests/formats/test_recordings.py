@@ -97,6 +97,7 @@ def test_a_finished_stream_is_a_message(
             reply.to_message()
         return
     message = reply.to_message()
+    assert message.violations == {}
     assert message.finish_reason in ("stop", "length", "tool_use", "content_filter")
     assert message.status == ("length" if message.finish_reason == "length" else "complete")
     assert rd.Message.from_dict(message.to_dict()) == message

@@ -52,6 +52,12 @@ def calls_of_a_message(message: rd.Message) -> None:
         print(refused.arguments["port"])  # type: ignore[index]  # pyright: ignore[reportArgumentType, reportCallIssue, reportOptionalSubscript]
 
 
+def violations(reply: rd.Snapshot | rd.Message) -> None:
+    assert_type(reply.violations, FrozenDict[int])
+    counts: Mapping[str, int] = reply.violations
+    assert_type(counts.get("delta_before_start", 0), int)
+
+
 def calls_of_a_snapshot(snapshot: rd.Snapshot) -> None:
     for call in snapshot.tool_calls:
         assert_type(call, rd.ToolCall)

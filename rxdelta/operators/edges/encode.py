@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import all_events, lift_machine
 from rxdelta.wire import Encoder
 
 if TYPE_CHECKING:
@@ -40,14 +40,16 @@ def encode(
             are the same for all encoders that `make` returns.
     """
     encoder = make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
+    encoding: Callable[[Observable[Event]], Observable[F]]
     if open is None:
-        return lift_machine(
+        encoding = lift_machine(
             name,
             lambda sink: _Encoding(sink, make(sink.limits)),
             limits=limits,
             emits="frames",
             needs_all=True,
         )
+        return all_events(name, encoding)
     frames = open(encoder)
 
     def begin(sink: Sink[F]) -> Machine[Event, F]:
@@ -58,7 +60,8 @@ def encode(
 
         return cast("Machine[Event, F]", _OpeningEncoding(sink, frames, opened))  # its `step` is a property
 
-    return lift_machine(name, begin, leads=True, emits="frames", needs_all=True)
+    encoding = lift_machine(name, begin, leads=True, emits="frames", needs_all=True)
+    return all_events(name, encoding)
 
 
 class _Encoding(Generic[F]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from copy import copy
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, Fold, InvalidValueError, RxDeltaError, Snapshot, StreamInterrupted
-from rxdelta.runtime import lift_map, operator_maker
+from rxdelta.core import Event, Fold, InvalidValueError, RxDeltaError, Snapshot, StreamInterrupted, is_over
+from rxdelta.runtime import all_events, lift_map, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from rxdelta.core import Limits
 
 __all__ = ["scan_deltas"]
+
+_LOG = logging.getLogger("rxdelta")
+_LINE = (
+    "the reply%s has ended with events that break the protocol's rules (%s), so it may lack something: an operator "
+    "in front, such as ops.skip or ops.filter, or a gateway has dropped or repeated events; see Snapshot.violations"
+)
 
 
 @operator_maker
@@ -28,6 +35,9 @@ def scan_deltas(
     parts and may all be kept. An event that changes nothing (a ping, an empty delta) emits nothing. As everywhere in
     Rx, a source that emits on several threads must serialise its emissions.
 
+    An event that breaks a rule of the protocol is counted in `Snapshot.violations`. A reply that ends with violations is
+    a warning in the log `rxdelta`, one line for each subscription: something in front has dropped or repeated events.
+
     Completes with the source; a stream that was cut off leaves the last snapshot `incomplete`.
 
     Args:
@@ -36,7 +46,9 @@ def scan_deltas(
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
-        InvalidValueError: At once, for an invalid argument.
+        InvalidValueError: At once, for an invalid argument. When the pipeline is built, for an operator directly in
+            front that drops events: a newest-value operator, or `ops.sample`, `debounce`, `throttle_first`, `distinct`,
+            `skip`, `take_last` and their kin. With a `seed`, `skip` is allowed.
 
     Errors: Every error behind this operator has `.snapshot`, the newest of this fold. `ProviderError` for a
     `StreamError`; `LimitExceededError`; `ProtocolError` if another message begins (two merged replies, or a
@@ -56,13 +68,14 @@ def scan_deltas(
     if choice is None:
         choice = 0 if seed is None else seed.choice
 
-    return lift_map(
+    scan: Callable[[Observable[Event | Snapshot]], Observable[Snapshot]] = lift_map(
         "scan_deltas",
         lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
         limits=limits,
         reads="events or snapshots",
         needs_all=True,
     )
+    return all_events("scan_deltas", scan, goes_on=seed is not None)
 
 
 class _Scan:
@@ -72,15 +85,34 @@ class _Scan:
         self._fold = fold
         self._step = fold.step
         self._latest = fold.snapshot
+        self._head = fold.snapshot._head
+        self._is_told = False  # whether the log has the violations
 
     def step(self, event: Event | Snapshot) -> Snapshot | None:
         snapshot = self._step(event)
         if snapshot is self._latest:
             return None
         self._latest = snapshot
+        if snapshot._head is not self._head:
+            self._head = snapshot._head
+            if is_over(snapshot):  # whoever waits for that may leave now
+                self._tell()
         return snapshot
 
+    def _tell(self) -> None:
+        """Log once that the reply has violations, if it has."""
+        snapshot = self._fold.snapshot
+        if snapshot.violations and not self._is_told:
+            self._is_told = True
+            counts = ", ".join(f"{name} {count}" for name, count in snapshot.violations.items())
+            _LOG.warning(_LINE, "" if snapshot.id is None else f" {snapshot.id!r:.80}", counts)
+
+    def close(self) -> Sequence[Snapshot]:
+        self._tell()
+        return ()
+
     def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
+        self._tell()
         return (), _with_snapshot(error, self._fold.snapshot)
 
 

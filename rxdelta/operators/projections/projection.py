@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from rxdelta.core import PIECE_FIELDS, Walk, wrong_value
 from rxdelta.core.events import EVENT_TYPES
-from rxdelta.runtime import lift_machine
+from rxdelta.runtime import all_events, lift_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,13 +33,14 @@ def project(
     emits: Emits | None = None,
 ) -> Callable[[Observable[Event]], Observable[T]]:
     """The operator that passes the events of each subscription to a new projection."""
-    return lift_machine(
+    projecting: Callable[[Observable[Event]], Observable[T]] = lift_machine(
         name,
         lambda sink: begin(name, Walk(choice, limits=sink.limits)),
         limits=limits,
         emits=emits,
         needs_all=True,
     )
+    return all_events(name, projecting)
 
 
 class Projection(Generic[T]):
