@@ -189,7 +189,7 @@ class _Message:
                 out += changed
         for place, block in enumerate(content):
             where = f"{path}content[{place}]"
-            self._start_block(out, place, READ.mapping(block, where), where)
+            self._start_block(out, place, READ.mapping(block, where), where, whole=True)
             blocks.stop(out, place)
 
     def block_start(self, out: Out, chunk: Chunk) -> None:
@@ -197,8 +197,8 @@ class _Message:
         place = READ.index(chunk.get("index"), "index")
         self._start_block(out, place, required_object(chunk, "content_block"), "content_block")
 
-    def _start_block(self, out: Out, place: int, block: Chunk, path: str) -> None:
-        if self.blocks.start(out, place, block, path) and block["type"] == "fallback":
+    def _start_block(self, out: Out, place: int, block: Chunk, path: str, *, whole: bool = False) -> None:
+        if self.blocks.start(out, place, block, path, whole=whole) and block["type"] == "fallback":
             self._metadata |= _fallback(block)
 
     def block_delta(self, out: Out, chunk: Chunk) -> None:
