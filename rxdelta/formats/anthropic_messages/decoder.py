@@ -30,6 +30,8 @@ from rxdelta.formats.anthropic_messages.reading import READ, others, required_ob
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Chunk, as_mapping
 from rxdelta.formats.endings import assumed_finish
+from rxdelta.formats.json_values import word
+from rxdelta.formats.provider_errors import error_events, error_in, failure_in
 from rxdelta.formats.usage import ANTHROPIC, usage_of
 from rxdelta.framing import DONE
 
@@ -98,7 +100,9 @@ class AnthropicMessagesDecoder:
             if event is not None:
                 return (event,)
         kind: object = fields.get("type")
-        if not isinstance(kind, str):
+        if _is_failure(kind, fields):
+            kind = "error"
+        elif not isinstance(kind, str):
             raise READ.fail("type", "the type of an event", kind)
         if message.ended:
             out += self._next_message(kind, fields)
@@ -227,19 +231,23 @@ class _Message:
             self._finish(out, stopped=True)
 
     def error(self, out: Out, chunk: Chunk) -> None:
+        """An error in Anthropic's form, or in one of another server."""
         chunk = _frozen(chunk)
-        error = chunk.get("error")
-        more = others(chunk, "type", "error", "_event")
-        if isinstance(error, str):  # some gateways send the sentence alone
-            end = events.StreamError(error)
+        if error := error_in(chunk):
+            if not isinstance(chunk["error"], str):  # some gateways send the sentence alone
+                READ.text(required_object(chunk, "error").get("message"), "error.message")
+                READ.text(error.get("type"), "error.type")
+            more = others(chunk, "type", "error", "_event")
+            *before, end = error_events(_PROVIDER, error, error.get("type"), _ERROR)
+        elif failure_in(chunk, *_ANSWERS):
+            more, kind = {}, chunk.get("type")
+            *before, end = error_events(_PROVIDER, chunk, None if kind == "error" else kind, _ERROR)
         else:
-            error = required_object(chunk, "error")
-            sentence = READ.text(error.get("message"), "error.message") or "unknown error"
-            end = events.StreamError(sentence, READ.text(error.get("type"), "error.type") or None)
-            more |= others(error, "type", "message")
+            before, more = others(required_object(chunk, "error")), others(chunk, "type", "error", "_event")
+            end = events.StreamError("unknown error")
         self.ended = True
         self.blocks.flush(out)
-        if more:
+        if before or more:
             self.unknown(out, chunk)
         out.append(end)
 
@@ -252,7 +260,7 @@ class _Message:
             self.unknown(out, chunk)
 
     def unknown(self, out: Out, chunk: Chunk) -> None:
-        out.append(events.ProviderEvent(_PROVIDER, str(chunk["type"]), _frozen(chunk)))
+        out.append(events.ProviderEvent(_PROVIDER, word(chunk.get("type")) or "error", _frozen(chunk)))
 
     def close(self, out: Out, *, whole: bool) -> None:
         """End of input, or of the reply, which is `whole` then, also without a reason."""
@@ -300,6 +308,13 @@ def _fallback(block: Chunk) -> dict[str, Any]:
     return {"model_fallback": model} if isinstance(model, str) else {}
 
 
+def _is_failure(kind: object, chunk: Chunk) -> bool:
+    """Whether an event without a type, or with that of an error, is the error of another server."""
+    if kind is None:
+        return bool(error_in(chunk) or failure_in(chunk, *_ANSWERS))
+    return isinstance(kind, str) and kind.endswith("_error") and bool(failure_in(chunk, *_ANSWERS))
+
+
 def _frozen(chunk: Chunk) -> Chunk:
     """The chunk as it goes into events: read-only, bounded, and all its text fit for UTF-8."""
     frozen: Chunk = freeze(chunk, "the chunk", lenient=True)
@@ -330,9 +345,11 @@ def recognises(chunk: Chunk) -> bool:
                 and isinstance(chunk.get("content"), list)
                 and "status" not in chunk
             )
-        case "error":  # OpenAI numbers its events
-            error = chunk.get("error")
-            return isinstance(error, Mapping) and "message" in error and "sequence_number" not in chunk
+        case "error" if "sequence_number" in chunk or "code" in chunk:  # OpenAI's
+            return False
+        case "error":
+            error = chunk.get("error", chunk)
+            return isinstance(error, Mapping) and "message" in error
         case _:
             return False
 
@@ -355,6 +372,9 @@ _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
 _BEGINS = frozenset(["message_start", "message"])
 _AFTER_THE_END = {"ping": _Message.nothing, "message_stop": _Message.nothing, **_OF_THE_SDK}
 """What is not passed on after the end."""
+
+_ERROR = frozenset(["message", "type", "code"])
+_ANSWERS = ("content", "delta", "content_block")
 
 _FINISH_FIELDS = ("stop_sequence", "stop_details")
 # A message's fields that have a place of their own in the events.

@@ -61,7 +61,7 @@ from rxdelta.formats.endings import broken_events
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.tables import FORMAT
-from rxdelta.formats.provider_errors import error_events, error_in
+from rxdelta.formats.provider_errors import error_events, error_in, failure_in, is_surely_an_error
 from rxdelta.formats.usage import CHAT, usage_of
 from rxdelta.framing import DONE
 
@@ -288,7 +288,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         )
     if isinstance(choices, (list, tuple)):
         return "prompt_filter_results" in chunk and kind in NOTHING
-    return "type" not in chunk and isinstance(chunk.get("error"), Mapping) and bool(chunk["error"])
+    if "error" in chunk:
+        return "type" not in chunk and isinstance(chunk["error"], Mapping) and bool(chunk["error"])
+    return "type" not in chunk and is_surely_an_error(chunk, "choices")
 
 
 def _groq(chunk: Json) -> Json:
@@ -298,7 +300,9 @@ def _groq(chunk: Json) -> Json:
 
 def _error_of(chunk: Json) -> Json | None:
     """The error that a chunk reports. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
-    return error_in(chunk) or error_in(_groq(chunk)) or (chunk if chunk.get("object") == "error" else None)
+    if chunk.get("object") == "error":
+        return error_in(chunk) or chunk
+    return error_in(chunk) or error_in(_groq(chunk)) or failure_in(chunk, "choices")
 
 
 def _passed_on(chunk: Json) -> Event:
