@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id
+from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id
 from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
@@ -32,7 +32,7 @@ from rxdelta.formats.decoding import Chunk, as_mapping
 from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import word
 from rxdelta.formats.provider_errors import error_events, error_in, failure_in
-from rxdelta.formats.usage import ANTHROPIC, usage_of
+from rxdelta.formats.usage import ANTHROPIC, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
@@ -151,7 +151,7 @@ class _Message:
         self.ended = False
         self._start_is_known = False  # else, once it has started, its `message_start` was lost or is late
         self._provider_reason: str | None = None
-        self._usage: dict[str, Any] = {}
+        self._usage = RunningUsage(ANTHROPIC)
         self._metadata: dict[str, Any] = {}  # for the finish
 
     def start(self, out: Out, chunk: Chunk) -> None:
@@ -186,10 +186,10 @@ class _Message:
             changed = self._add_usage(usage)
             metadata = others(message, *_MESSAGE_FIELDS)
             if not blocks.message_started:
-                start = events.MessageStart(message_id, model, self._token_usage(), metadata)
+                start = events.MessageStart(message_id, model, self._usage.latest, metadata)
                 blocks.start_message(out, start)
             else:  # a start has been emitted, so that the finish has to have what this one says
-                self._metadata |= metadata | others({"id": message_id, "model": model})
+                self._describe(metadata | others({"id": message_id, "model": model}))
                 out += changed
         for place, block in enumerate(content):
             where = f"{path}content[{place}]"
@@ -219,7 +219,7 @@ class _Message:
         delta = required_object(chunk, "delta") if "delta" in chunk else _EMPTY
         usage = READ.mapping(chunk.get("usage"), "usage")
         self._end(READ.text(delta.get("stop_reason"), "delta.stop_reason"))
-        self._metadata |= others(delta, "stop_reason") | others(chunk, "type", "delta", "usage")
+        self._describe(others(delta, "stop_reason") | others(chunk, "type", "delta", "usage"))
         self.blocks.start_message(out)
         if self._provider_reason is not None:
             self.blocks.release(out)
@@ -227,7 +227,7 @@ class _Message:
 
     def stop(self, out: Out, chunk: Chunk) -> None:
         if self.blocks.message_started:
-            self._metadata |= others(_frozen(chunk), "type", "message")  # the SDK adds the message
+            self._describe(others(_frozen(chunk), "type", "message"))  # the SDK adds the message
             self._finish(out, stopped=True)
 
     def error(self, out: Out, chunk: Chunk) -> None:
@@ -280,25 +280,22 @@ class _Message:
         """Finish the message. `stopped` says whether a `message_stop` has come."""
         self.ended = True
         self.blocks.finish_all(out)
-        usage, word = self._token_usage(), self._provider_reason
-        if word is None and not stopped:
+        usage, reason = self._usage.latest, self._provider_reason
+        if reason is None and not stopped:
             out.append(assumed_finish(usage, self._metadata, asked=self.blocks.calls_client))
         else:
             by_calls = "tool_use" if self.blocks.calls_client else "stop"
-            reason = REASONS.get(word or "", by_calls)
-            out.append(events.MessageFinish(reason, word, usage, self._metadata))
+            meaning = REASONS.get(reason or "", by_calls)
+            out.append(events.MessageFinish(meaning, reason, usage, self._metadata))
 
     def _add_usage(self, usage: Chunk) -> Sequence[Event]:
-        """The running usage if it has changed. A null says nothing."""
-        before = self._usage
-        self._usage = before | {
-            name: value for name, value in usage.items() if value is not None or name not in before
-        }
-        changed = None if self._usage == before else self._token_usage()
-        return () if changed is None else (events.UsageUpdate(changed),)
+        """The running usage if it has changed."""
+        before, now = self._usage.latest, self._usage.read(usage)
+        return () if now is None or now is before else (events.UsageUpdate(now),)
 
-    def _token_usage(self) -> TokenUsage | None:
-        return usage_of(self._usage, ANTHROPIC) if self._usage else None
+    def _describe(self, fields: Mapping[str, Any]) -> None:
+        self._metadata |= fields
+        check_members(self._metadata, DEFAULT_LIMITS, "the metadata")
 
 
 def _fallback(block: Chunk) -> dict[str, Any]:

@@ -62,7 +62,7 @@ from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.tables import FORMAT
 from rxdelta.formats.provider_errors import error_events, error_in, failure_in, is_surely_an_error
-from rxdelta.formats.usage import CHAT, usage_of
+from rxdelta.formats.usage import CHAT, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
@@ -92,6 +92,7 @@ class OpenAIChatDecoder:
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
+        self._running_usage = RunningUsage(CHAT, whole=True)
         self._choices: dict[int, Choice] = ByChoice()
         self._out: list[Event] = []
         self._has_closing_usage = False  # the newest chunk had the usage and no choices
@@ -190,7 +191,7 @@ class OpenAIChatDecoder:
         return state
 
     def _read_usage(self, chunk: Json, choices: Sequence[object]) -> bool:
-        """Read the usage, which replaces an earlier one. Return whether there is one.
+        """Read the usage, which replaces an earlier one, but for zeros. Return whether there is one.
 
         Groq may send it under two names in one chunk, or under either. Moonshot sends it with the last choice.
         """
@@ -203,7 +204,7 @@ class OpenAIChatDecoder:
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False
-        self._usage = usage_of(raw, CHAT)
+        self._usage = self._running_usage.read(raw)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:
