@@ -126,6 +126,10 @@ def error_events(provider: str, error: Mapping[str, Any], kind: object, read: fr
 # Errors by other names.
 
 
+def _words(written: str) -> tuple[str, ...]:
+    return tuple(written.split())
+
+
 @attrs.frozen
 class _Form:
     """A form of an error.
@@ -137,9 +141,9 @@ class _Form:
         alone: Whether this is an error without a code only where the chunk says nothing else.
     """
 
-    sentence: Sequence[str] = attrs.field(converter=str.split)
-    code: Sequence[str] = attrs.field(converter=str.split)
-    again: Sequence[str] = attrs.field(default="", converter=str.split)
+    sentence: Sequence[str] = attrs.field(converter=_words)
+    code: Sequence[str] = attrs.field(converter=_words)
+    again: Sequence[str] = attrs.field(default="", converter=_words)
     alone: bool = False
 
 

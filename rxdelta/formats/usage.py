@@ -230,12 +230,9 @@ def _usage(raw: FrozenDict[Any], counts: Counts, form: UsageForm) -> TokenUsage:
 
 
 def _made(counts: Mapping[str, int | None], raw: FrozenDict[Any], billed: Counts) -> TokenUsage:
-    known = {name: counts.get(name) for name in _NAMES.values()}
-    plain = {name: count for name, count in known.items() if count is not None}
-    given, generated, *details = known.values()
-    return make_usage(
-        given, generated, raw, *details, billed=FrozenDict() if billed == plain else FrozenDict(billed)
-    )
+    found: dict[str, Any] = {ours: counts.get(name) for ours, name in _NAMES.items()}
+    plain = {name: found[ours] for ours, name in _NAMES.items() if found[ours] is not None}
+    return make_usage(raw=raw, billed=FrozenDict() if billed == plain else FrozenDict(billed), **found)
 
 
 _TOTALS = ("input_tokens", "output_tokens")

@@ -5,7 +5,7 @@
 
 A block's `index` is its place in the message; deltas name their block, and blocks may interleave. Texts and
 argument text come in pieces, citations one by one, a signature and a compaction whole. `message_delta` has the
-`stop_reason`, and a usage that replaces the one before key by key.
+`stop_reason`, and a usage that replaces the one before key by key, except that a zero replaces no figure.
 
 Some blocks are whole in their start (redacted thinking, results of the provider's own tools). A message may
 be whole in its `message_start`: with content, `stop_reason` and all, and `message_stop` next (programmatic
@@ -16,6 +16,12 @@ Real streams go beyond the API's page:
 - An index may be used again: by a start that is sent twice (ignored), by another block whose predecessor was
   never stopped, or by another message spliced into this one. Earlier blocks are kept, and the new block gets an
   index of its own. That, and what happens to calls without arguments, is described in `wire_blocks`.
+- A delta isn't of its block's kind, or has no block (sgl-project/sglang#24293): it begins a block of its own kind,
+  beside the one at its index, and the next such deltas there continue it. A `content_block_stop` ends both.
+- Arguments at an index where no call waits for them are those of the newest call, if that has none yet. Else they are
+  a call without a name, which is invalid.
+- A delta without the field that its type promises is malformed, and so is a block that came whole without it.
+- Errors have OpenAI's form, or one of those in `provider_errors`, and perhaps no type.
 - The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat others and are ignored.
 """
 
@@ -233,6 +239,8 @@ class _Message:
     def error(self, out: Out, chunk: Chunk) -> None:
         """An error in Anthropic's form, or in one of another server."""
         chunk = _frozen(chunk)
+        before: Sequence[Event] = ()
+        more: Mapping[str, Any] = {}
         if error := error_in(chunk):
             if not isinstance(chunk["error"], str):  # some gateways send the sentence alone
                 READ.text(required_object(chunk, "error").get("message"), "error.message")
@@ -240,10 +248,10 @@ class _Message:
             more = others(chunk, "type", "error", "_event")
             *before, end = error_events(_PROVIDER, error, error.get("type"), _ERROR)
         elif failure_in(chunk, *_ANSWERS):
-            more, kind = {}, chunk.get("type")
+            kind = chunk.get("type")
             *before, end = error_events(_PROVIDER, chunk, None if kind == "error" else kind, _ERROR)
         else:
-            before, more = others(required_object(chunk, "error")), others(chunk, "type", "error", "_event")
+            more = others(required_object(chunk, "error")) | others(chunk, "type", "error", "_event")
             end = events.StreamError("unknown error")
         self.ended = True
         self.blocks.flush(out)
