@@ -83,7 +83,7 @@ def failure_in(chunk: Chunk, *answers: str) -> Chunk | None:
 
     Args:
         chunk: The chunk.
-        answers: The fields with the model's answer. Where one of them has anything, nothing beside it is an error.
+        answers: The fields with the model's answer. A chunk with a part of the answer is no error.
 
     Example:
         >>> failure_in({"detail": "Not Found"}, "choices")

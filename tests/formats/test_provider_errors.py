@@ -181,3 +181,11 @@ def test_what_a_form_has_beyond_its_sentence_and_code_goes_before_the_error() ->
         assert isinstance(before, rd.events.ProviderEvent)
         assert before.payload == chunk
         assert error == rd.events.StreamError("m", None, "x")
+
+
+def test_an_application_s_item_in_front_of_langgraph_s_is_no_error() -> None:
+    custom = ("custom", {"code": "x", "message": "Looking it up"})
+    said = ("messages", ({"type": "AIMessageChunk", "id": "m", "content": "Hi"}, {"langgraph_node": "a"}))
+    snapshots: list[rd.Snapshot] = []
+    rx.from_iterable([custom, said]).pipe(rd.decode("auto"), rd.scan_deltas()).subscribe(snapshots.append)
+    assert snapshots[-1].text == "Hi"
