@@ -382,7 +382,7 @@ def test_bad_input_43_usage_that_comes_alone_after_the_finish_is_counted() -> No
     assert (found.input_tokens, found.output_tokens) == (3, 4)
 
 
-@pytest.mark.parametrize("wrong", [None, -1, 2.5, "7", True, [], {}])
+@pytest.mark.parametrize("wrong", [None, -1, 2.5, "7.5", True, [], {}])
 def test_bad_input_44_a_count_that_is_none_is_unknown_and_not_0(wrong: Any) -> None:
     found = fold(chat({"content": "a"}, usage={"prompt_tokens": 3, "completion_tokens": wrong})).usage
     assert found is not None

@@ -59,6 +59,7 @@ from rxdelta.core._limits import (
     ByChoice as ByChoice,
     ByRun as ByRun,
     Limits,
+    check_members as check_members,
     check_place as check_place,
 )
 from rxdelta.core._literals import (
@@ -126,6 +127,7 @@ from rxdelta.core._values import (
     Citation,
     TokenUsage,
     ToolResult,
+    make_usage as make_usage,
     usage_or_none as usage_or_none,
 )
 from rxdelta.core._walk import Change, Walk, Walks

@@ -18,7 +18,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_members
 from rxdelta.core._text import extend, has_half, text_length
 from rxdelta.core._tool_call import ToolCall, raw_arguments, with_arguments
 
@@ -63,7 +63,7 @@ class BlockFold:
         place: For the owner of this object: the block's place in the message, or what else belongs to the block.
 
     Raises:
-        LimitExceededError: The block begins with more than `Limits.block_chars`.
+        LimitExceededError: The block begins with more than `Limits.block_chars` or `Limits.members`.
 
     Example:
         >>> import rxdelta as rd
@@ -72,12 +72,13 @@ class BlockFold:
         'Hi'
     """
 
-    __slots__ = ("_most", "_origin", "_size", "_text", "block", "grows", "place")
+    __slots__ = ("_limits", "_most", "_origin", "_size", "_text", "block", "grows", "place")
 
     def __init__(
         self, start: BlockStart | Block, *, limits: Limits = DEFAULT_LIMITS, origin: Origin | None = None
     ) -> None:
         self._most = limits.block_chars
+        self._limits = limits
         self._origin = origin
         self.place: Any = None
         self.reset(start)
@@ -86,12 +87,18 @@ class BlockFold:
         """Replace the block by a new one: one that this start begins, or this block.
 
         Raises:
-            LimitExceededError: It has more than `Limits.block_chars`. The block stays as it was.
+            LimitExceededError: It has more than `Limits.block_chars` or `Limits.members`. The block stays as it was.
         """
         block = start
         if isinstance(block, BlockStart):
             block = block_from_wire(block.content, block.index, origin=self._origin)
         raw = (raw_arguments(block) if isinstance(block, ToolCall) else raw_text(block)) or ""
+        kept = block.metadata if isinstance(block, ToolCall) else block.options
+        check_members(
+            kept,
+            self._limits,
+            "the metadata of a call" if isinstance(block, ToolCall) else "the options of a part",
+        )
         came_whole = isinstance(raw, FrozenDict)  # complete arguments take no more text
         text: GrowingText = "" if isinstance(raw, FrozenDict) else raw
         size = text_length(text) if text else 0

@@ -29,7 +29,7 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import blank
 from rxdelta.core._frozen import FrozenDict
-from rxdelta.core._limits import DEFAULT_LIMITS, Limits
+from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_members
 from rxdelta.core._literals import both_finish_reasons
 from rxdelta.core._message import add_attempt
 from rxdelta.core._protocol_checker import broken_rule
@@ -185,6 +185,7 @@ class Fold:
             fold = change.fold
             if fold is None:
                 self._HEADS[change.kind](self, event)
+                self._check_head(head)
             elif change.kind == "opened":
                 self._insert(fold)
             else:
@@ -227,6 +228,18 @@ class Fold:
             self._head = attrs.evolve(self._head, custom=custom)
             self.snapshot = make_snapshot(self._head, self.snapshot.blocks)
 
+    def _check_head(self, before: Head) -> None:
+        """Check what the head has got. If it is too much, the reply stays as it was."""
+        head, limits = self._head, self._walk.limits
+        try:
+            if head.metadata is not before.metadata:
+                check_members(head.metadata, limits, "the metadata")
+            if head.usage is not None and head.usage is not before.usage:
+                check_members(head.usage.raw, limits, "the usage")
+        except LimitExceededError as error:
+            self._head, error.snapshot = before, self.snapshot
+            raise
+
     def _take_lane(self) -> None:
         """Show the choice and the run that the walk has taken from an event."""
         walk, head = self._walk, self._head
@@ -243,7 +256,9 @@ class Fold:
             self._walk.choice = delta.choice
             self._take_lane()
         if delta.choice == self._walk.choice:
+            before = self._head
             self._load(merge_snapshots(self.snapshot, delta))
+            self._check_head(before)
         return self.snapshot
 
     def _insert(self, fold: BlockFold) -> None:
@@ -305,6 +320,9 @@ class Fold:
     def _reset(self, event: Any) -> None:
         head = self._head
         failed = add_attempt(head.failed_usage, event.usage or head.usage)
+        if failed is not None:
+            self._head = attrs.evolve(head, usage=failed)
+            self._check_head(head)
         fresh = Head(
             role="assistant",
             choice=head.choice,

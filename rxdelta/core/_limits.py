@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import ClassVar, TypeVar
 
 import attrs
 
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
 
-__all__ = ["DEFAULT_LIMITS", "ByChoice", "ByRun", "Limits", "check_place"]
+__all__ = [
+    "DEFAULT_LIMITS",
+    "ByChoice",
+    "ByRun",
+    "Limits",
+    "check_members",
+    "check_place",
+]
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -41,6 +49,9 @@ class Limits:
     """Nesting of arguments and other JSON documents."""
     line_bytes: int = 2**20
     """Bytes in one line of SSE or NDJSON."""
+    members: int = 4_096
+    """Keys of each mapping that grows: a usage's `raw`, the metadata of a message, the options of a part, the metadata of a
+    call. Decoders also count what is within a usage that a stream tells piece by piece; nothing else within a value counts."""
 
     def __attrs_post_init__(self) -> None:
         wrong = [
@@ -92,6 +103,16 @@ class ByRun(_Bounded["str | None", T]):
 
     __slots__ = ()
     limit = "runs"
+
+
+def check_members(found: Sized, limits: Limits, what: str) -> None:
+    """Check the number of a mapping's keys, or of the items in a usage's list.
+
+    Raises:
+        LimitExceededError: There are more than `Limits.members`.
+    """
+    if len(found) > limits.members:
+        raise LimitExceededError.of("members", limits.members, f"the number of members of {what}")
 
 
 def check_place(index: object, known: int, limits: Limits) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 
 from rxdelta.core._errors import InvalidValueError, LimitExceededError
+from rxdelta.core._fast_constructor import fast_constructor
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze, freeze_mapping, is_iterable, is_mapping, thaw
 from rxdelta.core._limits import DEFAULT_LIMITS
 from rxdelta.core._options import alternatives
@@ -202,7 +203,7 @@ USAGE_DETAILS: Mapping[str, str] = {
 USAGE_COUNTS = ("input_tokens", "output_tokens", *USAGE_DETAILS)
 
 
-@attrs.frozen
+@attrs.frozen(weakref_slot=False)
 class TokenUsage:
     """The usage of a reply, in the provider's own figures.
 
@@ -353,6 +354,24 @@ def _are_counts(values: Iterable[object]) -> bool:
 
 def _sum(mine: int | None, theirs: int | None) -> int | None:
     return theirs if mine is None else mine + (theirs or 0)
+
+
+@fast_constructor(TokenUsage)
+def make_usage(
+    input_tokens: int | None,
+    output_tokens: int | None,
+    raw: FrozenDict[Any],
+    cache_read_tokens: int | None,
+    cache_write_tokens: int | None,
+    reasoning_tokens: int | None,
+    input_audio_tokens: int | None,
+    output_audio_tokens: int | None,
+    billed: FrozenDict[int] = EMPTY,
+    cumulative: bool = False,
+    more: FrozenDict[Any] = EMPTY,
+) -> TokenUsage:
+    """A usage of counts and a frozen object that have been checked."""
+    raise NotImplementedError
 
 
 _OF_USAGE = frozenset([*USAGE_COUNTS, "billed", "raw", "cumulative"])

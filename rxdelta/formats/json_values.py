@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rxdelta.core import freeze
+from rxdelta.core import DEFAULT_LIMITS, check_members, freeze
 
 __all__ = ["NOTHING", "by_word", "kept", "others", "remember", "word"]
 
@@ -41,7 +41,11 @@ def others(source: Mapping[str, Any], read: frozenset[str]) -> dict[str, Any]:
 
 
 def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
-    """Update the known fields with those that are not empty. The fields of an object within are updated likewise."""
+    """Update the known fields with those that are not empty. The fields of an object within are updated likewise.
+
+    Raises:
+        LimitExceededError: There are more than `Limits.members`, of the fields or within one.
+    """
     for name, value in found.items():
         before = known.get(name)
         if value in NOTHING or value == before:
@@ -49,5 +53,7 @@ def remember(known: dict[str, Any], found: Mapping[str, Any]) -> None:
         now = freeze(value, lenient=True)
         if isinstance(before, Mapping) and isinstance(now, Mapping):
             now = {**before, **now}  # pyright: ignore[reportUnknownVariableType]
+            check_members(now, DEFAULT_LIMITS, "an object in the metadata")  # pyright: ignore[reportUnknownArgumentType]
         if now is not None:
             known[name] = now
+    check_members(known, DEFAULT_LIMITS, "the metadata")

@@ -1,16 +1,17 @@
 """A provider's error in a stream: where it stands, and the events that it becomes.
 
-Some providers say that they failed by an error, and some by the reply's finish reason alone.
+Most providers have a field `error`. Others, and the gateways in front of servers, have forms of their own: `_FORMS` is their
+table. Some say that they failed by the reply's finish reason alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from rxdelta.core import Event
+from rxdelta.core import Event, is_list, is_mapping
 from rxdelta.core.events import ProviderEvent, StreamError
 from rxdelta.formats.decoding import Chunk
 from rxdelta.formats.json_values import NOTHING, kept, word
@@ -23,6 +24,8 @@ __all__ = [
     "error_code",
     "error_events",
     "error_in",
+    "failure_in",
+    "is_surely_an_error",
 ]
 
 PROVIDER_ERROR: Final = "error"
@@ -60,7 +63,7 @@ def broken_off(word: str, broken: Broken, choice: int = 0) -> StreamError:
 
 
 def error_in(source: object) -> Chunk | None:
-    """The error that an object has, as an object; `None` if it has none."""
+    """The error that an object has in its field `error`, as an object; `None` if it has none."""
     if not isinstance(source, Mapping):
         return None
     error: Any = source.get("error")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -68,7 +71,35 @@ def error_in(source: object) -> Chunk | None:
         return None
     if isinstance(error, Mapping):
         return error  # pyright: ignore[reportUnknownVariableType]
-    return {"message": error} if isinstance(error, str) else {"error": error}
+    if not isinstance(error, str):
+        return {"error": error}
+    sentence, code = word(source.get("message")), _code(source, _CODES)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    found: dict[str, Any] = {"message": error} if sentence is None else {"message": sentence, "type": error}
+    return found if code is None or _means_success(code) else {**found, "code": code}
+
+
+def failure_in(chunk: Chunk, *answers: str) -> Chunk | None:
+    """The chunk itself, if it is an error by another name than `error`; `None` if it is none.
+
+    Args:
+        chunk: The chunk.
+        answers: The fields with the model's answer. A chunk with a part of the answer is no error.
+
+    Example:
+        >>> failure_in({"detail": "Not Found"}, "choices")
+        {'detail': 'Not Found'}
+        >>> failure_in({"code": 0, "message": "ok"}, "choices")
+        >>> failure_in({"code": 1, "message": "…", "choices": [{"delta": {}}]}, "choices")
+    """
+    if any(chunk.get(name) for name in answers):
+        return None
+    return chunk if chunk.get("_event") == "error" or _reading(chunk) is not None else None
+
+
+def is_surely_an_error(chunk: Chunk, *answers: str) -> bool:
+    """Whether a chunk is an error by a name other than `error` and by more than a sentence, which anything may have."""
+    found = None if any(chunk.get(name) for name in answers) else _reading(chunk)
+    return found is not None and found.is_sure
 
 
 def error_code(value: object) -> str | None:
@@ -80,9 +111,164 @@ def error_code(value: object) -> str | None:
 
 def error_events(provider: str, error: Mapping[str, Any], kind: object, read: frozenset[str]) -> list[Event]:
     """The event of an error, with which a stream ends. If fields are not read, the provider's object goes before it."""
-    message = word(error.get("message"))
+    message, code, transient = word(error.get("message")), error_code(error.get("code")), None
+    found = _reading(error)
+    if found is not None:
+        message, transient, read = found.sentence, found.transient, read | found.read
+        code = code or (None if found.code == kind else found.code)
     more = any(value not in NOTHING for name, value in error.items() if name not in read)
-    found: list[Event] = []
+    before: list[Event] = []
     if more or message is None:  # such as Groq's `failed_generation`
-        found.append(ProviderEvent(provider, PROVIDER_ERROR, kept(error)))
-    return [*found, StreamError(message or "unknown error", word(kind), error_code(error.get("code")))]
+        before.append(ProviderEvent(provider, PROVIDER_ERROR, kept(error)))
+    return [*before, StreamError(message or "unknown error", word(kind), code, transient=transient)]
+
+
+# Errors by other names.
+
+
+def _words(written: str) -> tuple[str, ...]:
+    return tuple(written.split())
+
+
+@attrs.frozen
+class _Form:
+    """A form of an error.
+
+    Attributes:
+        sentence: The places of the sentence: the names on the way to it with dots between.
+        code: The places of the code.
+        again: Codes by which another try may succeed, where that can't be told from a code without knowing the form.
+        alone: Whether this is an error without a code only where the chunk says nothing else.
+    """
+
+    sentence: Sequence[str] = attrs.field(converter=_words)
+    code: Sequence[str] = attrs.field(converter=_words)
+    again: Sequence[str] = attrs.field(default="", converter=_words)
+    alone: bool = False
+
+
+_CODES = ("code", "status_code", "statusCode", "status")
+
+_FORMS = (
+    # MiniMax: infiniflow/ragflow#17292, https://platform.minimax.io/docs/api-reference/errorcode
+    _Form("base_resp.status_msg", "base_resp.status_code", "1000 1001 1002 1024 1033"),
+    # Baidu: https://cloud.baidu.com/doc/WENXINWORKSHOP/s/tlmyncueh
+    _Form("error_msg", "error_code", "1 2 4 15 18 336000 336100 336501 336502"),
+    # Cloudflare: https://developers.cloudflare.com/workers-ai/platform/errors
+    _Form("errors", "errors.code", "3007 3008 3040"),
+    # Apigee
+    _Form(
+        "fault.faultstring",
+        "fault.detail.errorcode",
+        "policies.ratelimit.QuotaViolation policies.ratelimit.SpikeArrestViolation "
+        "messaging.adaptors.http.flow.GatewayTimeout messaging.adaptors.http.flow.ServiceUnavailable",
+    ),
+    # FastAPI, and RFC 9457
+    _Form("detail", " ".join(_CODES), alone=True),
+    # DashScope, SiliconFlow (code and message); Zhipu (code and msg); gateways of AWS (message alone)
+    _Form("message msg Message", " ".join(_CODES), "50505", alone=True),
+)
+
+_ASIDE = frozenset(
+    [
+        "_event",
+        "type",
+        "title",
+        "instance",
+        "path",
+        "timestamp",
+        "success",
+        "data",
+        "result",
+        "messages",
+        "choices",
+        "id",
+        "request_id",
+        "requestId",
+        "RequestId",
+        "trace_id",
+        "connectionId",
+    ]
+).union(_CODES)
+"""Fields that say nothing of a reply, so that an error may have them."""
+
+
+@attrs.frozen
+class _Reading:
+    """What a form finds. `read` are the fields that it has used up; it `is_sure` by more than a sentence."""
+
+    sentence: str | None
+    code: str | None
+    transient: bool | None
+    read: frozenset[str]
+    is_sure: bool
+
+
+def _reading(chunk: Chunk) -> _Reading | None:
+    """The error that a chunk is by one of the forms."""
+    if chunk.get("success") is True:
+        return None
+    for form in _FORMS:
+        found = next((one for place in form.sentence if (one := _at(chunk, place)) is not None), None)
+        sentence, code = _sentence(found), _code(chunk, form.code)
+        if _means_success(code) or _means_success(sentence):
+            continue
+        says_so = code is not None or (sentence is not None and _is_alone(chunk, form))
+        if says_so and not (form.alone and sentence is None):
+            used = [name for name in (*form.sentence, *form.code) if isinstance(chunk.get(name), (str, int))]
+            read = frozenset([*used, "_event", "type", "success"])
+            transient = True if code in form.again else None
+            return _Reading(sentence, code, transient, read, code is not None or not form.alone)
+    return None
+
+
+def _is_alone(chunk: Chunk, form: _Form) -> bool:
+    return (
+        not form.alone
+        or "error" in (chunk.get("type"), chunk.get("_event"))
+        or all(name in _ASIDE or name in form.sentence or value in NOTHING for name, value in chunk.items())
+    )
+
+
+def _at(found: Any, place: str) -> Any:
+    """What stands at a place. Of a list the first item counts."""
+    for name in place.split("."):
+        if is_list(found):
+            found = found[0] if found else None
+        found = found.get(name) if is_mapping(found) else None
+    return None if found in NOTHING else found
+
+
+def _code(chunk: Any, places: Sequence[str]) -> str | None:
+    return next((code for place in places if (code := error_code(_at(chunk, place))) is not None), None)
+
+
+def _means_success(said: str | None) -> bool:
+    """Whether a code, or a sentence that is no more than a word, says that nothing went wrong."""
+    known = (said or "").strip().casefold()
+    if known.isdecimal() and len(known) < 10:
+        return int(known) == 0 or 200 <= int(known) < 300
+    return known in ("ok", "success", "successful", "succeeded", "true")
+
+
+def _sentence(found: Any) -> str | None:
+    """The sentence that a field has: a text, an object with a text, or a list of such."""
+    items = found if is_list(found) else [found]
+    return "; ".join(sentence for one in items for sentence in _sentences(one)) or None
+
+
+def _sentences(found: Any) -> Iterator[str]:
+    if isinstance(found, str) and found:
+        yield found
+    elif is_mapping(found):
+        said = next((text for name in _TEXTS if (text := word(found.get(name)))), None)
+        inner = found.get("error")
+        if said is None and is_mapping(inner):
+            said = word(inner.get("message"))
+        if said is not None:
+            place = found.get("loc")  # where FastAPI found a fault in the request
+            where = ".".join(filter(None, map(error_code, place))) if is_list(place) else ""
+            yield f"{where}: {said}" if where else said
+
+
+_TEXTS = ("message", "msg", "detail", "error", "reason", "title")

@@ -13,7 +13,18 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from rxdelta.core import USAGE_DETAILS, TokenUsage, freeze, is_list, is_mapping, usage_from_wire
+from rxdelta.core import (
+    DEFAULT_LIMITS,
+    USAGE_DETAILS,
+    FrozenDict,
+    TokenUsage,
+    check_members,
+    freeze,
+    is_list,
+    is_mapping,
+    make_usage,
+    usage_from_wire,
+)
 
 __all__ = [
     "AG_UI",
@@ -26,6 +37,7 @@ __all__ = [
     "INTERACTIONS",
     "OLLAMA",
     "RESPONSES",
+    "RunningUsage",
     "UsageForm",
     "completed",
     "usage_of",
@@ -63,8 +75,10 @@ class UsageForm:
     def counts(self, raw: Json) -> Counts:
         """The counts that the object has. Of several places the largest counts: gateways leave others at 0."""
         known: Counts = {}
-        for first, found in raw.items():
-            for name, rest in self._places.get(first, ()):
+        for first, places in self._places.items():
+            if (found := raw.get(first)) is None:
+                continue
+            for name, rest in places:
                 count = _at(found, rest)
                 if count is not None:
                     known[name] = max(count, known.get(name, 0))
@@ -73,17 +87,106 @@ class UsageForm:
 
 def usage_of(raw: Json, form: UsageForm) -> TokenUsage:
     """The usage that a provider's object tells. A count that it doesn't have is unknown, not 0."""
-    known = freeze(raw, "usage", lenient=True)
-    return _usage(known, form.counts(known), form)
+    return _usage_of(freeze(raw, "usage", lenient=True), form)
+
+
+class RunningUsage:
+    """The usage of a message that the chunks of a stream tell piece by piece, or again and again.
+
+    A null says nothing, and neither does a zero behind a figure: gateways close a stream with a usage of zeros. Else the last
+    figure counts.
+
+    Args:
+        form: The form of the provider's objects.
+        whole: Whether each object replaces the one before. Otherwise it has only what changed, object by object.
+
+    Attributes:
+        latest: The usage so far; `None` before the first figure.
+
+    Example:
+        >>> running = RunningUsage(CHAT, whole=True)
+        >>> running.read({"prompt_tokens": 7, "completion_tokens": 2}).output_tokens
+        2
+        >>> running.read({"prompt_tokens": 0, "completion_tokens": 0}) is running.latest
+        True
+    """
+
+    __slots__ = ("_form", "_raw", "_whole", "latest")
+
+    def __init__(self, form: UsageForm, *, whole: bool = False) -> None:
+        self.latest: TokenUsage | None = None
+        self._form = form
+        self._whole = whole
+        self._raw: dict[str, Any] = {}
+
+    def read(self, found: Json) -> TokenUsage | None:
+        """The usage with what a chunk says; the same object if that is nothing new.
+
+        Raises:
+            LimitExceededError: It has more than `Limits.members` keys.
+        """
+        news = _news(self._raw, found, nested=not self._whole)
+        gone = [name for name in self._raw if name not in found] if self._whole else ()
+        if not (news or gone):
+            return self.latest
+        for name in gone:
+            del self._raw[name]
+        self._raw.update(news)
+        check_members(self._raw, DEFAULT_LIMITS, "the usage")
+        self.latest = _usage_of(FrozenDict(self._raw), self._form)
+        return self.latest
+
+
+def _news(known: Json, found: Json, *, nested: bool) -> Json:
+    """What of an object is new beside what is known, frozen."""
+    changed = {
+        name: value
+        for name, value in found.items()
+        if name not in known
+        or (value is not None and value != known[name] and not (_is_zero(value) and _figure(known[name])))
+    }
+    news: dict[str, Any] = dict(freeze(changed, "usage", lenient=True)) if changed else changed
+    for name, value in [*news.items()]:
+        before = known.get(name)
+        if name in known and value == before:
+            del news[name]
+        elif is_mapping(before) and is_mapping(value):
+            inner = _news(before, value, nested=nested)
+            left = before if nested else {key: one for key, one in before.items() if key in value}
+            if inner or len(left) < len(before):
+                news[name] = FrozenDict({**left, **inner})
+                check_members(news[name], DEFAULT_LIMITS, "an object in the usage")
+            else:
+                del news[name]
+        elif is_list(value):  # of which each change would read all
+            check_members(value, DEFAULT_LIMITS, "a list in the usage")
+    return news
+
+
+def _is_zero(found: object) -> bool:
+    return _figure(found) == 0
+
+
+def _figure(found: Any) -> int | None:
+    """A count, which some gateways send as text, and Cohere's SDK with a fraction of zero."""
+    if isinstance(found, str) and found.isdecimal() and len(found) < _DIGITS:
+        found = int(found)
+    if type(found) is float and found.is_integer():
+        found = int(found)
+    return found if type(found) is int and 0 <= found < _TOO_MANY else None
 
 
 def usage_of_langchain(found: Json) -> TokenUsage | None:
     """The usage of a LangChain message. Not all integrations keep its law that the totals include the details."""
-    usage = usage_from_wire(found)
-    if usage is None or is_mapping(found.get("raw")):  # written by us, with the bill
-        return usage
-    billed = _by_figures(found, dict(usage.billed))
-    return usage if billed == usage.billed else attrs.evolve(usage, billed=billed)
+    if is_mapping(found.get("raw")):  # written by us, with the bill
+        return usage_from_wire(found)
+    read = {name: found[name] for name in _OF_LANGCHAIN if name in found}
+    usage = usage_from_wire(read)
+    if usage is None:
+        return None
+    billed = _by_figures(read, dict(usage.billed))
+    raw = found if isinstance(found, FrozenDict) else freeze(found, "usage", lenient=True)
+    return _made({ours: getattr(usage, name) for name, ours in _NAMES.items()}, raw, billed)
 
 
 def completed(usage: TokenUsage) -> TokenUsage:
@@ -103,21 +206,39 @@ def completed(usage: TokenUsage) -> TokenUsage:
     return attrs.evolve(found, cumulative=usage.cumulative, more=usage.more)
 
 
-def _usage(raw: Json, counts: Counts, form: UsageForm) -> TokenUsage:
+def _usage_of(raw: FrozenDict[Any], form: UsageForm) -> TokenUsage:
+    """The usage of a frozen object. A total that isn't there, or is 0, may be there by the name of another form."""
+    counts = form.counts(raw)
+    missing = [name for name in _TOTALS if not counts.get(name)]
+    if missing and any(name in raw for name in _TOTALS_OF_OTHERS):
+        others = sorted(_FORMS, key=lambda other: other.signs.isdisjoint(raw))
+        for other in others if len(missing) == 2 else ():
+            theirs = other.counts(raw)
+            if other is not form and any(theirs.get(name) for name in _TOTALS):
+                return _usage(
+                    raw, {**counts, **{n: c for n, c in theirs.items() if c or n not in counts}}, other
+                )
+        for name in missing:
+            count = max((other.counts(raw).get(name, 0) for other in others), default=0)
+            counts |= {name: count} if count else {}
+    return _usage(raw, counts, form)
+
+
+def _usage(raw: FrozenDict[Any], counts: Counts, form: UsageForm) -> TokenUsage:
     billed = counts if form.bill is None else form.bill(raw, counts)
-    plain = {name: count for name, count in counts.items() if name in _PLAIN}
-    details: dict[str, Any] = {ours: counts.get(name) for ours, name in USAGE_DETAILS.items()}
-    return TokenUsage(
-        counts.get("input_tokens"),
-        counts.get("output_tokens"),
-        raw,
-        **details,
-        billed=None if billed == plain else billed,
-    )
+    return _made(counts, raw, billed)
+
+
+def _made(counts: Mapping[str, int | None], raw: FrozenDict[Any], billed: Counts) -> TokenUsage:
+    found: dict[str, Any] = {ours: counts.get(name) for ours, name in _NAMES.items()}
+    plain = {name: found[ours] for ours, name in _NAMES.items() if found[ours] is not None}
+    return make_usage(raw=raw, billed=FrozenDict() if billed == plain else FrozenDict(billed), **found)
 
 
 _TOTALS = ("input_tokens", "output_tokens")
-_PLAIN = frozenset([*_TOTALS, *USAGE_DETAILS.values()])
+_NAMES: Mapping[str, str] = {**{name: name for name in _TOTALS}, **USAGE_DETAILS}
+"""The counts of a `TokenUsage`, with their names in what is billed."""
+_OF_LANGCHAIN = (*_TOTALS, "total_tokens", "totalTokens", "input_token_details", "output_token_details")
 
 
 def _at(found: Any, steps: Steps) -> int | None:
@@ -134,11 +255,10 @@ def _at(found: Any, steps: Steps) -> int | None:
             return sum(known) if known else None
         else:
             return None
-    if type(found) is float and found.is_integer():  # Cohere's SDK
-        found = int(found)
-    return found if type(found) is int and 0 <= found < _TOO_MANY else None
+    return _figure(found)
 
 
+_DIGITS = 20
 _TOO_MANY = 2**60
 """What nobody is billed for. The sum of some counts that are less can be stored."""
 
@@ -384,3 +504,9 @@ AG_UI = UsageForm(
 
 _FORMS = (CHAT, GEMINI, INTERACTIONS, COHERE, BEDROCK, RESPONSES, ANTHROPIC, AI_SDK)
 """Those that `completed` tells apart."""
+
+_TOTALS_OF_OTHERS = (
+    "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "inputTokens", "outputTokens",
+    "promptTokenCount", "candidatesTokenCount", "total_input_tokens", "total_output_tokens",
+)  # fmt: skip
+"""The names of totals, of which a gateway may use those of another vendor."""

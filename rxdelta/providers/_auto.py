@@ -119,7 +119,7 @@ class AutoDecoder:
         if self._decoder is not None:
             return [*events, *self._decoder.close()]
         if self._held:
-            detect(_telling(self._held[0]))
+            _detect_item(self._held[0])
         return events
 
     def _begin(self, chunk: object) -> Sequence[Event]:
@@ -145,11 +145,11 @@ class AutoDecoder:
             return ()
         self._held.append(chunk)
         try:
-            name = detect(_telling(chunk))
+            name = _detect_item(chunk)
         except UnknownWireFormatError:
             if len(self._held) < _LOOK_AT:
                 return ()
-            name = detect(_telling(self._held[0]))  # raises: the first chunk explains the most
+            name = _detect_item(self._held[0])  # raises: the first chunk explains the most
         self._go_on(self._named(name).decode)
         held, self._held = self._held, []
         return self._decoded(held)
@@ -192,6 +192,15 @@ def _telling(chunk: object) -> object:
         items = cast("Sequence[Any]", shown)
         shown = items[-1] if isinstance(items[0], (str, list, tuple)) else items[0]
     return shown  # pyright: ignore[reportUnknownVariableType]
+
+
+def _detect_item(chunk: object) -> str:
+    """The format of a stream's item. LangGraph's own items may hold anything of an application's, such as an error."""
+    shown = _telling(chunk)
+    name = detect(shown)
+    if shown is not chunk and registry.is_own(name) and name != "langchain":
+        raise UnknownWireFormatError(_unknown(as_mapping(shown, "unknown")))
+    return name
 
 
 class NamedDecoder:

@@ -23,6 +23,7 @@ def test_the_defaults() -> None:
         "block_chars": 64 * 2**20,
         "json_depth": 200,
         "line_bytes": 2**20,
+        "members": 4_096,
     }
 
 

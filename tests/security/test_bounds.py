@@ -43,6 +43,7 @@ LIMITS = {
     "block_chars": "characters of a block",
     "json_depth": "nesting of JSON",
     "line_bytes": "bytes of a line",
+    "members": "members of usage",
 }
 
 
@@ -54,7 +55,8 @@ LIMITS = {
     "characters of a block",
     "nesting of JSON",
     "bytes of a line",
-    "The first seven are fields",
+    "members of usage",
+    "The first eight are fields",
     "They bound each thing",
 )
 def test_the_limits_are_those_of_the_page() -> None:
@@ -73,6 +75,63 @@ def test_the_limits_are_those_of_the_page() -> None:
         call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": json.dumps(deep(depth))}
         done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()
         assert done.blocks[0].type == kind
+
+
+GROWING: dict[str, tuple[str, Callable[[int], list[Any]]]] = {
+    "usage": ("anthropic-messages", lambda n: [{"type": "message_delta", "delta": {}, "usage": {f"k{i}": 1}} for i in range(n)]),
+    "usage within": ("anthropic-messages", lambda n: [{"type": "message_delta", "delta": {}, "usage": {"a": {f"k{i}": 1}}} for i in range(n)]),
+    "usage of Gemini": ("gemini", lambda n: [{"candidates": [{"content": {"parts": [{"text": "Hi"}]}}], "usageMetadata": {f"k{i}": 1}} for i in range(n)]),
+    "usage of LangChain": ("langchain", lambda n: [{"type": "AIMessageChunk", "id": "m", "content": "Hi", "usage_metadata": {"input_tokens": 1, f"k{i}": 1}} for i in range(n)]),
+    "metadata": ("anthropic-messages", lambda n: [{"type": "message_delta", "delta": {f"k{i}": 1}} for i in range(n)]),
+    "metadata of a chat": ("openai-chat", lambda n: [{"id": "c", "choices": [{"index": 0, "delta": {"content": "Hi"}}], f"k{i}": 1} for i in range(n)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", GROWING)
+def test_what_grows_by_keys_ends(which: str) -> None:
+    wire_format, chunks = GROWING[which]
+    errors: list[Exception] = []
+    rx.from_iterable(chunks(5_000)).pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(
+        on_error=errors.append
+    )
+    (error,) = errors
+    assert isinstance(error, rd.LimitExceededError)
+    assert error.limit == "members"
+    assert error.snapshot is not None
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.MessageStart("m", metadata={"a": 1, "b": 2, "c": 3}),
+        ev.UsageUpdate(rd.TokenUsage(1, 1, {"a": 1, "b": 2, "c": 3})),
+        ev.AttemptReset(2, usage=rd.TokenUsage(1, 1, {"a": 1, "b": 2, "c": 3})),
+        ev.BlockDelta(0, {"a": 1, "b": 2, "c": 3}),
+        ev.BlockDelta(1, {"a": 1, "b": 2, "c": 3}),
+        ev.MessageFinish("stop", metadata={"a": 1, "b": 2, "c": 3}),
+    ],
+)
+def test_a_fold_takes_no_more_keys_than_its_limit(event: rd.Event) -> None:
+    fold = rd.Fold(limits=rd.Limits(members=2))
+    fold.step(ev.BlockStart(0, {"type": "text", "text": "Hi"}))
+    before = fold.step(ev.BlockStart(1, {"type": "tool_call", "id": "c", "name": "f"}))
+    with pytest.raises(rd.LimitExceededError, match="members") as caught:
+        fold.step(event)
+    assert caught.value.snapshot is before is fold.snapshot
+    enough = rd.Fold(before, limits=rd.Limits(members=3))
+    enough.step(event)
+
+
+def test_a_chunk_s_usage_costs_what_changed_in_it() -> None:
+    def cost(count: int) -> int:
+        start = {
+            "type": "message_start",
+            "message": {"id": "m", "content": [], "usage": {f"k{i}": 1 for i in range(count)}},
+        }
+        more = [{"type": "message_delta", "delta": {}, "usage": {"output_tokens": i}} for i in range(count)]
+        return lines_run(lambda: rx.of(start, *more).pipe(rd.decode("anthropic-messages")).run())
+
+    assert cost(400) < 3 * cost(200)
 
 
 @says("digits of a whole number")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from rxdelta.core import Event, events, reasoning_delta, text_delta, tool_call_delta
-from rxdelta.formats.anthropic_messages.content import citation_of, content_of
+from rxdelta.formats.anthropic_messages.content import citation_of, content_of, whole_content_of
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object, required_word
 from rxdelta.formats.anthropic_messages.tables import FORMAT, SERVER_CALLS
 from rxdelta.formats.decoding import Chunk
@@ -20,16 +20,19 @@ from rxdelta.formats.wire_blocks import WireBlock, WireBlocks
 __all__ = ["Blocks"]
 
 Out = list[Event]
+Place: TypeAlias = int | tuple[int, str]
+"""A block's `index`; with a kind that of a block which the stream has not begun there, beside the one that it has."""
 
 _NEVER = object()  # no delta's type
 _INPUT: Final = "input_json_delta"
+_CALL: Final = "tool_use"
 
 
 class Block(WireBlock):
     __slots__ = ("field", "grow", "signed_by", "takes")
 
     def __init__(self, index: int, kind: str, block_id: str | None, start: Chunk, content: Chunk) -> None:
-        super().__init__(index, kind, runnable=kind == "tool_use")
+        super().__init__(index, kind, runnable=kind == _CALL)
         self.id, self.start = block_id, start
         self.signed_by = ANTHROPIC
         self.takes, self.field, self.grow = _GROWS.get(kind, _DOES_NOT_GROW)
@@ -50,13 +53,14 @@ class Block(WireBlock):
         return block_id is not None or start == self.start
 
 
-class Blocks(WireBlocks[int, Block]):
+class Blocks(WireBlocks[Place, Block]):
     """A block's place is its `index`. Its kind is its type."""
 
     def __init__(self) -> None:
         super().__init__()
         self._offset = 0
         self._signed_by = ANTHROPIC
+        self._newest_call: Block | None = None  # of those that the stream has begun
 
     def know_model(self, model: str | None) -> None:
         """Other vendors speak the format too, and sign in their own way."""
@@ -86,98 +90,194 @@ class Blocks(WireBlocks[int, Block]):
             pieces.append(piece)
         return block.grow(block.index, piece)
 
-    def start(self, out: Out, place: int, block: Chunk, path: str) -> bool:
-        """Start a block. `False` if its start is sent twice."""
+    def start(self, out: Out, place: int, block: Chunk, path: str, *, whole: bool = False) -> bool:
+        """Start a block, which may be `whole`. `False` if its start is sent twice."""
         kind = required_word(block, "type", path)
-        content = content_of(kind, block, path)
-        block_id = content.get("id") or content.get("tool_call_id")
+        content = (whole_content_of if whole else content_of)(kind, block, path)
         known = self.newest.get(place)
-        if known is not None and known.is_again(kind, block_id, block):
+        if known is not None and known.is_again(kind, _id_of(content), block):
             known.begin_again()
             return False
-        index = self.index_for(place + self._offset)
-        if "signature" in content:
-            content[SIGNED_BY] = self._signed_by
-        elif REDACTED in content:
-            content[SIGNED_BY] = FORMAT  # Bedrock has it in another encoding
-        if content["type"] in _CALLS and block_id is None:
-            content |= call_identity(None, made_up_id(self.message_id, index))
-        begun = Block(index, kind, block_id, block, content)
-        begun.signed_by = self._signed_by
-        self.begin(out, place, begun, content)
+        before = self.open_at(place), self.open_at((place, _CALL))
+        self._stop_beside(out, place)
+        begun = self._begin(out, place, place, block, content)
+        if begun.takes == _INPUT:
+            self._newest_call = begun
+            if any(one is not None and one.error is _NO_START for one in before):
+                begun.error = _ARGUMENTS_BEFORE
         return True
 
     def delta(self, out: Out, place: int, delta: Chunk) -> bool:
-        """Read a delta. `False` if it is unknown or no block can take it."""
+        """Read a delta. `False` if it is unknown, or comes after its block has ended."""
         kind = required_word(delta, "type", "delta")
-        read, arguments = _DELTAS.get(kind), delta.get("partial_json")
-        block = self.open_for(place, arguments)
-        found = None if read is None else read(block, delta)
-        if found is None:
-            return kind == _INPUT and self.add_late_arguments(out, place, arguments)
-        if block is not None:
-            self.release(out)
-            out += found
+        known = _DELTAS.get(kind)
+        if known is None:
+            return False
+        own, read, add = known
+        found = read(delta)
+        if not found:
+            return True
+        block = self._call_at(place) if kind == _INPUT else self._taker(place, kind, own)
+        if block is None and self._begins(place, kind):
+            block = self._begin_own(out, place, own)
+        if block is None:
+            return kind == _INPUT and self.add_late_arguments(out, place, found)
+        self.release(out)
+        add(out, block, found)
         return True
+
+    def stop(self, out: Out, place: Place) -> None:
+        super().stop(out, place)
+        if isinstance(place, int):
+            self._stop_beside(out, place)
 
     def splice(self) -> None:
         """Another message begins within this one. Its indexes begin at 0 again and mean none of the blocks so far."""
         for block in self.unfinished.values():
             block.error = "another message began before the call had come whole"
         self.newest, self.held, self._offset = {}, None, self.next_index
+        self._newest_call = None
 
+    def _begin(self, out: Out, place: Place, number: int, start: Chunk, content: dict[str, Any]) -> Block:
+        kind, block_id, index = start["type"], _id_of(content), self.index_for(number + self._offset)
+        if "signature" in content:
+            content[SIGNED_BY] = self._signed_by
+        elif REDACTED in content:
+            content[SIGNED_BY] = FORMAT  # Bedrock has it in another encoding
+        if content["type"] in _CALLS and block_id is None:
+            content |= call_identity(None, made_up_id(self.message_id, index))
+        begun = Block(index, kind, block_id, start, content)
+        begun.signed_by = self._signed_by
+        self.begin(out, place, begun, content)
+        return begun
 
-# Each reads a delta for the open block at its place, or for none. `None` if the block can't take the delta.
+    # Deltas that the block at their index can't take.
 
+    def _taker(self, place: int, kind: str, own: str) -> Block | None:
+        """The open block for a delta that belongs to blocks of the kind `own`. A mark also fits a block that doesn't grow."""
+        block = self.open_at(place)
+        if block is not None and (block.kind == own or (kind in _MARKS and block.takes is _NEVER)):
+            return block
+        return self.open_at((place, own))
 
-def _piece(field: str) -> Callable[[Block | None, Chunk], Sequence[Event] | None]:
-    def piece(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
-        text = READ.text(delta.get(field), f"delta.{field}")
-        if not text:
-            return ()
-        if block is None or block.takes != delta["type"]:
+    def _call_at(self, place: int) -> Block | None:
+        """The open call for a piece of arguments: the one at its index, else the newest one if that has none yet.
+
+        An index where no call waits for arguments says nothing of whose they are, and a call that doesn't get its
+        arguments is run without them.
+        """
+        block = self.open_for(place, arguments=True)
+        if block is not None and block.takes == _INPUT:
+            return block
+        beside = self.open_at((place, _INPUT)) or self.open_at((place, _CALL))
+        if beside is not None:
+            return beside
+        there, newest = self.newest.get(place), self._newest_call
+        if newest is None or newest.has_arguments or not (newest.open or newest is self.held):
             return None
-        block.has_arguments = True
-        if block.said is None:
-            return (block.grow(block.index, text),)
-        found: Out = []
-        block.say(found, text)
-        return found
+        if there is not None and not (there.kind in _GROWS if there.open else there.has_arguments):
+            return None  # a kind to come, or a call that ended without them
+        if newest is self.held:
+            self.held, newest.open = None, True
+        self.newest[place, _INPUT] = newest
+        return newest
 
-    return piece
+    def _begins(self, place: int, kind: str) -> bool:
+        """Whether this delta, which no open block can take, begins a block."""
+        there = self.newest.get(place)
+        if there is None:
+            return True
+        if kind == _INPUT:  # more for a call that has ended or is whole, or for a kind to come
+            return there.takes not in (_INPUT, _NEVER)
+        return there.open or kind not in _MARKS
+
+    def _begin_own(self, out: Out, place: int, kind: str) -> Block:
+        """Begin a block that the stream has not begun: at this index, or beside the block there."""
+        start: Chunk = {"type": kind, **_EMPTY[kind]}
+        at = (place, kind) if place in self.newest else place
+        begun = self._begin(out, at, place, start, content_of(kind, start, "content_block"))
+        if kind == _CALL:
+            begun.error = _NO_START
+        return begun
+
+    def _stop_beside(self, out: Out, place: int) -> None:
+        for kind in _EMPTY:
+            super().stop(out, (place, kind))
 
 
-def _signature(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
-    signature = READ.text(delta.get("signature"), "delta.signature")
-    if not signature:
-        return ()
-    return None if block is None else (events.BlockDelta(block.index, signed(signature, block.signed_by)),)
+def _id_of(content: Chunk) -> str | None:
+    return content.get("id") or content.get("tool_call_id")
 
 
-def _citations(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
-    citation = citation_of(required_object(delta, "citation", "delta."))
-    if block is None:
-        return None
-    found: Out = []
+# Each reads what a delta brings; nothing of an empty one.
+
+
+def _text_of(field: str) -> Callable[[Chunk], str]:
+    def read(delta: Chunk) -> str:
+        if field not in delta:
+            raise READ.fail(f"delta.{field}", "a string", None)
+        return READ.text(delta[field], f"delta.{field}")
+
+    return read
+
+
+def _citation(delta: Chunk) -> Chunk:
+    return citation_of(required_object(delta, "citation", "delta."))
+
+
+def _compaction(delta: Chunk) -> Chunk:
+    fields = others(delta, "type")
+    if not fields and "content" not in delta:
+        raise READ.fail("delta.content", "a string", None)
+    return fields
+
+
+# Each adds it to a block that can take it.
+
+
+def _grow(out: Out, block: Block, piece: str) -> None:
+    block.has_arguments = True
+    if block.said is None:
+        out.append(block.grow(block.index, piece))
+    else:
+        block.say(out, piece)
+
+
+def _sign(out: Out, block: Block, signature: str) -> None:
+    out.append(events.BlockDelta(block.index, signed(signature, block.signed_by)))
+
+
+def _cite(out: Out, block: Block, citation: Chunk) -> None:
     block.items.add(citation)
-    block.update(found)
-    return found
+    block.update(out)
 
 
-def _compaction(block: Block | None, delta: Chunk) -> Sequence[Event] | None:
-    if block is None or block.kind != "compaction":
-        return None
-    return (events.BlockDelta(block.index, others(delta, "type")),)
+def _change(out: Out, block: Block, fields: Chunk) -> None:
+    out.append(events.BlockDelta(block.index, fields))
 
 
-_DELTAS: Mapping[str, Callable[[Block | None, Chunk], Sequence[Event] | None]] = {
-    "text_delta": _piece("text"),
-    "thinking_delta": _piece("thinking"),
-    _INPUT: _piece("partial_json"),
-    "signature_delta": _signature,
-    "citations_delta": _citations,
-    "compaction_delta": _compaction,
+_DELTAS: Mapping[str, tuple[str, Callable[[Chunk], Any], Callable[[Out, Block, Any], None]]] = {
+    # delta: the kind of the blocks that it belongs to, how it is read, how it is added
+    "text_delta": ("text", _text_of("text"), _grow),
+    "thinking_delta": ("thinking", _text_of("thinking"), _grow),
+    _INPUT: (_CALL, _text_of("partial_json"), _grow),
+    "signature_delta": ("thinking", _text_of("signature"), _sign),
+    "citations_delta": ("text", _citation, _cite),
+    "compaction_delta": ("compaction", _compaction, _change),
 }
+_MARKS = frozenset(["signature_delta", "citations_delta", "compaction_delta"])
+"""Deltas that add to what a block says. Behind the end of their block they begin no other."""
+
+_EMPTY: Mapping[str, Chunk] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": ""},
+    _CALL: {"name": "", "input": {}},
+    "compaction": {},
+}
+"""The fields of the start of an empty block, for those that the stream doesn't begin."""
+
+_NO_START: Final = "its start, which has the tool's name, never came"
+_ARGUMENTS_BEFORE: Final = "arguments came before its start"
 
 _Growth = tuple[object, str, Callable[[int, str], Event]]
 _ARGUMENTS: _Growth = (_INPUT, "partial_json", tool_call_delta)
@@ -185,7 +285,7 @@ _GROWS: Mapping[str, _Growth] = {
     # block: the delta it grows by, the field with the piece, the event
     "text": ("text_delta", "text", text_delta),
     "thinking": ("thinking_delta", "thinking", reasoning_delta),
-    **dict.fromkeys(("tool_use", *SERVER_CALLS), _ARGUMENTS),
+    **dict.fromkeys((_CALL, *SERVER_CALLS), _ARGUMENTS),
 }
 _DOES_NOT_GROW: _Growth = (_NEVER, "", text_delta)
 

@@ -9,9 +9,10 @@ from rxdelta.core import block_from_wire, events, real_id
 from rxdelta.formats.anthropic_messages.reading import READ, others
 from rxdelta.formats.anthropic_messages.tables import RESULT_SUFFIX, SERVER_CALLS
 from rxdelta.formats.decoding import Chunk
+from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.notes import PROVIDER_TYPE, REDACTED
 
-__all__ = ["citation_of", "content_of"]
+__all__ = ["citation_of", "content_of", "whole_content_of"]
 
 Content = dict[str, Any]
 
@@ -25,6 +26,17 @@ def content_of(kind: str, block: Chunk, path: str) -> Content:
     # A type that the protocol has too would be read as the protocol's.
     unknown = block_from_wire(events.BlockStart(0, block).content, 0).type == "unsupported"
     return dict(block) if unknown else {"type": "non_standard", "value": block}
+
+
+def whole_content_of(kind: str, block: Chunk, path: str) -> Content:
+    """What a block has that came whole, so that no delta can bring what it lacks."""
+    field = _REQUIRED.get(kind)
+    if field is not None and field not in block:
+        raise READ.fail(f"{path}.{field}", "a string", None)
+    return content_of(kind, block, path)
+
+
+_REQUIRED: Mapping[str, str] = {"text": "text", "thinking": "thinking", "redacted_thinking": "data"}
 
 
 def _text(block: Chunk, path: str) -> Content:
@@ -52,6 +64,8 @@ def _redacted_thinking(block: Chunk, path: str) -> Content:
 def _tool_use(block: Chunk, path: str) -> Content:
     """An `input` that isn't empty is all of the arguments; else their text may follow."""
     whole = block.get("input")
+    if "input" not in block and any(block.get(name) not in _NO_INPUT for name in _INPUT_ELSEWHERE):
+        raise READ.fail(f"{path}.input", "the arguments", None)  # the call would be run without them
     args = whole if isinstance(whole, str) else READ.mapping(whole, f"{path}.input") or ""
     return others(block, "type", "input", *_NOT_A_CALLS_OWN) | {
         "type": "tool_call_chunk",
@@ -94,6 +108,9 @@ _CONTENTS: Mapping[str, Callable[[Chunk, str], Content]] = {
     **dict.fromkeys(SERVER_CALLS, _server_tool_use),
     # results: _tool_result; any other is kept whole
 }
+
+_INPUT_ELSEWHERE = ("args", "arguments", "parameters", "partial_json")
+_NO_INPUT = (*NOTHING, "{}")
 
 # The protocol's own words, which as fields of a call would mean what Anthropic doesn't.
 _NOT_A_CALLS_OWN = ("args", "arguments", "call_id", "error", "execution_status", "index")

@@ -5,7 +5,7 @@
 
 A block's `index` is its place in the message; deltas name their block, and blocks may interleave. Texts and
 argument text come in pieces, citations one by one, a signature and a compaction whole. `message_delta` has the
-`stop_reason`, and a usage that replaces the one before key by key.
+`stop_reason`, and a usage that replaces the one before key by key, except that a zero replaces no figure.
 
 Some blocks are whole in their start (redacted thinking, results of the provider's own tools). A message may
 be whole in its `message_start`: with content, `stop_reason` and all, and `message_stop` next (programmatic
@@ -16,6 +16,12 @@ Real streams go beyond the API's page:
 - An index may be used again: by a start that is sent twice (ignored), by another block whose predecessor was
   never stopped, or by another message spliced into this one. Earlier blocks are kept, and the new block gets an
   index of its own. That, and what happens to calls without arguments, is described in `wire_blocks`.
+- A delta isn't of its block's kind, or has no block (sgl-project/sglang#24293): it begins a block of its own kind,
+  beside the one at its index, and the next such deltas there continue it. A `content_block_stop` ends both.
+- Arguments at an index where no call waits for them are those of the newest call, if that has none yet. Else they are
+  a call without a name, which is invalid.
+- A delta without the field that its type promises is malformed, and so is a block that came whole without it.
+- Errors have OpenAI's form, or one of those in `provider_errors`, and perhaps no type.
 - The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat others and are ignored.
 """
 
@@ -24,13 +30,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, freeze, real_id
+from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id
 from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Chunk, as_mapping
 from rxdelta.formats.endings import assumed_finish
-from rxdelta.formats.usage import ANTHROPIC, usage_of
+from rxdelta.formats.json_values import word
+from rxdelta.formats.provider_errors import error_events, error_in, failure_in
+from rxdelta.formats.usage import ANTHROPIC, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["AnthropicMessagesDecoder", "recognises"]
@@ -98,7 +106,9 @@ class AnthropicMessagesDecoder:
             if event is not None:
                 return (event,)
         kind: object = fields.get("type")
-        if not isinstance(kind, str):
+        if _is_failure(kind, fields):
+            kind = "error"
+        elif not isinstance(kind, str):
             raise READ.fail("type", "the type of an event", kind)
         if message.ended:
             out += self._next_message(kind, fields)
@@ -147,7 +157,7 @@ class _Message:
         self.ended = False
         self._start_is_known = False  # else, once it has started, its `message_start` was lost or is late
         self._provider_reason: str | None = None
-        self._usage: dict[str, Any] = {}
+        self._usage = RunningUsage(ANTHROPIC)
         self._metadata: dict[str, Any] = {}  # for the finish
 
     def start(self, out: Out, chunk: Chunk) -> None:
@@ -182,14 +192,14 @@ class _Message:
             changed = self._add_usage(usage)
             metadata = others(message, *_MESSAGE_FIELDS)
             if not blocks.message_started:
-                start = events.MessageStart(message_id, model, self._token_usage(), metadata)
+                start = events.MessageStart(message_id, model, self._usage.latest, metadata)
                 blocks.start_message(out, start)
             else:  # a start has been emitted, so that the finish has to have what this one says
-                self._metadata |= metadata | others({"id": message_id, "model": model})
+                self._describe(metadata | others({"id": message_id, "model": model}))
                 out += changed
         for place, block in enumerate(content):
             where = f"{path}content[{place}]"
-            self._start_block(out, place, READ.mapping(block, where), where)
+            self._start_block(out, place, READ.mapping(block, where), where, whole=True)
             blocks.stop(out, place)
 
     def block_start(self, out: Out, chunk: Chunk) -> None:
@@ -197,8 +207,8 @@ class _Message:
         place = READ.index(chunk.get("index"), "index")
         self._start_block(out, place, required_object(chunk, "content_block"), "content_block")
 
-    def _start_block(self, out: Out, place: int, block: Chunk, path: str) -> None:
-        if self.blocks.start(out, place, block, path) and block["type"] == "fallback":
+    def _start_block(self, out: Out, place: int, block: Chunk, path: str, *, whole: bool = False) -> None:
+        if self.blocks.start(out, place, block, path, whole=whole) and block["type"] == "fallback":
             self._metadata |= _fallback(block)
 
     def block_delta(self, out: Out, chunk: Chunk) -> None:
@@ -215,7 +225,7 @@ class _Message:
         delta = required_object(chunk, "delta") if "delta" in chunk else _EMPTY
         usage = READ.mapping(chunk.get("usage"), "usage")
         self._end(READ.text(delta.get("stop_reason"), "delta.stop_reason"))
-        self._metadata |= others(delta, "stop_reason") | others(chunk, "type", "delta", "usage")
+        self._describe(others(delta, "stop_reason") | others(chunk, "type", "delta", "usage"))
         self.blocks.start_message(out)
         if self._provider_reason is not None:
             self.blocks.release(out)
@@ -223,23 +233,29 @@ class _Message:
 
     def stop(self, out: Out, chunk: Chunk) -> None:
         if self.blocks.message_started:
-            self._metadata |= others(_frozen(chunk), "type", "message")  # the SDK adds the message
+            self._describe(others(_frozen(chunk), "type", "message"))  # the SDK adds the message
             self._finish(out, stopped=True)
 
     def error(self, out: Out, chunk: Chunk) -> None:
+        """An error in Anthropic's form, or in one of another server."""
         chunk = _frozen(chunk)
-        error = chunk.get("error")
-        more = others(chunk, "type", "error", "_event")
-        if isinstance(error, str):  # some gateways send the sentence alone
-            end = events.StreamError(error)
+        before: Sequence[Event] = ()
+        more: Mapping[str, Any] = {}
+        if error := error_in(chunk):
+            if not isinstance(chunk["error"], str):  # some gateways send the sentence alone
+                READ.text(required_object(chunk, "error").get("message"), "error.message")
+                READ.text(error.get("type"), "error.type")
+            more = others(chunk, "type", "error", "_event")
+            *before, end = error_events(_PROVIDER, error, error.get("type"), _ERROR)
+        elif failure_in(chunk, *_ANSWERS):
+            kind = chunk.get("type")
+            *before, end = error_events(_PROVIDER, chunk, None if kind == "error" else kind, _ERROR)
         else:
-            error = required_object(chunk, "error")
-            sentence = READ.text(error.get("message"), "error.message") or "unknown error"
-            end = events.StreamError(sentence, READ.text(error.get("type"), "error.type") or None)
-            more |= others(error, "type", "message")
+            more = others(required_object(chunk, "error")) | others(chunk, "type", "error", "_event")
+            end = events.StreamError("unknown error")
         self.ended = True
         self.blocks.flush(out)
-        if more:
+        if before or more:
             self.unknown(out, chunk)
         out.append(end)
 
@@ -252,7 +268,7 @@ class _Message:
             self.unknown(out, chunk)
 
     def unknown(self, out: Out, chunk: Chunk) -> None:
-        out.append(events.ProviderEvent(_PROVIDER, str(chunk["type"]), _frozen(chunk)))
+        out.append(events.ProviderEvent(_PROVIDER, word(chunk.get("type")) or "error", _frozen(chunk)))
 
     def close(self, out: Out, *, whole: bool) -> None:
         """End of input, or of the reply, which is `whole` then, also without a reason."""
@@ -272,25 +288,22 @@ class _Message:
         """Finish the message. `stopped` says whether a `message_stop` has come."""
         self.ended = True
         self.blocks.finish_all(out)
-        usage, word = self._token_usage(), self._provider_reason
-        if word is None and not stopped:
+        usage, reason = self._usage.latest, self._provider_reason
+        if reason is None and not stopped:
             out.append(assumed_finish(usage, self._metadata, asked=self.blocks.calls_client))
         else:
             by_calls = "tool_use" if self.blocks.calls_client else "stop"
-            reason = REASONS.get(word or "", by_calls)
-            out.append(events.MessageFinish(reason, word, usage, self._metadata))
+            meaning = REASONS.get(reason or "", by_calls)
+            out.append(events.MessageFinish(meaning, reason, usage, self._metadata))
 
     def _add_usage(self, usage: Chunk) -> Sequence[Event]:
-        """The running usage if it has changed. A null says nothing."""
-        before = self._usage
-        self._usage = before | {
-            name: value for name, value in usage.items() if value is not None or name not in before
-        }
-        changed = None if self._usage == before else self._token_usage()
-        return () if changed is None else (events.UsageUpdate(changed),)
+        """The running usage if it has changed."""
+        before, now = self._usage.latest, self._usage.read(usage)
+        return () if now is None or now is before else (events.UsageUpdate(now),)
 
-    def _token_usage(self) -> TokenUsage | None:
-        return usage_of(self._usage, ANTHROPIC) if self._usage else None
+    def _describe(self, fields: Mapping[str, Any]) -> None:
+        self._metadata |= fields
+        check_members(self._metadata, DEFAULT_LIMITS, "the metadata")
 
 
 def _fallback(block: Chunk) -> dict[str, Any]:
@@ -298,6 +311,13 @@ def _fallback(block: Chunk) -> dict[str, Any]:
     to = block.get("to")
     model = to.get("model") if isinstance(to, Mapping) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return {"model_fallback": model} if isinstance(model, str) else {}
+
+
+def _is_failure(kind: object, chunk: Chunk) -> bool:
+    """Whether an event without a type, or with that of an error, is the error of another server."""
+    if kind is None:
+        return bool(error_in(chunk) or failure_in(chunk, *_ANSWERS))
+    return isinstance(kind, str) and kind.endswith("_error") and bool(failure_in(chunk, *_ANSWERS))
 
 
 def _frozen(chunk: Chunk) -> Chunk:
@@ -330,9 +350,11 @@ def recognises(chunk: Chunk) -> bool:
                 and isinstance(chunk.get("content"), list)
                 and "status" not in chunk
             )
-        case "error":  # OpenAI numbers its events
-            error = chunk.get("error")
-            return isinstance(error, Mapping) and "message" in error and "sequence_number" not in chunk
+        case "error" if "sequence_number" in chunk or "code" in chunk:  # OpenAI's
+            return False
+        case "error":
+            error = chunk.get("error", chunk)
+            return isinstance(error, Mapping) and "message" in error
         case _:
             return False
 
@@ -355,6 +377,9 @@ _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
 _BEGINS = frozenset(["message_start", "message"])
 _AFTER_THE_END = {"ping": _Message.nothing, "message_stop": _Message.nothing, **_OF_THE_SDK}
 """What is not passed on after the end."""
+
+_ERROR = frozenset(["message", "type", "code"])
+_ANSWERS = ("content", "delta", "content_block")
 
 _FINISH_FIELDS = ("stop_sequence", "stop_details")
 # A message's fields that have a place of their own in the events.

@@ -143,7 +143,7 @@ def _also(options: Json, *names: str) -> Json:
     return {name: options[name] for name in names if name in options}
 
 
-_OF_A_CALL = frozenset(["caller", "server_name", "cache_control"])
+_OF_A_CALL = frozenset(["caller", "server_name", "toolset_name", "cache_control"])
 _OF_A_RESULT = frozenset([PROVIDER_TYPE, "tool_call_id", "output", "status"])
 
 # What the API takes back, so that nothing of another provider's is sent.

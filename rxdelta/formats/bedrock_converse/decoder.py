@@ -39,7 +39,7 @@ from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import others, remember, word
 from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
-from rxdelta.formats.usage import BEDROCK, usage_of
+from rxdelta.formats.usage import BEDROCK, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["BedrockConverseDecoder", "recognises"]
@@ -169,6 +169,7 @@ class _Message:
         self.metadata: dict[str, Any] = {}
         self._provider_reason: str | None = None
         self._usage: TokenUsage | None = None
+        self._running_usage = RunningUsage(BEDROCK, whole=True)
 
     def start(self, out: Out, event: Json) -> None:
         self.blocks.start_message(out, events.MessageStart(None, None, None, others(event, _START_FIELDS)))
@@ -261,7 +262,7 @@ class _Message:
         usage = _READ.mapping(found, path)
         if not usage:
             return None
-        self._usage = usage_of(usage, BEDROCK)
+        self._usage = self._running_usage.read(usage)
         return self._usage
 
 

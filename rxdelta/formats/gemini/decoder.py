@@ -48,9 +48,9 @@ from rxdelta.formats.decoding import Fields
 from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields, wire_form
-from rxdelta.formats.json_values import kept, remember, word
+from rxdelta.formats.json_values import NOTHING, kept, remember, word
 from rxdelta.formats.provider_errors import error_events, error_in
-from rxdelta.formats.usage import GEMINI, usage_of
+from rxdelta.formats.usage import GEMINI, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["GeminiDecoder", "recognises"]
@@ -76,7 +76,7 @@ class GeminiDecoder:
         self._id: str | None = None
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
-        self._figures: dict[str, Any] = {}
+        self._figures = RunningUsage(GEMINI)
         self._usage: TokenUsage | None = None
         self._newest_usage: object = None  # as the provider sent it
         self._is_blocked = False
@@ -191,10 +191,7 @@ class GeminiDecoder:
             remember(self._metadata, other_fields(chunk, _FIELDS))
 
     def _read_usage(self, usage: Json) -> None:
-        before = dict(self._figures)
-        remember(self._figures, usage)
-        if self._figures != before:
-            self._usage = usage_of(self._figures, GEMINI)
+        self._usage = self._figures.read({name: one for name, one in usage.items() if one not in NOTHING})
 
     def _finish(self, *, whole: bool) -> None:
         """Finish the candidates. Those without a reason were cut off, unless the reply is whole."""

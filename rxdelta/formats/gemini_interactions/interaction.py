@@ -12,9 +12,9 @@ from rxdelta.core import Event, TokenUsage, events, real_id
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.gemini_interactions.reading import READ, Json
 from rxdelta.formats.gemini_interactions.tables import REASONS
-from rxdelta.formats.json_values import others, remember, word
+from rxdelta.formats.json_values import NOTHING, others, remember, word
 from rxdelta.formats.notes import FINISH_REASON_ASSUMED
-from rxdelta.formats.usage import INTERACTIONS, usage_of
+from rxdelta.formats.usage import INTERACTIONS, RunningUsage
 
 __all__ = ["Interaction"]
 
@@ -90,14 +90,12 @@ class _RunningUsage:
 
     def __init__(self) -> None:
         self.latest: TokenUsage | None = None
-        self._figures: dict[str, Any] = {}
+        self._figures = RunningUsage(INTERACTIONS)
         self._emitted: TokenUsage | None = None
 
     def read(self, found: object, path: str) -> None:
-        before = dict(self._figures)
-        remember(self._figures, READ.mapping(found, path))
-        if self._figures != before:
-            self.latest = usage_of(self._figures, INTERACTIONS)
+        usage = READ.mapping(found, path)
+        self.latest = self._figures.read({name: one for name, one in usage.items() if one not in NOTHING})
 
     def news(self) -> TokenUsage | None:
         """The latest usage, unless this has returned it before."""

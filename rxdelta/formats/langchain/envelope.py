@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rxdelta.core import Event, TokenUsage, events, is_mapping
+from rxdelta.core import Event, FrozenDict, TokenUsage, events, freeze, is_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import word
 from rxdelta.formats.langchain.fields import READ, Json
@@ -110,9 +110,11 @@ class Envelope:
 
     def read_usage(self, usage: Json) -> events.UsageUpdate | None:
         """Add a usage to the sum. Returns the event of the new sum, if it is another."""
-        self._usage = add_usage(self._usage, usage)
-        total = usage_of_langchain(self._usage)
-        if not usage or total is None or total == self._emitted_usage:
+        if not usage:
+            return None
+        add_usage(self._usage, freeze(usage, "usage", lenient=True))
+        total = usage_of_langchain(FrozenDict(self._usage))
+        if total is None or total == self._emitted_usage:
             return None
         self._emitted_usage = total
         return events.UsageUpdate(total)

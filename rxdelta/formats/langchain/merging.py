@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rxdelta.core import freeze, is_mapping, thaw
+from rxdelta.core import DEFAULT_LIMITS, FrozenDict, check_members, freeze, is_mapping, thaw
 from rxdelta.formats.growing_list import GrowingList
 from rxdelta.formats.json_values import NOTHING
 from rxdelta.formats.langchain.fields import READ, Json
@@ -82,20 +82,26 @@ def remember(known: dict[str, Any], found: Json) -> None:
             before.extend(now)
         elif now is not None:
             known[name] = now
+    check_members(known, DEFAULT_LIMITS, "the metadata")
 
 
-def add_usage(left: Json, right: Json) -> dict[str, Any]:
-    """The sum of two usages."""
-    total = dict(left)
-    for name, value in right.items():
+def add_usage(total: dict[str, Any], more: Json) -> None:
+    """Add a usage to the sum.
+
+    Raises:
+        LimitExceededError: The sum has more than `Limits.members`, or an object in it does.
+    """
+    for name, value in more.items():
         before = total.get(name)
         if is_mapping(value):
-            total[name] = add_usage(before if is_mapping(before) else {}, value)
+            inner = dict(before) if is_mapping(before) else {}
+            add_usage(inner, value)
+            total[name] = FrozenDict(inner)
         elif _is_number(value) and _is_number(before):
-            total[name] = before + value
+            total[name] = freeze(before + value, lenient=True)
         elif value is not None:
-            total[name] = value
-    return total
+            total[name] = freeze(value, lenient=True)
+    check_members(total, DEFAULT_LIMITS, "the usage")
 
 
 def _is_number(value: object) -> bool:

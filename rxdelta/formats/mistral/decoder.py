@@ -151,7 +151,7 @@ def _error_in(found: Json) -> Json:
     detail = found.get("detail")
     if "error" not in found and found.get("object") != "error" and detail:
         found = {**found, "error": {"message": detail, "type": "invalid_request_error"}}
-    error = found.get("error", found)
+    error = found.get("error", found if found.get("object") == "error" else None)
     if isinstance(error, Mapping) and error.get("message") and not isinstance(error["message"], str):
         said = {**error, "message": json.dumps(thaw(kept(error)["message"]), ensure_ascii=False)}
         return said if error is found else {**found, "error": said}

@@ -69,8 +69,8 @@ from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.choice_numbers import ChoiceNumbers, Told
 from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.openai_chat.tables import FORMAT
-from rxdelta.formats.provider_errors import error_events, error_in
-from rxdelta.formats.usage import CHAT, usage_of
+from rxdelta.formats.provider_errors import error_events, error_in, failure_in, is_surely_an_error
+from rxdelta.formats.usage import CHAT, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["OpenAIChatDecoder", "recognises"]
@@ -100,6 +100,7 @@ class OpenAIChatDecoder:
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
+        self._running_usage = RunningUsage(CHAT, whole=True)
         self._choices: dict[int, Choice] = ByChoice()
         self._numbers = ChoiceNumbers(self._choices, lambda: self._choice_type([], 0, None, None, None))
         self._out: list[Event] = []
@@ -219,7 +220,7 @@ class OpenAIChatDecoder:
         return state
 
     def _read_usage(self, chunk: Json, choices: Sequence[object]) -> bool:
-        """Read the usage, which replaces an earlier one. Return whether there is one.
+        """Read the usage, which replaces an earlier one, but for zeros. Return whether there is one.
 
         Groq may send it under two names in one chunk, or under either. Moonshot sends it with the last choice.
         """
@@ -232,7 +233,7 @@ class OpenAIChatDecoder:
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
             return False
-        self._usage = usage_of(raw, CHAT)
+        self._usage = self._running_usage.read(raw)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:
@@ -318,7 +319,9 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
         )
     if isinstance(choices, (list, tuple)):
         return "prompt_filter_results" in chunk and kind in NOTHING
-    return "type" not in chunk and isinstance(chunk.get("error"), Mapping) and bool(chunk["error"])
+    if "error" in chunk:
+        return "type" not in chunk and isinstance(chunk["error"], Mapping) and bool(chunk["error"])
+    return "type" not in chunk and is_surely_an_error(chunk, "choices")
 
 
 def _groq(chunk: Json) -> Json:
@@ -328,7 +331,9 @@ def _groq(chunk: Json) -> Json:
 
 def _error_of(chunk: Json) -> Json | None:
     """The error that a chunk reports. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
-    return error_in(chunk) or error_in(_groq(chunk)) or (chunk if chunk.get("object") == "error" else None)
+    if chunk.get("object") == "error":
+        return error_in(chunk) or chunk
+    return error_in(chunk) or error_in(_groq(chunk)) or failure_in(chunk, "choices")
 
 
 def _passed_on(chunk: Json) -> Event:

@@ -31,7 +31,7 @@ from rxdelta.formats.endings import broken_events
 from rxdelta.formats.json_values import NOTHING, by_word, kept, remember, word
 from rxdelta.formats.notes import FINISH_REASON_ASSUMED
 from rxdelta.formats.provider_errors import OF_OPEN_SERVERS, error_events, error_in
-from rxdelta.formats.usage import CHAT, usage_of
+from rxdelta.formats.usage import CHAT, RunningUsage
 from rxdelta.framing import DONE
 
 __all__ = ["OpenAICompletionsDecoder", "recognises"]
@@ -59,6 +59,7 @@ class OpenAICompletionsDecoder:
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
         self._usage: TokenUsage | None = None
+        self._running_usage = RunningUsage(CHAT, whole=True)
         self._has_closing_usage = False  # the newest chunk had the usage and no choices
         self._choices: dict[int, _Choice] = ByChoice()
         self._out: list[Event] = []
@@ -146,7 +147,7 @@ class OpenAICompletionsDecoder:
         raw = _READ.mapping(chunk.get("usage"), "usage")
         if not raw:
             return False
-        self._usage = usage_of(raw, CHAT)
+        self._usage = self._running_usage.read(raw)
         return True
 
     def _read_envelope(self, chunk: Json, is_of_the_message: bool) -> bool:

@@ -33,7 +33,7 @@ _TRANSIENT = frozenset(
     {"api", "badgateway", "deadline", "engineoverloaded", "gatewaytimeout", "internal", "internalfailure"}
     | {"internalserver", "modelnotready", "modelstream", "modeltimeout", "overloaded", "ratelimit", "server"}
     | {"resourceexhausted", "serviceunavailable", "slowdown", "throttling", "timeout", "toomanyrequests"}
-    | {"unavailable"}
+    | {"endpointrequesttimedout", "modelserving", "modelunavailable", "requesttimeout", "unavailable"}
 )
 _PERMANENT = frozenset(
     {
@@ -44,7 +44,8 @@ _PERMANENT = frozenset(
         "billingnotactive",
         "contentfilter",
     }
-    | {"contentpolicyviolation", "contextlength", "failedprecondition", "insufficientquota", "invalidapikey"}
+    | {"arrearage", "contentpolicyviolation", "contextlength", "datainspectionfailed", "failedprecondition"}
+    | {"insufficientbalance", "insufficientquota", "invalidapikey", "invalidparameter"}
     | {"invalidargument", "invalidprompt", "invalidrequest", "modelnotfound", "notfound", "permission"}
     | {"permissiondenied", "quota", "requesttoolarge", "unauthenticated", "unsupported", "validation"}
 )
@@ -76,7 +77,8 @@ def is_transient(error: BaseException) -> bool:
     Yes: overloaded, rate limited, a failure of the server (status 408, 409, 425, 429, 5xx), a connection that broke
     or timed out, a stall. No: an invalid request, a refused key, an exhausted quota, and any unknown error. A header
     `x-should-retry` overrides this. Of a finish reason that says that the provider failed, the table on the format's
-    page decides (`ProviderError.transient`).
+    page decides (`ProviderError.transient`). An error without type and code is known if its sentence is the phrase of
+    a status, such as "Service Unavailable".
 
     An exception of any client is judged by its attributes and its class; without an answer, its cause is judged.
 
@@ -109,8 +111,8 @@ def _verdict(error: BaseException) -> bool | None:
     header = _header(error, "x-should-retry")
     if header in ("true", "false"):
         return header == "true"
-    names = {_normalized(word) for word in _error_names(error)}
-    if names & _PERMANENT:
+    names = {_normalized(word) for name in _error_names(error) for word in (name, name.partition(".")[0])}
+    if names & _PERMANENT or "insufficient balance" in _sentence(error).lower():
         return False
     if names & _TRANSIENT:
         return True
@@ -139,6 +141,12 @@ def _error_names(error: BaseException) -> Iterator[str]:
             word = _get(source, name)
             if isinstance(word, str):
                 yield word
+    if isinstance(error, ProviderError) and error.type is error.code is None:
+        yield error.message  # of frameworks and gateways often no more than a status' phrase
+
+
+def _sentence(error: BaseException) -> str:
+    return error.message if isinstance(error, ProviderError) else ""
 
 
 def _status(error: BaseException) -> int | None:

@@ -181,15 +181,10 @@ def test_an_empty_delta_is_nothing(type: str, nothing: Chunk) -> None:
     ("type", "stray"),
     [
         pytest.param("text", delta(0, "new_delta", new=1), id="an unknown delta"),
-        pytest.param("thinking", text(0, "a"), id="a text for a reasoning"),
         pytest.param(
             "redacted_thinking", delta(0, "", **{"": "a"}) | {"delta": {"type": "x", "": "a"}}, id="no name"
         ),
-        pytest.param("fallback", text(0, "a"), id="a text for a block that takes none"),
-        pytest.param("text", delta(0, "compaction_delta", content="c"), id="a compaction of a text"),
-        pytest.param("text", text(1, "a"), id="a block that never started"),
-        pytest.param("text", delta(1, "signature_delta", signature="s"), id="a signature of no block"),
-        pytest.param("text", delta(1, "citations_delta", citation=WEB), id="a citation of no block"),
+        pytest.param("future_tool_use", args(0, '{"a": 1}'), id="arguments for a kind to come"),
     ],
 )
 def test_a_delta_that_its_block_cannot_take_passes_through_whole(type: str, stray: Chunk) -> None:
@@ -197,10 +192,17 @@ def test_a_delta_that_its_block_cannot_take_passes_through_whole(type: str, stra
     assert decoded[1:] == [ProviderEvent("anthropic", "content_block_delta", stray)]
 
 
-def test_a_delta_after_its_block_has_ended_changes_nothing() -> None:
-    late = text(0, "b")
-    decoded = in_message(block_start(0, "text", text=""), text(0, "a"), block_stop(0), late)
-    assert decoded[2:] == [BlockFinish(0), ProviderEvent("anthropic", "content_block_delta", late)]
+@pytest.mark.parametrize(
+    ("type", "late"),
+    [
+        ("thinking", delta(0, "signature_delta", signature="s")),
+        ("text", delta(0, "citations_delta", citation=WEB)),
+        ("compaction", delta(0, "compaction_delta", content="c")),
+    ],
+)
+def test_a_mark_after_its_block_has_ended_passes_through_whole(type: str, late: Chunk) -> None:
+    decoded = in_message(block_start(0, type), block_stop(0), late)
+    assert decoded[1:] == [BlockFinish(0), ProviderEvent("anthropic", "content_block_delta", late)]
 
 
 def test_text_behind_arguments_that_came_whole_changes_nothing() -> None:
