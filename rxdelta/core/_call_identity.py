@@ -151,7 +151,7 @@ class CallIdentity:
         return len(noted) < MOST_NOTED
 
     def _has_id(self, said: Mapping[str, Any]) -> bool:
-        """Whether a call has the id that is said. If none has, it is noted."""
+        """Whether a call has the id that is said. A new id is noted."""
         call_id: Any = said.get("id") or said.get("call_id")
         if not isinstance(call_id, str):
             return False
