@@ -17,7 +17,7 @@ Chunk = Mapping[str, Any]
 
 
 class Decoder(Protocol):
-    """Chunks of one stream in, events out. It remembers only what the format's grammar requires, never text."""
+    """Chunks of one stream in, events out. It remembers only what the format's grammar requires, and no prose."""
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         """The events of one chunk, a mapping or the SDK's object.
