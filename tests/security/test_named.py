@@ -122,6 +122,18 @@ def test_an_answer_that_is_none_allows_nothing(said: Any) -> None:
         rd.approvals_from_ag_ui({**RUN, "resume": resume})
 
 
+@says("Of several answers for one call")
+@pytest.mark.parametrize("said", [(True, False), (False, True)])
+def test_a_refusal_stands_beside_a_permission(said: tuple[bool, bool]) -> None:
+    till = Till()
+    answers = [call_part("approval-responded", approval={"id": "c1", "approved": one}) for one in said]
+    of_ai_sdk = rd.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": answers}])
+    resume = [{"interruptId": "c1", "status": "resolved", "payload": one} for one in said]
+    for approvals in (of_ai_sdk, rd.approvals_from_ag_ui({**RUN, "resume": resume})):
+        till.go_on(WAITING, approvals)
+    assert till.paid == []
+
+
 @says("Two requests with one answer")
 def test_two_requests_that_have_read_the_same_storage_run_the_tool_twice() -> None:
     till = Till()
