@@ -198,6 +198,19 @@ def test_a_browser_names_what_everybody_may_read(url: str) -> None:
         rd.from_openai_chat([{"role": "user", "content": [stored]}])
 
 
+@says("A host counts as")
+@pytest.mark.parametrize(
+    "host", ["\uff47enerativelanguage.googleapis.com", "generative\u00adlanguage\u3002googleapis.com"]
+)
+def test_no_spelling_of_a_host_hides_a_stored_file(host: str) -> None:
+    url = f"https://{host}/v1beta/files/a"
+    for read in said_by_each("user", url):
+        with pytest.raises(rd.InvalidValueError, match="file_id"):
+            read()
+    for read in said_by_each("user", url, allow=("file_id",)):
+        assert read()
+
+
 @says("An `http` address may be")
 def test_an_address_of_the_own_network_is_admitted() -> None:
     for read in said_by_each("user", "http://169.254.169.254/latest/meta-data"):
