@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Limits
 
-__all__ = ["scan_deltas"]
+__all__ = ["scan_deltas", "with_snapshot"]
 
 
 @operator_maker
@@ -81,10 +81,11 @@ class _Scan:
         return snapshot
 
     def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
-        return (), _with_snapshot(error, self._fold.snapshot)
+        return (), with_snapshot(error, self._fold.snapshot)
 
 
-def _with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
+def with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
+    """The error as a reader of the snapshot gets it."""
     if not isinstance(error, RxDeltaError):
         return StreamInterrupted.by(error, snapshot=snapshot)
     if error.snapshot is not None and error.snapshot is not snapshot:
