@@ -162,9 +162,8 @@ class PartialJsonParser:
         self._position = 0
         self._shown: object = _MISSING
         self._error: str | None = None
-        self._failed_at = (
-            0  # no bracket and no quotation mark is between here and what was wrong, but in a string
-        )
+        # Where the reading stopped at an error: outside of strings, no bracket or quotation mark is between here and it.
+        self._failed_at = 0
         self._closed = False
 
     def feed(self, fragment: str) -> None:

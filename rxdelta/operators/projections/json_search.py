@@ -7,8 +7,8 @@ between tags, and a sentence behind it. The value is the first one in the text t
   a number or a word. All other values are searched for.
 - Sentences have marks: `[1]`, `[ ]`, `{}`. A value that may be one counts only if none follows that can't be. It is shown at
   the end, unless the text begins with it.
-- What turns out not to be JSON, such as `{name}`, is passed over, with all that is open in it. What is closed in it is a
-  value. Its last string may have begun with a quotation mark of a sentence, so the search goes on behind that mark.
+- Text that turns out not to be JSON is passed over, such as `{name}`, or `[{"a": 1} or so]` up to the object. The last string
+  of such text may have begun with a quotation mark of a sentence, so the search goes on behind that mark.
 - A value that is nested too deep is an error.
 
 What is found depends on the text alone, not on how it was cut. The time is in proportion to the text.
@@ -33,7 +33,7 @@ _FENCE: Final = "```"
 _TAGS: Final = ("<think>", "<thinking>")
 _SCALAR: Final = '"-0123456789tfn'
 _end_of_first_line = re.compile(r"[\n{\[]").search
-_mark = re.compile(r"\[[ \t\r\n]*[0-9]{0,4}[ \t\r\n]*\]|\{[ \t\r\n]*\}").fullmatch
+_mark = re.compile(r"\[[ \t\r\n]*+[0-9]{0,4}[ \t\r\n]*+\]|\{[ \t\r\n]*+\}").fullmatch
 _shows_no_mark = re.compile(r'[",{\[]').search
 _bracket = re.compile(  # with what may follow it in JSON, or may come yet
     r'\{(?=[ \t\r\n]*+(?:["}]|\Z))|\[(?=[ \t\r\n]*+(?:[\]\[{"0-9tfn-]|\Z))'
@@ -82,7 +82,7 @@ class JsonSearch:
 
     @property
     def complete(self) -> bool:
-        """Whether the value is closed, and it is sure that it is the one."""
+        """Whether the value is closed, and no more text can replace it."""
         if self._read == self._read_value:
             return self._value.complete
         return self._read == self._read_nothing and self.error is None
@@ -91,7 +91,7 @@ class JsonSearch:
         """The value, at the end of the text.
 
         Raises:
-            InvalidJson: There is none, or it isn't closed.
+            InvalidJson: The text has no value, or an open one.
         """
         if self.error is not None:
             raise InvalidJson(self.error)
@@ -177,13 +177,13 @@ class JsonSearch:
             return self._found(value)
         if not value.is_final():
             return self._failed(whole, size, why)
-        value._error = None  # what is behind the value is no error of it
+        value._error = None  # the text behind the value is not its error
         return self._closed(whole, size, why)
 
     def _read_nothing(self, _: str) -> str:
         return ""
 
-    # What comes of them.
+    # What they share.
 
     def _parser(self, start: int) -> PartialJsonParser:
         parser = PartialJsonParser(max_depth=self._max_depth)

@@ -508,7 +508,7 @@ def test_what_is_found_depends_on_the_text_alone_and_is_in_it(text: str, data: s
 
 @pytest.mark.parametrize(
     "text",
-    ["[x", "{", '["', '["a" ', "[1,", '{"a":[', "[[1],", '["[x', '"[', "[1]", '[é"', '["\\"', "<think", "[" * 150 + "1]x", '[["a",'],
+    ["[x", "{", "[ ", '["', '["a" ', "[1,", '{"a":[', "[[1],", '["[x', '"[', "[1]", '[é"', '["\\"', "<think", "[" * 150 + "1]x", '[["a",'],
 )  # fmt: skip
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_search_takes_time_in_proportion_to_the_text(text: str, whole: bool) -> None:
