@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, Fold, InvalidValueError, RxDeltaError, Snapshot, StreamInterrupted
+from rxdelta.core import Event, Fold, InvalidValueError, Snapshot, with_snapshot
 from rxdelta.runtime import lift_map, operator_maker
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from rxdelta.core import Limits
 
-__all__ = ["scan_deltas", "with_snapshot"]
+__all__ = ["scan_deltas"]
 
 
 @operator_maker
@@ -82,15 +81,3 @@ class _Scan:
 
     def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
         return (), with_snapshot(error, self._fold.snapshot)
-
-
-def with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
-    """The error as a reader of the snapshot gets it."""
-    if not isinstance(error, RxDeltaError):
-        return StreamInterrupted.by(error, snapshot=snapshot)
-    if error.snapshot is not None and error.snapshot is not snapshot:
-        # Another subscription got the same error object, with its own snapshot: copy, so that each keeps its own.
-        error, original = copy(error), error
-        error.__traceback__, error.__cause__ = original.__traceback__, original.__cause__
-    error.snapshot = snapshot
-    return error

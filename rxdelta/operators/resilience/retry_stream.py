@@ -17,8 +17,8 @@ from rxdelta.core import (
     Snapshot,
     described,
     refusal,
+    with_snapshot,
 )
-from rxdelta.operators.folding.scan_deltas import with_snapshot
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
 from rxdelta.operators.resilience.factory import Request, request_of
 from rxdelta.operators.resilience.failures import check_wait, exponential_backoff, is_transient
