@@ -107,7 +107,7 @@ def stream(
     check_stream(source)
     check_meter(meter, "rd.stream")
     decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
-    silence = None if timeout is None else stall_timeout(idle=check_seconds("timeout", timeout))
+    silence = None if timeout is None else stall_timeout(check_seconds("timeout", timeout))
     pace = None if every is None else throttle_latest(check_seconds("every", every))
     if tools is not None and not isinstance(tools, Mapping):
         raise InvalidValueError.of([("tools", tools, "must be functions by their names")])

@@ -40,6 +40,7 @@ from rxdelta.core._errors import (
     as_exception as as_exception,
     described as described,
     quote as quote,
+    with_snapshot as with_snapshot,
 )
 from rxdelta.core._events import Event, reasoning_delta, text_delta, tool_call_delta
 from rxdelta.core._events_so_far import EventsSoFar as EventsSoFar

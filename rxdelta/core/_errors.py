@@ -8,6 +8,7 @@ reply is never lost.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 from rxdelta.core._redact import redact
@@ -279,6 +280,18 @@ class UnknownWireFormatError(RxDeltaError, LookupError):
 def as_exception(error: BaseException) -> Exception:
     """The error as an `Exception`, which is all that `on_error` takes; another `BaseException` is wrapped."""
     return error if isinstance(error, Exception) else StreamInterrupted.by(error)
+
+
+def with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
+    """The error as the reader of a reply gets it, with the reply so far."""
+    if not isinstance(error, RxDeltaError):
+        return StreamInterrupted.by(error, snapshot=snapshot)
+    if error.snapshot is not None and error.snapshot is not snapshot:
+        # Another subscription got the same error object, with its own snapshot: copy, so that each keeps its own.
+        error, original = copy(error), error
+        error.__traceback__, error.__cause__ = original.__traceback__, original.__cause__
+    error.snapshot = snapshot
+    return error
 
 
 def described(error: BaseException) -> str:

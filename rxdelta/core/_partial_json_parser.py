@@ -128,6 +128,7 @@ class PartialJsonParser:
         "_closed",
         "_containers",
         "_error",
+        "_failed_at",
         "_keys",
         "_max_depth",
         "_phase",
@@ -161,6 +162,8 @@ class PartialJsonParser:
         self._position = 0
         self._shown: object = _MISSING
         self._error: str | None = None
+        # Where the reading stopped at an error: outside of strings, no bracket or quotation mark is between here and it.
+        self._failed_at = 0
         self._closed = False
 
     def feed(self, fragment: str) -> None:
@@ -313,6 +316,7 @@ class PartialJsonParser:
                 at = steps[self._state](self, text, at)
         except InvalidJson as error:
             self._error = error.reason
+            self._failed_at = self._position + at
         self._position += size - len(self._tail)
 
     def _finish(self) -> None:

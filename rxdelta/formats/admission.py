@@ -16,6 +16,7 @@ an assistant's message the block with it is left out.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -35,6 +36,10 @@ _FILE, _TOOLS = "file_id", "tool_definitions"
 _name = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _scheme = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):").match
 _has_control = re.compile(r"[\x00-\x1f\x7f]").search
+_authority = re.compile(r"https?://([^/?#]{1,1000})(?:[/?#]|\Z)", re.IGNORECASE).match
+_ends_host = re.compile(r"[\x00-\x20\x7f\\/?#@%<>^|]").search
+_no_letter_of_a_host = re.compile(r"[^a-z0-9.-]")
+_LONGEST_LABEL = 63
 _STORES: Final = ("generativelanguage.googleapis.com",)
 """Hosts whose addresses are those of files that are stored with the provider."""
 
@@ -160,13 +165,10 @@ class Admission:
             )
         if word not in ("https", "http"):
             return None
-        try:
-            host = unquote(urlsplit(address).hostname or "").lower().rstrip(".")
-        except ValueError:
-            host = ""
-        if not host or "\\" in address or _has_control(host):  # some parsers end the host at a backslash
+        host = _host_in(address)
+        if not host or "\\" in address:  # some parsers end the host at a backslash
             return _Fault(address, "must name a host")
-        if host.endswith(_STORES) and _FILE not in self._allow:
+        if _resolved(host).endswith(_STORES) and _FILE not in self._allow:
             return _Fault(address, "is that of a file that is stored with the provider", _FILE)
         return None
 
@@ -248,6 +250,42 @@ class Admission:
             is_mapping(part) and _is_one_of(part.get("type", ""), _RESULT_PARTS) for part in parts
         )
         return self._fault_in_items(parts) if is_native else None
+
+
+def _host_in(address: str) -> str:
+    """The host of an `http` address as it is written there; empty if there is none that a resolver would take."""
+    found = _authority(address)
+    try:
+        host = unquote(urlsplit(f"//{found[1]}").hostname or "") if found else ""
+    except ValueError:
+        return ""
+    return "" if _ends_host(host) else host
+
+
+def _resolved(host: str) -> str:
+    """The ASCII letters of the name that a resolver asks for, which reads names as UTS 46 says.
+
+    Wide and styled letters are letters, `。` is a full stop, and some characters are left out, such as soft hyphens. Here
+    all others are left out that aren't ASCII: the result is compared with names in ASCII, and refusing too much of such
+    spellings costs nobody anything.
+    """
+    labels = (_plain(_decoded(label)) for label in _plain(host).split("."))
+    return ".".join(labels).rstrip(".")
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return _no_letter_of_a_host.sub("", text.replace("\u3002", "."))
+
+
+def _decoded(label: str) -> str:
+    """A label without punycode, in which some resolvers read ASCII, too."""
+    if not label.startswith("xn--") or len(label) > _LONGEST_LABEL:
+        return label
+    try:
+        return label.removeprefix("xn--").encode().decode("punycode")
+    except UnicodeError:
+        return label
 
 
 def _is_word(word: Any) -> bool:

@@ -36,12 +36,21 @@ def by_call(answers: Iterable[tuple[str, str, Approval]]) -> dict[str, Approval]
     """The answers by both ids of their calls, since the call may be stored, or have come from the client.
 
     The client's id is the one that can't be mistaken: the provider's counts only where no call has it as the client's.
+    Of several answers for one id a refusal stands, whatever their order.
 
     Args:
         answers: The client's id, the provider's, and the answer.
     """
     known = [*answers]
-    found = {own_id: answer for own_id, _, answer in known}
-    for _, call_id, answer in known:
-        found.setdefault(call_id, answer)
-    return found
+    found: dict[str, Approval] = {}
+    for own_id, _, answer in known:
+        _add(found, own_id, answer)
+    theirs: dict[str, Approval] = {}
+    for own_id, call_id, _ in known:
+        _add(theirs, call_id, found[own_id])
+    return theirs | found
+
+
+def _add(found: dict[str, Approval], name: str, answer: Approval) -> None:
+    if name not in found or (found[name].approved and not answer.approved):
+        found[name] = answer

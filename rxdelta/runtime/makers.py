@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reactivex import Observable, abc
@@ -39,21 +39,27 @@ _OPTIONS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 }
 """Options that mean the same everywhere. Their defaults are always allowed."""
 
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
 
 def checks_options(make: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which refuses wrong values of common options.
+    """The same function, which refuses wrong values of common options. What `*args` and `**kwargs` take is no option.
 
     Raises:
         InvalidValueError: By the function, at once.
     """
+    parameters = signature(make).parameters
+    common = _OPTIONS.keys() & {name for name, one in parameters.items() if one.kind not in _VARIADIC}
+    positional = [name for name, one in parameters.items() if one.kind in _POSITIONAL]
 
     @wraps(make)
     def checked(*args: P.args, **options: P.kwargs) -> R:
-        given: dict[str, Any] = {**dict(zip(make.__code__.co_varnames, args)), **options}
-        for option in _OPTIONS.keys() & given.keys():
+        given: dict[str, Any] = {**dict(zip(positional, args)), **options}
+        for option in common & given.keys():
             is_allowed, wanted = _OPTIONS[option]
             value = given[option]
-            if not is_allowed(value) and value is not signature(make).parameters[option].default:
+            if not is_allowed(value) and value is not parameters[option].default:
                 raise InvalidValueError.of([(option, value, wanted)])
         return make(*args, **options)
 

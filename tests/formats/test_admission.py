@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import unicodedata
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from core.strategies import json_values
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.ag_ui import frames_of, read
 from support.cost import lines_run
@@ -53,6 +55,24 @@ def requests_of(messages: list[rd.Message]) -> str:
 
 # What a person says.
 
+STORE = "generativelanguage.googleapis.com"
+SPELLINGS = [
+    "\uff47enerativelanguage.googleapis.com",  # a full-width letter
+    "generativelanguage\u3002googleapis\u3002com",  # ideographic full stops, wide ones, halves of them
+    "generativelanguage\uff0egoogleapis\uff0ecom",
+    "generativelanguage\uff61googleapis\uff61com",
+    "generative\u00adlanguage.googleapis.com",  # characters that are left out
+    "generative\u200blanguage.google\ufe0fapis.com",
+    "generative\u115flanguage.google\U000e0101apis.com",
+    "\u24d6enerativelanguage.googleapis.com",  # a letter in a circle, a bold one, an old one
+    "\U0001d420enerativelanguage.googleapis.com",
+    "generativelanguage.googleapi\u017f.com",
+    "%EF%BD%87enerativelanguage.googleapis.com",
+    "generativelanguage%E3%80%82googleapis.com",
+    "xn--generativelanguage-.googleapis.com",
+    "u:p@GENERATIVE\u00adLANGUAGE.googleapis.com\u3002:443",
+    "eu.generativelanguage.googleapis.com",
+]
 REFUSED = [
     (f"s3://bucket/{SECRET}.pdf", "s3"),
     (f"S3://bucket/{SECRET}", "s3"),
@@ -85,7 +105,14 @@ REFUSED = [
     (f"https://generativelanguage.googleapis.com%00/{SECRET}", "a host"),
     (f"https://generativelanguage.googleapis.com/v1beta/files/{SECRET}", "file_id"),
     (f"HTTPS://u@GenerativeLanguage.GoogleAPIs.com.:443/v1beta/files/{SECRET}", "file_id"),
+    (f"https://generativelanguage.googleapis.com%2fv1beta/files/{SECRET}", "a host"),
+    (f"https://generativelanguage%252Egoogleapis.com/v1beta/files/{SECRET}", "a host"),
+    (f"https:/generativelanguage.googleapis.com/{SECRET}", "a host"),
+    (f"https:/\\generativelanguage.googleapis.com/{SECRET}", "a host"),
+    (f"https://generativelanguage.googleapis.com\uff0f{SECRET}", "a host"),
+    (f"https://{'x' * 2000}.example/{SECRET}", "a host"),
     (f"https://generativelanguage%2Egoogleapis.com/v1beta/files/{SECRET}", "file_id"),
+    *((f"https://{host}/v1beta/files/{SECRET}", "file_id") for host in SPELLINGS),
 ]
 
 
@@ -101,6 +128,41 @@ def test_an_address_that_not_everybody_may_read_is_refused_and_named(address: st
         of_ag_ui(ag_ui_part("url", address))
 
 
+def spelled(character: str) -> st.SearchStrategy[str]:
+    """The spellings of a character that a resolver reads as it, with others around them that it leaves out."""
+    left_out = st.text("\u00ad\u200b\u2060\ufe0f\U000e0100\u034f", max_size=2)
+    return st.builds(lambda one, more: one + more, st.sampled_from(SPELLED[character]), left_out)
+
+
+SPELLED = {
+    character: [
+        one
+        for one in map(chr, (*range(0x110), *range(0x1D00, 0x3400), *range(0xA700, 0xAB70), *range(0xFF00, 0xFF70), *range(0x1D400, 0x1D800)))
+        if unicodedata.normalize("NFKC", one).casefold().replace("\u3002", ".") == character
+    ]
+    for character in set(STORE)
+}  # fmt: skip
+
+
+@given(st.tuples(*map(spelled, STORE)).map("".join), st.booleans())
+def test_a_host_that_a_resolver_reads_as_that_of_stored_files_is_refused(host: str, quoted: bool) -> None:
+    idna = pytest.importorskip("idna")
+    try:
+        assume(idna.encode(host, uts46=True).decode().rstrip(".") == STORE)
+    except idna.IDNAError:
+        assume(False)
+    address = f"https://{quote(host) if quoted else host}/v1beta/files/{SECRET}"
+    with pytest.raises(rd.InvalidValueError, match=r"file_id|a host"):
+        of_ai_sdk(file_part(address))
+
+
+def test_a_host_of_a_hundred_thousand_marks_takes_no_time() -> None:
+    """To normalise them would take time in proportion to the square of their number."""
+    for host in ("a" + "\u0300\u0327" * 50_000, "%CC%80%CC%A7" * 50_000, "xn--" + "a" * 100_000):
+        with pytest.raises(rd.InvalidValueError, match="a host"):
+            of_ai_sdk(file_part(f"https://{host}/x"))
+
+
 @pytest.mark.parametrize("address", ["", 3, ["s3://x/y"], {"url": HERS}])
 def test_an_address_that_is_none_is_refused(address: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match=r"messages\[0\]"):
@@ -109,7 +171,7 @@ def test_an_address_that_is_none_is_refused(address: Any) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [HERS, "HTTPS://X.example/y", "http://x.example:8080/y?a=s3://z", "https://[::1]/y", "data:image/png;base64,AAAA", "DATA:,x"],
+    [HERS, "HTTPS://X.example/y", "https://b\u00fccher.example/y", "https://\u4f8b\u3048.jp", "https://xn--bcher-kva.example", "https://xn--!.example", "https://u@x.example?a", "http://x.example:8080/y?a=s3://z", "https://[::1]/y", "data:image/png;base64,AAAA", "DATA:,x"],
 )  # fmt: skip
 def test_what_everybody_may_read_is_admitted(address: str) -> None:
     assert of_ai_sdk(file_part(address))

@@ -85,6 +85,83 @@ def test_both_ids_are_in_the_id_of_the_approval() -> None:
         assert ids_in(odd) == (odd, odd)
 
 
+YES, NO = rd.Approval(True), rd.Approval(False, "No.")
+
+
 def test_an_answer_for_the_clients_id_wins() -> None:
-    yes, no = rd.Approval(True), rd.Approval(False)
-    assert by_call([("a-1", "a", no), ("a", "a", yes)]) == {"a-1": no, "a": yes}
+    assert by_call([("a-1", "a", NO), ("a", "a", YES)]) == {"a-1": NO, "a": YES}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("answers", "meant"),
+    [
+        ([("a", "a", YES), ("a", "a", NO)], {"a": NO}),
+        ([("a", "a", YES), ("a", "a", YES)], {"a": YES}),
+        ([("a", "x", YES), ("b", "x", NO)], {"a": YES, "b": NO, "x": NO}),
+        ([("a", "x", YES), ("a", "y", NO)], {"a": NO, "x": NO, "y": NO}),
+    ],
+)
+def test_a_refusal_stands(
+    answers: list[tuple[str, str, rd.Approval]], meant: dict[str, rd.Approval], order: int
+) -> None:
+    assert by_call(answers[::order]) == meant
+
+
+def ai_sdk_request(*answers: Any) -> Any:
+    parts = [
+        {"type": "tool-f", "toolCallId": "c1", "state": "approval-responded", "input": {"n": 1}, "approval": answer}
+        for answer in answers
+    ]  # fmt: skip
+    return [{"id": "m", "role": "assistant", "parts": parts}]
+
+
+def ai_sdk_answers(*approved: Any) -> dict[str, rd.Approval]:
+    return rd.approvals_from_ai_sdk(ai_sdk_request(*({"id": "c1", "approved": one} for one in approved)))
+
+
+def ag_ui_answers(*approved: Any) -> dict[str, rd.Approval]:
+    resume = [{"interruptId": "c1", "status": "resolved", "payload": one} for one in approved]
+    return rd.approvals_from_ag_ui({"messages": [], "resume": resume})
+
+
+@pytest.mark.parametrize("read", [ai_sdk_answers, ag_ui_answers])
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [
+        ([True], True),
+        ([False], False),
+        ([True, True], True),
+        ([False, False], False),
+        ([True, False], False),
+        ([False, True], False),
+        ([True, False, True], False),
+    ],
+)
+def test_a_call_with_several_answers_runs_if_all_allow_it(read: Any, said: list[bool], allowed: bool) -> None:
+    answers = read(*said)
+    assert {name: answer.approved for name, answer in answers.items()} == {"c1": allowed}
+    call = {"type": "tool_call", "id": "c1", "name": "f", "args": {"n": 1}}
+    events = [ev.MessageStart("m"), ev.BlockStart(0, call), ev.BlockFinish(0), ev.MessageFinish("tool_use")]
+    waiting = with_tools(events, approve={})
+    stored = rx.from_iterable(waiting).pipe(rd.scan_deltas(), rd.to_message()).run()
+    assert decided(stored, answers)[-1].execution_status == ("completed" if allowed else "failed")
+
+
+@pytest.mark.parametrize("said", [[True, "true"], ["true", True], [None, True], [True, None]])
+def test_an_answer_that_cannot_be_read_allows_nothing_beside_one_that_can(said: list[Any]) -> None:
+    assert ai_sdk_answers(*said) == {}
+    assert ai_sdk_answers(*said, False) == ai_sdk_answers(False, *said) == {"c1": rd.Approval(False)}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_reason_of_the_refusal_is_kept(order: int) -> None:
+    no = {"id": "c1", "approved": False, "reason": "No."}
+    said = [{"id": "c1", "approved": True, "reason": "Yes."}, no][::order]
+    assert rd.approvals_from_ai_sdk(ai_sdk_request(*said)) == {"c1": NO}
+    cancelled = [
+        {"interruptId": "c1", "status": "cancelled"},
+        {"interruptId": "c1", "status": "resolved", "payload": True},
+    ]
+    request = {"messages": [], "resume": cancelled[::order]}
+    assert rd.approvals_from_ag_ui(request) == {"c1": rd.Approval(False)}

@@ -125,6 +125,18 @@ def test_an_answer_that_is_none_allows_nothing(said: Any) -> None:
         rd.approvals_from_ag_ui({**RUN, "resume": resume})
 
 
+@says("Of several answers for one call")
+@pytest.mark.parametrize("said", [(True, False), (False, True)])
+def test_a_refusal_stands_beside_a_permission(said: tuple[bool, bool]) -> None:
+    till = Till()
+    answers = [call_part("approval-responded", approval={"id": "c1", "approved": one}) for one in said]
+    of_ai_sdk = rd.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": answers}])
+    resume = [{"interruptId": "c1", "status": "resolved", "payload": one} for one in said]
+    for approvals in (of_ai_sdk, rd.approvals_from_ag_ui({**RUN, "resume": resume})):
+        till.go_on(WAITING, approvals)
+    assert till.paid == []
+
+
 @says("Two requests with one answer")
 def test_two_requests_that_have_read_the_same_storage_run_the_tool_twice() -> None:
     till = Till()
@@ -188,6 +200,19 @@ def test_a_browser_names_what_everybody_may_read(url: str) -> None:
     stored = {"type": "file", "file": {"file_id": "file-1"}}
     with pytest.raises(rd.InvalidValueError, match="file_id"):
         rd.from_openai_chat([{"role": "user", "content": [stored]}])
+
+
+@says("A host counts as")
+@pytest.mark.parametrize(
+    "host", ["\uff47enerativelanguage.googleapis.com", "generative\u00adlanguage\u3002googleapis.com"]
+)
+def test_no_spelling_of_a_host_hides_a_stored_file(host: str) -> None:
+    url = f"https://{host}/v1beta/files/a"
+    for read in said_by_each("user", url):
+        with pytest.raises(rd.InvalidValueError, match="file_id"):
+            read()
+    for read in said_by_each("user", url, allow=("file_id",)):
+        assert read()
 
 
 @says("An `http` address may be")

@@ -63,7 +63,8 @@ def approvals_from_ag_ui(run_input: object) -> dict[str, Approval]:
     A call that is missing has no decision yet. A payload says it as `{"approved": true}`, `{"approved": false, "reason": "…"}`
     (also `accepted`, `confirmed`), or as `true` or `false` alone. `cancelled` is a refusal: the person has left the question,
     and the protocol has the call not run. No decision is guessed: any other payload raises an error, and so does a changed
-    set of arguments (`editedArgs`), because a tool runs with those that the model gave.
+    set of arguments (`editedArgs`), because a tool runs with those that the model gave. Of several answers for one call a
+    refusal stands.
 
     The answers are the browser's. Take the calls from your own storage, so that nobody approves a call that the model never
     made.
@@ -103,7 +104,7 @@ class Answers:
         if not isinstance(resume, (list, tuple, type(None))):
             raise InvalidValueError.of([("resume", resume, "must be a list")])
         self._answers: list[tuple[str, str, Approval]] = []
-        self._payloads: dict[str, Any] = {}  # by the client's ids of the calls
+        self._payloads: dict[str, list[Any]] = {}  # by the client's ids of the calls
         for place, found in enumerate(resume or ()):
             self._add(_as_json(found, f"resume[{place}]"), f"resume[{place}]")
         self.approvals = by_call(self._answers)
@@ -112,16 +113,15 @@ class Answers:
     def _add(self, entry: Mapping[str, Any], path: str) -> None:
         name, status, payload = entry.get("interruptId"), entry.get("status"), entry.get("payload")
         own_id, call_id = ids_in(name) if isinstance(name, str) else ("", "")
-        if not own_id or own_id in self._payloads:
-            wanted = "must be the id of an interrupt, once"
-            raise InvalidValueError.of([(f"{path}.interruptId", name, wanted)])
+        if not own_id:
+            raise InvalidValueError.of([(f"{path}.interruptId", name, "must be the id of an interrupt")])
         if status == "cancelled":
             decision = Approval(False)
         elif status == "resolved":
             decision = _decision(payload, f"{path}.payload")
         else:
             raise InvalidValueError.of([(f"{path}.status", status, "must be `resolved` or `cancelled`")])
-        self._payloads[own_id] = payload
+        self._payloads.setdefault(own_id, []).append(payload)
         self._answers.append((own_id, call_id, decision))
 
     def are_told_by(self, call_id: str, content: object) -> bool:
@@ -132,7 +132,7 @@ class Answers:
             said = parse_json(content)
         except InvalidJson:
             return False
-        return said == self._payloads[call_id] or said in _NOTES
+        return said in self._payloads[call_id] or said in _NOTES
 
 
 def _decision(payload: object, path: str) -> Approval:

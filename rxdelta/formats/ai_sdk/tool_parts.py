@@ -53,10 +53,15 @@ class ToolPart(NamedTuple):
         return is_mapping(self.part.get("approval"))
 
     @property
+    def is_answered(self) -> bool:
+        """Whether the person has answered, and the server hasn't done anything yet."""
+        return self.state == "approval-responded"
+
+    @property
     def answer(self) -> Approval | None:
-        """What the person answered, if the server hasn't done anything yet."""
+        """What the person answered, if it can be read."""
         approval = self.part.get("approval")
-        if self.state != "approval-responded" or not is_mapping(approval):
+        if not self.is_answered or not is_mapping(approval):
             return None
         approved, reason = approval.get("approved"), approval.get("reason")
         if not isinstance(approved, bool):
@@ -100,8 +105,9 @@ def approvals_from_ai_sdk(messages: Iterable[Json]) -> dict[str, Approval]:
     """What a person answered, by call id, in a request by Vercel's AI SDK: the answers that `useChat` sends.
 
     They are in the last message, if it is the assistant's. An answer allows nothing by itself: `run_tools` asks for those
-    calls that wait. Take the calls from the server's own storage and only the answers from the browser, which may have
-    changed everything else, and may answer for calls that it has made up.
+    calls that wait. Of several answers for one call a refusal stands, and one that can't be read allows nothing. Take the
+    calls from the server's own storage and only the answers from the browser, which may have changed everything else, and
+    may answer for calls that it has made up.
 
     Args:
         messages: The UI messages of the client's request.
@@ -117,6 +123,18 @@ def approvals_from_ai_sdk(messages: Iterable[Json]) -> dict[str, Approval]:
         >>> answers["c1"].approved
         True
     """
-    newest = {found.call_id: found for found in tool_parts(parts_of(last_reply(messages)))}
-    answered = ((*ids_in(found.approval_id), found.answer) for found in newest.values())
-    return by_call((own_id, call_id, answer) for own_id, call_id, answer in answered if answer is not None)
+    parts: dict[str, list[ToolPart]] = {}
+    for found in tool_parts(parts_of(last_reply(messages))):
+        parts.setdefault(found.call_id, []).append(found)
+    return by_call(answer for found in parts.values() for answer in _answers(found))
+
+
+def _answers(parts: Sequence[ToolPart]) -> Iterator[tuple[str, str, Approval]]:
+    """The answers of one call's parts. The last part says how far the call is, but no part takes a refusal back."""
+    answered = [found for found in parts if found.is_answered]
+    answers = [found.answer for found in answered]
+    refusals = [answer for answer in answers if answer is not None and not answer.approved]
+    decision = next(iter(refusals), None if None in answers else parts[-1].answer)
+    for found in answered:
+        if decision is not None:
+            yield *ids_in(found.approval_id), decision

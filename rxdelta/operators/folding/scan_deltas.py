@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from copy import copy
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, Fold, InvalidValueError, RxDeltaError, Snapshot, StreamInterrupted, is_over
+from rxdelta.core import Event, Fold, InvalidValueError, Snapshot, is_over, with_snapshot
 from rxdelta.runtime import all_events, lift_map, operator_maker
 
 if TYPE_CHECKING:
@@ -113,15 +112,4 @@ class _Scan:
 
     def fail(self, error: Exception) -> tuple[Sequence[Snapshot], Exception]:
         self._tell()
-        return (), _with_snapshot(error, self._fold.snapshot)
-
-
-def _with_snapshot(error: Exception, snapshot: Snapshot) -> RxDeltaError:
-    if not isinstance(error, RxDeltaError):
-        return StreamInterrupted.by(error, snapshot=snapshot)
-    if error.snapshot is not None and error.snapshot is not snapshot:
-        # Another subscription got the same error object, with its own snapshot: copy, so that each keeps its own.
-        error, original = copy(error), error
-        error.__traceback__, error.__cause__ = original.__traceback__, original.__cause__
-    error.snapshot = snapshot
-    return error
+        return (), with_snapshot(error, self._fold.snapshot)

@@ -8,6 +8,7 @@ import attrs
 
 from rxdelta.core import FrozenDict, InvalidJson, Limits, PartialJsonParser, ToolCall
 from rxdelta.operators.projections.into import is_array, is_object
+from rxdelta.operators.projections.json_search import JsonSearch
 from rxdelta.operators.projections.unfenced import Unfenced
 from rxdelta.runtime import replaceable
 
@@ -99,18 +100,23 @@ class PartialReading(Generic[T]):
         limits: The document's greatest depth.
         is_text: Whether the document is the reply's text, which may have a markdown fence around it, and not the
             arguments of a call.
+        find: Whether to search the text for the document.
     """
 
-    def __init__(self, into: Into[T] | None, limits: Limits, *, is_text: bool = False) -> None:
+    def __init__(
+        self, into: Into[T] | None, limits: Limits, *, is_text: bool = False, find: bool = False
+    ) -> None:
         self._into = into
         self._depth = limits.json_depth
         self._is_text = is_text
+        self._find = find
         self._last: PartialValue[T] | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._reader = PartialJsonParser(max_depth=self._depth, control_characters=not self._is_text)
         self._unfenced = Unfenced()
+        self._search = JsonSearch(self._depth) if self._find else None
         self._has_text = False
         self._is_new = self._last is not None
 
@@ -120,7 +126,10 @@ class PartialReading(Generic[T]):
         if how != "more":
             self._begin()
         self._has_text = self._has_text or bool(text)
-        if self._is_text:
+        if self._search is not None:
+            self._search.feed(text)
+            self._reader = self._search.shown
+        elif self._is_text:
             for piece in self._unfenced.pieces(text, self._is_whole):
                 self._reader.feed(piece)
         else:
@@ -134,7 +143,7 @@ class PartialReading(Generic[T]):
     ) -> PartialValue[T] | None:
         """Return the value so far, or `None` if it is unchanged since the last call."""
         reader, last = self._reader, self._last
-        value, error = reader.value, reader.error or error
+        value, error = reader.value, (self._search or reader).error or error
         if last is None:  # arguments that are null so far are none
             changed = error is not None or (reader.started and (self._is_text or value is not None))
         else:
@@ -159,11 +168,13 @@ class PartialReading(Generic[T]):
         """
         if not self._has_text:
             return None
-        self._reader.feed(self._unfenced.rest())
-        if cut is not None and not self._reader.complete:
+        if self._search is None:
+            self._reader.feed(self._unfenced.rest())
+        document = self._search or self._reader
+        if cut is not None and not document.complete:
             return self.changed_value(error=cut)
         try:
-            value = self._reader.close()
+            value = document.close()
         except InvalidJson as error:
             return self.changed_value(error=error.reason)
         return self._complete(value, None)

@@ -25,32 +25,37 @@ T = TypeVar("T")
 
 @overload
 def partial_json(
-    into: None = None, *, choice: int = 0, limits: Limits | None = None
+    into: None = None, *, find: bool = False, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_json(
-    into: type[T], *, choice: int = 0, limits: Limits | None = None
+    into: type[T], *, find: bool = False, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @operator_maker
 def partial_json(
-    into: type[Any] | None = None, *, choice: int = 0, limits: Limits | None = None
+    into: type[Any] | None = None, *, find: bool = False, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the reply's text, which is one JSON document, as values while it arrives.
 
     The text blocks are concatenated in their order. A markdown fence around the document is ignored, and so is any
     text after the fence; other text before or after the document is an `error`.
 
+    With `find` the document is the first JSON value in the text that begins an object or a list. A sentence, a fence or
+    `<think>…</think>` may stand in front of it, and anything behind it. What isn't JSON is passed over, such as `{name}`. So
+    is what may be a mark in a sentence (`[1]`, `[ ]`, `{}`), if another value follows.
+
     A `PartialValue` is emitted whenever the visible part of the document changes, the document closes, or the text
-    turns out not to be JSON. A last one is emitted when the message has finished. It is `complete` if the text is one
-    strict JSON document, which the class, if any, has accepted.
-    Every character is read once, for any deltas, unless the provider replaces the text. A reply without text emits
-    nothing.
+    turns out not to be JSON. A last one is emitted when the message has finished. It is `complete` if there is a document
+    in strict JSON, which the class, if any, has accepted. The time is in proportion to the text, for any deltas, unless the
+    provider replaces the text. A reply without text emits nothing.
 
     Completes with the source; a stream that was cut off emits no last one. Another attempt, or another message, begins
     another document.
 
     Args:
         into: The class for the `value` of the whole document, as in `partial_arguments`. Draw `so_far` until then.
+        find: Whether to search the text for the document. Only the end of the text shows that there is none, so the `error`
+            comes with the last value.
         choice: Which of several alternative replies.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
@@ -73,6 +78,13 @@ def partial_json(
         {'title': 'Tides'} False
         {'title': 'Tides'} True
 
+        >>> sure = rd.events.BlockStart(0, {"type": "text", "text": "Sure, {name}! "})
+        >>> partials = rx.from_iterable([sure, *events[1:]]).pipe(rd.partial_json(find=True))
+        >>> partials.subscribe(lambda partial: print(partial.value, partial.complete)).dispose()
+        {'title': 'Ti'} False
+        {'title': 'Tides'} False
+        {'title': 'Tides'} True
+
         >>> import dataclasses
         >>> @dataclasses.dataclass
         ... class Page:
@@ -84,19 +96,20 @@ def partial_json(
         Tides Page(title='Tides')
     """
     made = None if into is None else Into(into)
-    return project("partial_json", lambda name, walk: _Document(name, walk, made), choice, limits)
+    return project("partial_json", lambda name, walk: _Document(name, walk, made, find), choice, limits)
 
 
 class _Document(Projection[PartialValue[T]]):
     """One subscription's state."""
 
-    def __init__(self, name: str, walk: Walk, into: Into[T] | None) -> None:
+    def __init__(self, name: str, walk: Walk, into: Into[T] | None, find: bool) -> None:
         self._into = into
+        self._find = find
         super().__init__(name, walk, TextDelta)
 
     def begin(self) -> None:
         self._text = TextDocument()
-        self._reading = PartialReading(self._into, self.walk.limits, is_text=True)
+        self._reading = PartialReading(self._into, self.walk.limits, is_text=True, find=self._find)
 
     def keeps(self, block: Block) -> bool:
         return self._text.keeps(block)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_wait", "exponential_backoff", "is_transient"]
 
-_DEPTH = 8  # causes of causes
+_DEPTH = 9  # the error, and causes of causes
 
 # Providers' names of errors, as `_normalized` writes them.
 _TRANSIENT = frozenset(

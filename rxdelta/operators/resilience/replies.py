@@ -51,9 +51,9 @@ class Replies:
         return [fold.snapshot for fold in self._folds() if self._has_begun(fold)]
 
     def first(self) -> Snapshot:
-        """The first of them; an empty reply if there is none."""
-        replies = [*self.begun(), *(fold.snapshot for fold in self._folds())]
-        return replies[0] if replies else Fold(choice=0).snapshot
+        """The first of them that has content, else the first; an empty reply if there is none."""
+        replies = [*self.begun(), *(fold.snapshot for fold in self._folds()), Fold(choice=0).snapshot]
+        return next((reply for reply in replies if reply.blocks), replies[0])
 
     def only(self) -> Snapshot | None:
         """The reply, if only one has begun."""

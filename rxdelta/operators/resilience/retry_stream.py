@@ -17,6 +17,7 @@ from rxdelta.core import (
     Snapshot,
     described,
     refusal,
+    with_snapshot,
 )
 from rxdelta.operators.resilience.continuation import Continuation, can_be_continued
 from rxdelta.operators.resilience.factory import Request, request_of
@@ -36,11 +37,11 @@ __all__ = ["retry_stream"]
 def retry_stream(
     factory: Callable[[], Observable[Event]],
     attempts: int = 3,
-    backoff: Callable[[int, Exception], float] | None = None,
+    backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
     *,
     min_overlap: int = 12,
-    retry_if: Callable[[Exception], bool] = is_transient,
+    retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -49,11 +50,11 @@ def retry_stream(
 def retry_stream(
     factory: Callable[[Snapshot | None], Observable[Event]],
     attempts: int = 3,
-    backoff: Callable[[int, Exception], float] | None = None,
+    backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
     *,
     min_overlap: int = 12,
-    retry_if: Callable[[Exception], bool] = is_transient,
+    retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -62,11 +63,11 @@ def retry_stream(
 def retry_stream(
     factory: Callable[[Snapshot | None, Exception | None], Observable[Event]],
     attempts: int = 3,
-    backoff: Callable[[int, Exception], float] | None = None,
+    backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
     *,
     min_overlap: int = 12,
-    retry_if: Callable[[Exception], bool] = is_transient,
+    retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -75,11 +76,11 @@ def retry_stream(
 def retry_stream(
     factory: Callable[[Snapshot | None, Exception | None, int], Observable[Event]],
     attempts: int = 3,
-    backoff: Callable[[int, Exception], float] | None = None,
+    backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
     *,
     min_overlap: int = 12,
-    retry_if: Callable[[Exception], bool] = is_transient,
+    retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -88,11 +89,11 @@ def retry_stream(
 def retry_stream(
     factory: Callable[..., Observable[Event]],
     attempts: int = 3,
-    backoff: Callable[[int, Exception], float] | None = None,
+    backoff: Callable[[int, RxDeltaError], float] | None = None,
     resume: bool = False,
     *,
     min_overlap: int = 12,
-    retry_if: Callable[[Exception], bool] = is_transient,
+    retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -147,7 +148,10 @@ def retry_stream(
             `exponential_backoff()`.
         resume: Whether to continue the message rather than start over.
         min_overlap: The least number of characters of an overlap.
-        retry_if: Whether an error is worth another try; rxdelta's errors have the reply so far in `.snapshot`.
+        retry_if: Whether an error is worth another try. It and `backoff` get the error as a reader of `scan_deltas` gets
+            it: an exception of another library is the `__cause__` of a `StreamInterrupted`, and each has the reply so far
+            in `.snapshot`, which is empty at first. So this tries again only before the first text:
+            `lambda error: is_transient(error) and not error.snapshot.blocks`.
         repeat_calls: Start over also after a complete call. Safe if no tools are run, if all tools may run twice, or
             with `run_tools(start="message")`.
         limits: The most that an attempt may make us hold; by default the pipeline's, see `decode`.
@@ -157,7 +161,7 @@ def retry_stream(
     Raises:
         InvalidValueError: At once, for an invalid argument.
 
-    Errors: The last attempt's own. The exception of `backoff` or `retry_if`. `InvalidValueError` for a value that is
+    Errors: The last attempt's own. The exception of `backoff` or `retry_if`, whose `__context__` is the failure. `InvalidValueError` for a value that is
     no event; `LimitExceededError`; `ProtocolError` for a second message in a run. The latter three are never retried.
 
     Example:
@@ -208,8 +212,8 @@ class _Rules:
     def __init__(
         self,
         attempts: int,
-        backoff: Callable[[int, Exception], float],
-        retry_if: Callable[[Exception], bool],
+        backoff: Callable[[int, RxDeltaError], float],
+        retry_if: Callable[[RxDeltaError], bool],
         repeat_calls: bool,
         min_overlap: int | None,
     ) -> None:
@@ -226,14 +230,29 @@ class _Rules:
             return None
         return Continuation(message, self._min_overlap, before)
 
-    def wait(self, failures: int, error: Exception, replies: Replies) -> float | None:
+    def wait(self, failures: int, error: RxDeltaError, replies: Replies) -> float | None:
         """Return the seconds until the next attempt, or `None` for no further attempt."""
         if failures >= self._attempts or replies.all_over():
             return None
         called = any(map(_has_called, replies.begun()))
         if called and not self._repeat_calls and self.continuation(replies, None) is None:
             return None
-        return check_wait(self._backoff(failures, error)) if self._retry_if(error) else None
+        try:
+            return check_wait(self._backoff(failures, error)) if self._retry_if(error) else None
+        except Exception as failure:
+            _tell_of(failure, error)
+            raise
+
+
+def _tell_of(failure: Exception, error: RxDeltaError) -> None:
+    """Add to the exception of a rule the error that the rule was asked about.
+
+    It is no cause: whoever asks whether to try the failure again must not judge by the error.
+    """
+    if failure.__context__ is None and failure is not error and failure is not error.__cause__:
+        failure.__context__ = error
+    if isinstance(failure, RxDeltaError) and failure.snapshot is None:
+        failure.snapshot = error.snapshot
 
 
 def _has_called(reply: Snapshot) -> bool:
@@ -326,9 +345,8 @@ class _Retrying:
         """Begin another attempt, at once or after a wait, or end the stream."""
         replies = self.replies
         ours = error if isinstance(error, RxDeltaError) and error.snapshot is None else None
-        if ours is not None:
-            ours.snapshot = replies.first()
-        wait = self._rules.wait(self._failures.failed(replies.text()), error, replies)
+        told = with_snapshot(error, replies.first())
+        wait = self._rules.wait(self._failures.failed(replies.text()), told, replies)
         if wait is None:
             if self._continuation is not None:
                 self._emit(self._continuation.end())

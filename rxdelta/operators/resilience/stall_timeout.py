@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
 from rxdelta.runtime import ABOUT_NOW, Pings, check_seconds, create, keeps_newest, operator_maker
@@ -28,7 +28,7 @@ _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and 
 @operator_maker
 def stall_timeout(
     first: float | None = None,
-    idle: float | None = None,
+    idle: float | Literal["first"] | None = "first",
     total: float | None = None,
     *,
     is_ping: Callable[[Any], bool] | None = None,
@@ -39,7 +39,7 @@ def stall_timeout(
     ::
 
         source  -a-b------c-|
-        output  -a-b---#   stall_timeout(idle=4)
+        output  -a-b---#   stall_timeout(4)
 
     Every value is emitted at once, pings too. But a ping is no sign of life: a provider that sends only pings has
     stalled. A ping is a chunk whose `type` is `ping` or `keepalive`; bytes that contain only comments and blank lines
@@ -59,7 +59,7 @@ def stall_timeout(
 
     Args:
         first: Seconds from the subscription to the first value. By default the same as `idle`.
-        idle: Seconds from one value to the next.
+        idle: Seconds from one value to the next. By default the same as `first`; `None` is no limit.
         total: Seconds from the subscription to the end.
         is_ping: Whether a value is no sign of life, in place of the rules above.
         scheduler: The scheduler of the timers. By default the subscriber's, else the running asyncio loop, else a
@@ -76,14 +76,14 @@ def stall_timeout(
         >>> import rxdelta as rd
         >>> silent = rx.concat(rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hel"})), rx.never())
         >>> try:
-        ...     silent.pipe(rd.stall_timeout(idle=0.1), rd.scan_deltas()).run()
+        ...     silent.pipe(rd.stall_timeout(0.1), rd.scan_deltas()).run()
         ... except rd.StallTimeoutError as error:
         ...     print(error.limit, error.snapshot.text)
         idle Hel
     """
+    given = {"first": first, "idle": first if idle == "first" else idle, "total": total}
     limits = {
-        name: None if seconds is None else check_seconds(name, seconds)
-        for name, seconds in (("first", first), ("idle", idle), ("total", total))
+        name: None if seconds is None else check_seconds(name, seconds) for name, seconds in given.items()
     }
     if not any(limits.values()):
         raise InvalidValueError("stall_timeout needs at least one limit: first, idle or total", field="idle")

@@ -131,7 +131,8 @@ def run_tools(
     call that no function fits is logged, too: the model gets the reason, but it may be the program that is wrong.
 
     Calls start in the order in which they became ready, at most `max_concurrency` at a time; the next one starts as
-    soon as one ends. The time limit counts from a tool's own start.
+    soon as one ends. The time limit counts from a tool's own start. A tool that cancels its own task fails. If others cancel
+    it, as the end of a program does, those that wait for their turn fail, too.
 
     Each run of the stream has its own calls, and an update names the run of its call, and the choice if the run has
     several. An interruption or a new attempt that names a run concerns that run's calls only.
@@ -627,7 +628,7 @@ class _ToolRunner:
             self._take_turn(self._settle, run.call, status, result)
 
     def _cancelled(self, call: AskedCall) -> None:
-        """Other code cancelled the tool's task. The program may be ending, so no further tool is started."""
+        """Others than the tool cancelled its task. The program may be ending, so no further tool is started."""
         self._fail(call, _CANCELLED)
         while self._ready:
             self._fail(self._ready.popleft().call, _CANCELLED)
@@ -638,7 +639,7 @@ class _ToolRunner:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            _LOG.error("the result of the tool %s cannot be written as JSON", run.name, exc_info=error)
+            _LOG.error("the result of the tool %r cannot be written as JSON", run.name, exc_info=error)
             return None
 
     def _error_text(self, run: _ToolRun, error: BaseException) -> str:
@@ -649,7 +650,7 @@ class _ToolRunner:
         try:
             if isinstance(error, ToolError):
                 return str(error) or _FAILED
-            _LOG.error("the tool %s failed", run.name, exc_info=error)
+            _LOG.error("the tool %r failed", run.name, exc_info=error)
             if on_error is None or not isinstance(error, Exception):
                 return _FAILED
             text: object = on_error(cast("CompleteToolCall", run.asked), error)
@@ -659,7 +660,7 @@ class _ToolRunner:
         except BaseException as failure:
             if is_interrupt(failure):
                 raise
-            _LOG.error("the tool %s failed, and what to say of it did, too", run.name, exc_info=failure)
+            _LOG.error("the tool %r failed, and what to say of it did, too", run.name, exc_info=failure)
             return _FAILED
 
 

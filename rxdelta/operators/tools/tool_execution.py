@@ -53,7 +53,7 @@ class ToolProgress:
 
 @attrs.frozen
 class ToolOutcome:
-    """The end of a run: a value, an exception, or the cancellation of its task by other code."""
+    """The end of a run: a value, an exception, or the cancellation of its task by others than the tool itself."""
 
     value: Any = None
     error: BaseException | None = None
@@ -196,17 +196,17 @@ def _run_on(
     ended: Callable[[ToolOutcome], None],
 ) -> abc.DisposableBase:
     stopped = False
-    tasks: list[asyncio.Task[ToolOutcome]] = []
+    tasks: list[_ToolTask] = []
 
     def begin() -> None:
         if not stopped:
-            task = loop.create_task(_outcome(tool, arguments, progress))
+            task = _ToolTask(_outcome(tool, arguments, progress), loop=loop)
             task.add_done_callback(end)  # called for any end of the task
             tasks.append(task)
 
-    def end(task: asyncio.Task[ToolOutcome]) -> None:
+    def end(task: _ToolTask) -> None:
         if task.cancelled():
-            outcome = ToolOutcome(error=asyncio.CancelledError(), cancelled=task.cancelling() > 0)
+            outcome = ToolOutcome(error=asyncio.CancelledError(), cancelled=task.cancelled_by_others)
         else:
             error = task.exception()
             outcome = task.result() if error is None else ToolOutcome(error=error)
@@ -220,6 +220,26 @@ def _run_on(
 
     call_on(loop, begin)
     return Disposable(stop)
+
+
+class _ToolTask(asyncio.Task[ToolOutcome]):
+    """The task of a tool, which knows whether others than the tool have cancelled it.
+
+    The end of the program cancels all tasks, and always from outside of them.
+    """
+
+    cancelled_by_others = False
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        if asyncio.current_task(self.get_loop()) is not self:
+            self.cancelled_by_others = True
+        return super().cancel(msg)
+
+    def uncancel(self) -> int:
+        left = super().uncancel()
+        if not left:  # such as behind a time limit within the tool
+            self.cancelled_by_others = False
+        return left
 
 
 async def _outcome(tool: Tool, arguments: Mapping[str, Any], progress: Callable[[Any], None]) -> ToolOutcome:

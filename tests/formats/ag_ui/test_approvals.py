@@ -164,7 +164,6 @@ def test_a_request_without_answers_decides_nothing(given: Json) -> None:
         ([ResumeEntry], "resume[0]"),
         ([{"status": "cancelled"}], "resume[0].interruptId"),
         ([{"interruptId": "", "status": "cancelled"}], "resume[0].interruptId"),
-        ([{"interruptId": "c1", **ALLOWED}, {"interruptId": "c1", **REFUSED}], "resume[1].interruptId"),
         ([{"interruptId": "c1", "status": "denied"}], "resume[0].status"),
         ([{"interruptId": "c1"}], "resume[0].status"),
         *(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -420,8 +421,9 @@ def test_an_error_in_the_stream_is_a_failure() -> None:
 def test_the_predicate_and_the_backoff_are_asked_and_see_what_came() -> None:
     asked: list[Any] = []
 
-    def retry_if(error: Exception) -> bool:
-        asked.append((type(error), getattr(error, "snapshot", None) and error.snapshot.text))  # type: ignore[attr-defined]
+    def retry_if(error: rd.RxDeltaError) -> bool:
+        assert error.snapshot is not None
+        asked.append((type(error), error.snapshot.text))
         return True
 
     def backoff(failures: int, error: Exception) -> float:
@@ -436,7 +438,89 @@ def test_the_predicate_and_the_backoff_are_asked_and_see_what_came() -> None:
         backoff=backoff,
     )
     assert asked[0] == (rd.StallTimeoutError, "Hel")
-    assert [type(asked[1][1]), *asked[2:]] == [rd.StallTimeoutError, (ValueError, None), (2, BOOM)]
+    assert [type(asked[1][1]), asked[2]] == [rd.StallTimeoutError, (rd.StreamInterrupted, "")]
+    assert (asked[3][0], asked[3][1].__cause__) == (2, BOOM)
+
+
+FAILURES: dict[str, Any] = {
+    "a broken connection": ConnectionError("reset"),
+    "an error in the stream": OVERLOADED,
+    "an error of the decoder": rd.MalformedChunkError("no"),
+    "a refusal": rd.ProviderError("Overloaded", type="overloaded_error"),
+    "a stall": rd.StallTimeoutError("no"),
+    "an interruption": rd.StreamInterrupted.by(ConnectionError("reset")),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("before", [[], [ev.MessageStart("m")], [ev.MessageStart("m"), TEXT]], ids=len)
+def test_only_before_the_first_text(failure: Any, before: list[Any]) -> None:
+    """The rule of all who fall back: what a reader has seen isn't taken back."""
+    waits: list[Any] = []
+
+    def backoff(failures: int, error: rd.RxDeltaError) -> float:
+        waits.append(error.snapshot and error.snapshot.blocks)
+        return 0
+
+    last, errors = snapshots_of(
+        [*before, copy(failure)],
+        [ev.BlockStart(0, {"type": "text", "text": "Hi"}), ev.MessageFinish("stop")],
+        retry_if=lambda error: error.snapshot is not None and not error.snapshot.blocks,
+        backoff=backoff,
+    )
+    if TEXT in before:
+        assert (last[-1].attempt, len(last[-1].blocks), waits) == (0, 1, [])
+        assert [isinstance(error, rd.RxDeltaError) for error in errors] == [True]
+    else:
+        assert (last[-1].attempt, last[-1].text, errors) == (1, "Hi", [])
+        assert [*map(list, waits)] == [[]]
+
+
+def test_the_text_of_another_choice_is_text() -> None:
+    asked: list[Any] = []
+    events = [ev.MessageStart("m"), ev.BlockStart(0, {"type": "text", "text": "Hi"}, choice=1), BOOM]
+    snapshots_of(events, [TEXT], retry_if=lambda error: asked.append(error.snapshot))  # type: ignore[func-returns-value,return-value]
+    assert [reply.text for reply in asked] == ["Hi"]
+
+
+def test_what_is_passed_on_is_the_failure_itself() -> None:
+    got: list[Any] = []
+    rd.retry_stream(lambda: rx.throw(BOOM), retry_if=lambda _: False).subscribe(on_error=got.append)
+    assert got == [BOOM]
+
+
+@pytest.mark.parametrize(
+    "failure", [ConnectionError("reset"), rd.ProviderError("no", type="overloaded_error")]
+)
+@pytest.mark.parametrize("what", ["retry_if", "backoff"])
+def test_what_a_rule_raises_tells_of_the_failure_and_is_not_judged_by_it(
+    what: str, failure: Exception
+) -> None:
+    def fail(*_: object) -> Any:
+        raise raised
+
+    for raised in (AttributeError("no"), rd.InvalidValueError("no")):
+        got: list[Any] = []
+        source = rx.concat(rx.of(TEXT), rx.throw(copy(failure)))
+        rd.retry_stream(lambda source=source: source, **{what: fail}).subscribe(on_error=got.append)
+        assert got == [raised]
+        context = raised.__context__
+        assert type(failure) in (type(context), type(context.__cause__))  # type: ignore[union-attr]
+        assert not rd.is_transient(raised)
+        assert context.snapshot.blocks  # type: ignore[union-attr]
+        if isinstance(raised, rd.RxDeltaError):
+            assert raised.snapshot is context.snapshot  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("again", [lambda error: error, lambda error: error.__cause__])
+def test_a_rule_may_raise_what_it_was_asked_about(again: Any) -> None:
+    def fail(error: Exception) -> bool:
+        raise again(error)
+
+    got: list[Any] = []
+    rd.retry_stream(lambda: rx.throw(ConnectionError("reset")), retry_if=fail).subscribe(on_error=got.append)
+    assert rd.is_transient(got[0])
+    assert got[0].__context__ is None
 
 
 def test_a_cut_message_is_asked_for_again_if_the_predicate_says_so() -> None:

@@ -76,8 +76,13 @@ def test_the_edges_of_one_virtual_second() -> None:
         pytest.param({"first": 2, "idle": 6}, "-a-----b|", "-a-----b|", None, id="the first may take less"),
         pytest.param({"first": 6, "idle": 2}, "----a----|", "----a", (6, "idle"), id="but not the second"),
         pytest.param({"first": 2, "idle": 6}, "----a-b|", "", (2, "first"), id="a late first"),
-        pytest.param({"first": 2}, "-a---------b-|", "-a---------b-|", None, id="first only"),
-        pytest.param({"first": 2}, "-p---------b-|", "-p", (2, "first"), id="a ping is not the first"),
+        pytest.param({"first": 4}, "-a-b------|", "-a-b", (7, "idle"), id="without idle, first counts on"),
+        pytest.param({"first": 4, "total": 9}, "-a---b-----|", "-a---b", (9, "total"), id="and total"),
+        pytest.param({"first": 2, "idle": None}, "-a--------|", "-a--------|", None, id="first only"),
+        pytest.param(
+            {"first": 2, "idle": None}, "-p------|", "-p", (2, "first"), id="a ping is not the first"
+        ),
+        pytest.param({"idle": None, "total": 5}, "-a-----|", "-a", (5, "total"), id="total only"),
         pytest.param({"idle": 4}, "-ap-p-p-p--", "-ap-p", (5, "idle"), id="32 pings for ever"),
         pytest.param({"idle": 4}, "-ap-b-|", "-ap-b-|", None, id="pings pass"),
         pytest.param({"total": 5}, "-a-b-c-d|", "-a-b-c", (5, "total"), id="total"),
@@ -393,7 +398,7 @@ def test_a_draw_that_blocks_the_loop_is_no_silence_of_the_provider(
     [
         pytest.param({"idle": 10}, 50 + 10, "idle", id="idle begins anew"),
         pytest.param({"total": 40}, 50 + 40, "total", id="total stands still"),
-        pytest.param({"first": 40}, None, None, id="a first that came"),
+        pytest.param({"first": 40, "idle": None}, None, None, id="a first that came"),
     ],
 )
 def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: Any, limit: Any) -> None:
@@ -451,7 +456,7 @@ def test_a_reader_that_had_no_room_from_the_start_uses_up_no_time() -> None:
         yield 3
 
     async def main() -> None:
-        second = rd.from_async_iterable(late).pipe(rd.stall_timeout(first=5, total=6))
+        second = rd.from_async_iterable(late).pipe(rd.stall_timeout(first=5, idle=None, total=6))
         async with rd.to_async_iterable(rx.concat(rx.of(1), second), maxsize=1) as values:
             await asyncio.sleep(17)
             assert [value async for value in values] == [1, 2, 3]
@@ -499,7 +504,18 @@ def test_an_observer_that_works_on_the_sources_thread_is_no_silence() -> None:
     assert isinstance(got[2], rd.StallTimeoutError)
 
 
-@pytest.mark.parametrize("limits", [{}, {"idle": 0}, {"first": -1}, {"total": float("nan")}, {"idle": True}])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {},
+        {"idle": 0},
+        {"first": -1},
+        {"total": float("nan")},
+        {"idle": True},
+        {"idle": None},
+        {"idle": "last"},
+    ],
+)
 def test_57_limits_that_are_no_positive_times_are_refused_at_once(limits: Any) -> None:
     with pytest.raises(rd.InvalidValueError):
         rd.stall_timeout(**limits)

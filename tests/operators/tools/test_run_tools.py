@@ -6,6 +6,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -925,7 +926,7 @@ def test_what_a_tool_raises_stays_here_and_is_logged(
     assert results(out) == {"c0": "The tool failed."}
     (record,) = caplog.records
     assert record.name == "rxdelta"
-    assert "f" in record.getMessage().split()
+    assert "'f'" in record.getMessage().split()
     assert record.exc_info is not None
     assert record.exc_info[1] is error
 
@@ -1129,22 +1130,112 @@ def test_whatever_a_tool_raises_the_call_fails_and_the_stream_ends_once(
     assert results(out)["c0"] in (*OURS, "the stream broke off")
 
 
-def test_a_tool_whose_own_task_is_cancelled_has_failed_and_nothing_more_is_started() -> None:
-    async def tool() -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        task.cancel()
-        await asyncio.sleep(0)
+def own_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
+
+async def cancels_itself() -> None:
+    own_task().cancel()
+    await asyncio.sleep(0)
+
+
+async def cancels_itself_as_an_iterator() -> AsyncIterator[int]:
+    yield 1
+    own_task().cancel()
+    await asyncio.sleep(0)
+
+
+async def cancels_itself_behind_a_time_limit() -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+    await cancels_itself()
+
+
+async def is_cancelled_by_others() -> None:
+    asyncio.get_running_loop().call_soon(own_task().cancel)
+    await asyncio.Event().wait()
+
+
+async def is_cancelled_by_others_and_itself() -> None:
+    try:
+        await is_cancelled_by_others()
+    finally:
+        own_task().cancel()
+
+
+CANCELLED = "the tool was cancelled"
+
+
+@pytest.mark.parametrize(
+    ("tool", "waiting"),
+    [
+        (cancels_itself, "done"),
+        (cancels_itself_as_an_iterator, "done"),
+        (cancels_itself_behind_a_time_limit, "done"),
+        (is_cancelled_by_others, CANCELLED),
+        (is_cancelled_by_others_and_itself, CANCELLED),
+    ],
+)
+def test_a_tool_that_is_cancelled_has_failed_and_if_others_did_it_so_have_those_that_wait(
+    tool: Any, waiting: str
+) -> None:
     async def main() -> tuple[list[Any], list[Any]]:
-        tools = {"f": tool, "g": pytest.fail}
-        return await on_the_loop(
-            rx.from_iterable(reply(call(0), call(1, "g"))).pipe(rd.run_tools(tools, max_concurrency=1))
-        )
+        tools = {"f": tool, "g": lambda: "done"}
+        calls = reply(call(0), call(1, "g"), call(2, "g"))
+        return await on_the_loop(rx.from_iterable(calls).pipe(rd.run_tools(tools, max_concurrency=1)))
 
     out, ends = loops_run(main)
     assert ends == ["completed"]
-    assert results(out) == {"c0": "the tool was cancelled", "c1": "the tool was cancelled"}
+    assert results(out) == {"c0": CANCELLED, "c1": waiting, "c2": waiting}
+
+
+def test_a_tool_that_cancels_itself_leaves_those_beside_it_alone() -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "done"
+
+    out = over(reply(call(0), call(1, "g")), {"f": cancels_itself, "g": slow})
+    assert results(out) == {"c0": CANCELLED, "c1": "done"}
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_the_end_of_the_program_starts_no_tool_that_waits(swallows: bool) -> None:
+    """`asyncio.run` cancels all tasks when its coroutine has ended, also that of a tool which cancels itself then."""
+    out: list[Any] = []
+    started = asyncio.Event()
+
+    async def tool() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if swallows:
+                await cancels_itself()
+
+    async def main() -> None:
+        tools = {"f": tool, "g": pytest.fail}
+        calls = rx.from_iterable(reply(call(0), call(1, "g")))
+        calls.pipe(rd.run_tools(tools, max_concurrency=1)).subscribe(out.append)
+        await started.wait()
+
+    asyncio.run(main())
+    assert results(out) == {"c0": CANCELLED, "c1": CANCELLED}
+
+
+def test_a_name_of_a_tool_is_in_the_log_as_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """A name may come from a server of tools that isn't ours."""
+    name = "f\n\x1b[2JERROR all is well"
+    run(reply(call(0, name), call(1, name, '{"a": 1}')), {name: lambda: object()})
+    run(reply(call(0, name)), {name: raising(ValueError("no"))}, on_error=lambda call, error: None)
+    run(reply(call(0, name)), {})
+    assert len(caplog.records) == 5
+    for record in caplog.records:
+        assert repr(name) in record.getMessage()
+        assert record.getMessage().isprintable()
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
