@@ -70,12 +70,19 @@ def error_in(source: object) -> Chunk | None:
     if not error:
         return None
     if isinstance(error, Mapping):
-        return error  # pyright: ignore[reportUnknownVariableType]
+        return None if _says_nothing(error) else error  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if not isinstance(error, str):
         return {"error": error}
     sentence, code = word(source.get("message")), _code(source, _CODES)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     found: dict[str, Any] = {"message": error} if sentence is None else {"message": sentence, "type": error}
     return found if code is None or _means_success(code) else {**found, "code": code}
+
+
+def _says_nothing(error: Chunk) -> bool:
+    """Whether it has no more than a code that means success: `{"code": 0, "message": ""}`."""
+    return _means_success(_code(error, _CODES)) and all(
+        name in _CODES or value in NOTHING for name, value in error.items()
+    )
 
 
 def failure_in(chunk: Chunk, *answers: str) -> Chunk | None:

@@ -27,6 +27,7 @@ from rxdelta.formats import registry
 from rxdelta.formats.decoding import Decoder, as_mapping
 from rxdelta.formats.envelopes import Envelope, envelope_of
 from rxdelta.formats.format import Format
+from rxdelta.formats.provider_errors import error_events, failure_in
 from rxdelta.formats.strangers import refuse_stranger
 from rxdelta.framing import DONE
 from rxdelta.providers._auto_parser import AutoParser
@@ -119,7 +120,7 @@ class AutoDecoder:
         if self._decoder is not None:
             return [*events, *self._decoder.close()]
         if self._held:
-            _detect_item(self._held[0])
+            return [*events, *self._give_up()]
         return events
 
     def _begin(self, chunk: object) -> Sequence[Event]:
@@ -149,10 +150,22 @@ class AutoDecoder:
         except UnknownWireFormatError:
             if len(self._held) < _LOOK_AT:
                 return ()
-            name = _detect_item(self._held[0])  # raises: the first chunk explains the most
+            return self._give_up()
         self._go_on(self._named(name).decode)
         held, self._held = self._held, []
         return self._decoded(held)
+
+    def _give_up(self) -> Sequence[Event]:
+        """No chunk has shown the format: the first one explains the most. It may be the error of a gateway's framework.
+
+        Raises:
+            UnknownWireFormatError: It isn't.
+        """
+        first = self._held[0]
+        failure = failure_in(first) if isinstance(first, Mapping) else None  # pyright: ignore[reportUnknownArgumentType]
+        if failure is None:
+            _detect_item(first)  # raises
+        return error_events("gateway", failure or {}, None, frozenset())
 
     def _named(self, known: NameOrMaker) -> NamedDecoder:
         decoder = NamedDecoder(known, partial(self._make, known), self._go_on)

@@ -236,8 +236,24 @@ def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: s
     assert "known: ag-ui, " in said
     assert strange != "an API's gateway" or "detail='Not authenticated'" in said
     assert all(field in said.partition("seen: ")[2] for field in first)
+    if strange == "an API's gateway":
+        return
     with pytest.raises(rd.UnknownWireFormatError, match="seen: "):
         auto(STRANGE[strange])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "transient"), [("Service Unavailable", True), ("Not authenticated", False)]
+)
+@pytest.mark.parametrize("field", ["detail", "message"])
+def test_a_sentence_alone_is_the_error_of_who_stands_in_front(
+    field: str, sentence: str, transient: bool
+) -> None:
+    for chunks in ([{field: sentence}], [f'{{"{field}": "{sentence}"}}'.encode()]):
+        events = auto(chunks)
+        assert isinstance(events[-1], rd.events.StreamError)
+        assert events[-1].message == sentence
+        assert rd.is_transient(rd.ProviderError.by(events[-1])) is transient
 
 
 @pytest.mark.parametrize(
