@@ -17,7 +17,7 @@ from rxdelta.core._block_fold import BlockFold, grows_by as grows_by
 from rxdelta.core._block_key import message_order as message_order
 from rxdelta.core._block_wire import block_from_wire as block_from_wire, block_to_wire as block_to_wire
 from rxdelta.core._blocks import Block
-from rxdelta.core._call_identity import MOST_NOTED as MOST_NOTED, CallIdentity as CallIdentity
+from rxdelta.core._call_identity import CallIdentity as CallIdentity
 from rxdelta.core._call_index import CallIndex as CallIndex, call_id_of as call_id_of
 from rxdelta.core._content_part import ContentPart, raw_text as raw_text
 from rxdelta.core._errors import (

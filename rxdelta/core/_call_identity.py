@@ -48,17 +48,18 @@ from rxdelta.core._tool_call import parse_arguments, raw_arguments
 from rxdelta.core._walk import Walks
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from rxdelta.core._event_fields import Index
     from rxdelta.core._walk import Walk
 
-__all__ = ["MOST_NOTED", "CallIdentity"]
+__all__ = ["CallIdentity"]
 
 _OF_BLOCKS = (BlockStart, BlockDelta, BlockFinish)
 _OF_MESSAGES = (MessageStart, MessageFinish, MessageInterrupted, AttemptReset)
+_EVENTS = frozenset((*_OF_BLOCKS, *_OF_MESSAGES, ToolCallDelta, ToolUpdate, StreamError))
 _FEW = 16  # calls with one id, whose names are compared one by one
-MOST_NOTED = 4096  # events
+_MOST_NOTED = 4096  # events
 
 
 class CallIdentity:
@@ -79,7 +80,7 @@ class CallIdentity:
         [('content-block-start', 0), ('content-block-finish', 0), ('message-finish', None)]
     """
 
-    EVENTS = frozenset((*_OF_BLOCKS, *_OF_MESSAGES, ToolCallDelta, ToolUpdate, StreamError))
+    EVENTS = _EVENTS
     """The kinds of event that it has to see. All others pass."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, keeps_messages: bool = False) -> None:
@@ -88,17 +89,24 @@ class CallIdentity:
         self._ids: set[str] = set()
         self._indexes: set[Index] = set()  # of calls
         self._messages: _Messages | None = None
-        self.noted: list[Event] | None = []
-        """What has come of the first message, as long as each of its calls has an id of its own: then nothing more has to
-        be known. A caller in a hurry may add a piece of arguments, which then passes."""
+        # What has come of the first message, as long as each of its calls has an id of its own: then no more has to be known.
+        self._noted: list[Event] | None = []
 
-    def steps(self, events: Iterable[Event]) -> list[Event]:
+    def steps(self, events: Sequence[Event]) -> Sequence[Event]:
         """The events to emit for these.
 
         Raises:
             LimitExceededError: There are too many runs, choices or blocks, or a block is too large.
         """
-        return [emitted for event in events for emitted in self.step(event)]
+        noted, place = self._noted, -1
+        for event in events:
+            place += 1
+            if type(event) in _EVENTS and (noted is None or not self._is_plain(event, noted)):
+                known = [*events[:place]]
+                for later in events[place:]:
+                    known += self.step(later)
+                return known
+        return events
 
     def step(self, event: Event) -> Sequence[Event]:
         """The events to emit for this one.
@@ -107,13 +115,21 @@ class CallIdentity:
             LimitExceededError: There are too many runs, choices or blocks, or a block is too large.
         """
         if self._messages is None:
-            if self.noted is not None and self._is_plain(event, self.noted):
+            if self._noted is not None and self._is_plain(event, self._noted):
                 return (event,)
             self._messages = _Messages(self._limits, self._keeps_messages)
-            for before in self.noted or ():
+            for before in self._noted or ():
                 self._messages.step(before)
-            self.noted = None
+            self._noted = None
         return self._messages.step(event)
+
+    def grow(self, event: ToolCallDelta) -> Sequence[Event]:
+        """The events to emit for a piece of arguments: `step`, for those in a hurry."""
+        noted = self._noted
+        if noted is None or len(noted) >= _MOST_NOTED:
+            return self.step(event)
+        noted.append(event)
+        return (event,)
 
     def close(self) -> list[Event]:
         """The events to emit at the end of the stream, also if that is an error: what is held."""
@@ -126,7 +142,9 @@ class CallIdentity:
 
     def _is_plain(self, event: Any, noted: list[Event]) -> bool:
         """Whether the event is of the first message and brings no id that a call has. Then it is noted."""
-        kind: Any = type(event)
+        kind: Any = type(event)  # pyright: ignore[reportUnknownVariableType]
+        if len(noted) >= _MOST_NOTED:
+            return False
         if kind is BlockStart or kind is BlockFinish:
             content, known = event.content, event.index in self._indexes
             if content is not None and is_call(content) and not (known and kind is BlockFinish):
@@ -148,7 +166,7 @@ class CallIdentity:
             noted.clear()
             self._indexes.clear()
         noted.append(event)
-        return len(noted) < MOST_NOTED
+        return True
 
     def _has_id(self, said: Mapping[str, Any]) -> bool:
         """Whether a call has the id that is said. A new id is noted."""
@@ -172,7 +190,7 @@ class _Messages:
 
     def step(self, event: Event) -> Sequence[Event]:
         given: Any = event
-        kind: Any = type(event)
+        kind: Any = type(event)  # pyright: ignore[reportUnknownVariableType]
         if kind is ToolCallDelta or kind in _OF_BLOCKS:
             return self._block(given)
         if kind in _OF_MESSAGES:
@@ -276,7 +294,7 @@ class _Call:
                 self.same_id.end(self)
         elif self.finish is None and type(event) is ToolCallDelta:
             self._pieces.append(event.args)
-            if len(self._pieces) >= MOST_NOTED:
+            if len(self._pieces) >= _MOST_NOTED:
                 _ = self.block
         elif self.finish is None and type(event) is BlockDelta:
             _ = self.block
@@ -365,7 +383,7 @@ class _Lane:
 
     def step(self, event: Any) -> Sequence[Event]:
         """The events to emit for an event of a block."""
-        kind: Any = type(event)
+        kind: Any = type(event)  # pyright: ignore[reportUnknownVariableType]
         if kind is BlockStart:
             return self._start(event)
         call = self._calls.get(event.index)

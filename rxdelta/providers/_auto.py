@@ -24,7 +24,7 @@ from rxdelta.core.events import (
     UsageUpdate,
 )
 from rxdelta.formats import registry
-from rxdelta.formats.decoding import Decoder, as_mapping
+from rxdelta.formats.decoding import Chunk, Decoder, as_mapping
 from rxdelta.formats.envelopes import Envelope, envelope_of
 from rxdelta.formats.format import Format
 from rxdelta.formats.provider_errors import error_events, failure_in
@@ -162,9 +162,9 @@ class AutoDecoder:
             UnknownWireFormatError: It isn't.
         """
         first = self._held[0]
-        failure = failure_in(first) if isinstance(first, Mapping) else None  # pyright: ignore[reportUnknownArgumentType]
+        failure = failure_in(cast("Chunk", first)) if isinstance(first, Mapping) else None
         if failure is None:
-            _detect_item(first)  # raises
+            _detect_item(self._held[0])  # raises
         return error_events("gateway", failure or {}, None, frozenset())
 
     def _named(self, known: NameOrMaker) -> NamedDecoder:

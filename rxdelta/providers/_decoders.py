@@ -18,7 +18,7 @@ from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
-from rxdelta.formats.known_calls import KnownCallsDecoder
+from rxdelta.formats.known_calls import KnownCallsDecoder, KnowsCalls
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
@@ -122,9 +122,14 @@ def _factory(
     def of_all_runs() -> Decoder:
         return of_one_run() if address is None else RunsDecoder(of_one_run, address())
 
-    if known is None or known.keeps_call_ids:
+    if known is None or known.keeps_call_ids or _asks_itself(known.decoder):
         return of_all_runs
     return lambda: KnownCallsDecoder(of_all_runs())
+
+
+def _asks_itself(maker: object) -> bool:
+    """Whether a decoder holds the rule that a call is known by its id, so that nothing must stand around it."""
+    return isinstance(maker, type) and issubclass(maker, KnowsCalls)
 
 
 def _maker(wire_format: str | Callable[..., Decoder]) -> tuple[Callable[..., Decoder], Format | None]:

@@ -186,6 +186,19 @@ def test_what_is_told_depends_on_no_cut(events: list[rd.Event], data: st.DataObj
     assert len(set(ids)) == len(ids)
 
 
+def test_what_is_noted_is_bounded_and_changes_nothing() -> None:
+    pieces = [ev.ToolCallDelta(0, "1"), ev.BlockDelta(0, {"x": 1})] * 5_000
+    events = [
+        START,
+        *call(0, args="", end=False),
+        *pieces,
+        ev.BlockFinish(0),
+        *call(1, args="1" * 5_000),
+        END,
+    ]
+    assert told(events) == [*events[:-5_003], END]
+
+
 def test_the_events_are_lawful() -> None:
     events = told([START, *call(0), *call(1), *call(2, args='{"a": 2}'), *call(3, name="see"), END])
     wrong: list[object] = []

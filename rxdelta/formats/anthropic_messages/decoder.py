@@ -31,12 +31,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id
+from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
 from rxdelta.formats.decoding import Chunk, as_mapping
 from rxdelta.formats.endings import assumed_finish
 from rxdelta.formats.json_values import word
+from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.provider_errors import error_events, error_in, failure_in
 from rxdelta.formats.usage import ANTHROPIC, RunningUsage
 from rxdelta.framing import DONE
@@ -49,7 +51,7 @@ _PROVIDER = "anthropic"
 _EMPTY: Chunk = {}
 
 
-class AnthropicMessagesDecoder:
+class AnthropicMessagesDecoder(KnowsCalls):
     """Messages stream events in, events of the chat stream protocol out.
 
     A block's index is passed on as it is, unless it had been used before. What the format doesn't know
@@ -74,6 +76,7 @@ class AnthropicMessagesDecoder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._message = _Message()
         self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
 
@@ -98,13 +101,13 @@ class AnthropicMessagesDecoder:
         fields: Any = chunk
         if not isinstance(chunk, dict):
             if chunk is DONE:
-                return self._end(whole=True)
+                return self.known_calls.steps(self._end(whole=True))
             fields = as_mapping(chunk, FORMAT)
         message, out = self._message, self._out
         if not out and not message.ended:
             event = message.blocks.plain(fields)
             if event is not None:
-                return (event,)
+                return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
         kind: object = fields.get("type")
         if _is_failure(kind, fields):
             kind = "error"
@@ -115,7 +118,7 @@ class AnthropicMessagesDecoder:
         else:
             _EVENTS.get(kind, _Message.unknown)(message, out, fields)
         self._out = []
-        return out
+        return self.known_calls.steps(out)
 
     def close(self) -> Sequence[Event]:
         """End of input: finishes the message if `stop_reason` has come, only `message_stop` having been lost.
@@ -126,7 +129,7 @@ class AnthropicMessagesDecoder:
             >>> [event.reason for event in decoder.close()]
             ['length']
         """
-        return self._end(whole=False)
+        return self.ended(self._end(whole=False))
 
     def _end(self, *, whole: bool) -> Sequence[Event]:
         out, self._out = self._out, []

@@ -32,12 +32,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import Event, TokenUsage, events
+from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.bedrock_converse.binary import readable
 from rxdelta.formats.bedrock_converse.blocks import Blocks, without
 from rxdelta.formats.bedrock_converse.tables import BROKEN, FORMAT, REASONS
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import others, remember, word
+from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.provider_errors import PROVIDER_ERROR, error_code
 from rxdelta.formats.usage import BEDROCK, RunningUsage
 from rxdelta.framing import DONE
@@ -51,7 +53,7 @@ _PROVIDER = "bedrock"
 _READ = Fields(FORMAT)
 
 
-class BedrockConverseDecoder:
+class BedrockConverseDecoder(KnowsCalls):
     """Events of a ConverseStream in, events of the chat stream protocol out.
 
     Example:
@@ -69,6 +71,7 @@ class BedrockConverseDecoder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._message = _Message()
         self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
         self._over = False
@@ -86,15 +89,16 @@ class BedrockConverseDecoder:
         """
         event = None if self._out else self._message.blocks.plain(chunk)
         if event is not None:
-            return (event,)
-        return self._finish(whole=True) if chunk is DONE else self._decode(as_mapping(chunk, FORMAT))
+            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
+        events = self._finish(whole=True) if chunk is DONE else self._decode(as_mapping(chunk, FORMAT))
+        return self.known_calls.steps(events)
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of a message that has stopped, and whose usage never came."""
         out = [*self._finish(whole=False)]
         self._message.blocks.flush(out)
         self._end()
-        return out
+        return self.ended(out)
 
     def _finish(self, *, whole: bool) -> Sequence[Event]:
         """Finish the message if the provider has stopped it, or has said that it is whole."""
@@ -139,7 +143,8 @@ class BedrockConverseDecoder:
             blocks.foreign = bool(siblings)
         for name in known:
             _EVENTS[name](message, out, _READ.mapping(chunk[name], name))
-        self._pass_on_foreign(out, chunk)
+        if blocks.foreign:
+            self._pass_on_foreign(out, chunk)
         if fault is not None:
             self._break_off(out, *fault)
 

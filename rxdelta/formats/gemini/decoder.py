@@ -49,6 +49,7 @@ from rxdelta.formats.gemini.candidate import Candidate
 from rxdelta.formats.gemini.tables import FORMAT, UNSPECIFIED
 from rxdelta.formats.gemini.wire_form import other_fields, wire_form
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
+from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.provider_errors import error_events, error_in
 from rxdelta.formats.usage import GEMINI, RunningUsage
 from rxdelta.framing import DONE
@@ -60,7 +61,7 @@ Json: TypeAlias = Mapping[str, Any]
 _READ = Fields(FORMAT)
 
 
-class GeminiDecoder:
+class GeminiDecoder(KnowsCalls):
     """Responses of one stream in, events out. A block's `index` is its place in its candidate.
 
     Example:
@@ -73,6 +74,7 @@ class GeminiDecoder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._id: str | None = None
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
@@ -102,16 +104,16 @@ class GeminiDecoder:
             if self._candidates:
                 self._finish(whole=True)
                 self._end()
-            return take_all(self._out)
+            return self.known_calls.steps(take_all(self._out))
         for response in chunk if isinstance(chunk, (list, tuple)) else (chunk,):
             self._read(wire_form(response))
-        return take_all(self._out)
+        return self.known_calls.steps(take_all(self._out))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each candidate that has a finish reason. One without was cut off."""
         self._finish(whole=False)
         self._end()
-        return take_all(self._out)
+        return self.ended(take_all(self._out))
 
     def _plain(self, chunk: Any) -> Event | None:
         """The event of a response that has nothing but more text, or more of a thought."""

@@ -50,10 +50,12 @@ class ChoiceNumbers:
 
     Attributes:
         undecided: Whether a choice waits, or the next may have to.
+        are_right: Whether a known index says which reply a choice belongs to.
     """
 
     def __init__(self, states: Mapping[int, Choice], make: Callable[[], Choice]) -> None:
         self.undecided = True
+        self.are_right = False
         self._states = states
         self._make = make
         self._may_count, self._counts = True, False
@@ -132,6 +134,7 @@ class ChoiceNumbers:
 
     def _note(self) -> None:
         self.undecided = self._may_count or bool(self._waiting)
+        self.are_right = not (self.undecided or self._counts or self._joined)
 
     def _has_finish(self) -> bool:
         return any(waiting.shadow.word for waiting in self._waiting.values())

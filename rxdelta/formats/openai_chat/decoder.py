@@ -61,10 +61,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
+from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import broken_events
 from rxdelta.formats.json_values import NOTHING, kept, remember, word
+from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.openai_chat.choice import Choice
 from rxdelta.formats.openai_chat.choice_numbers import ChoiceNumbers, Told
 from rxdelta.formats.openai_chat.indexes import index_of
@@ -80,7 +82,7 @@ Json: TypeAlias = Mapping[str, Any]
 _READ = Fields(FORMAT)
 
 
-class OpenAIChatDecoder:
+class OpenAIChatDecoder(KnowsCalls):
     """Chat completion chunks of one stream in, events out. A block's `index` is its place in its choice.
 
     Example:
@@ -96,6 +98,7 @@ class OpenAIChatDecoder:
     """The reader of a choice. A dialect has its own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._id: str | None = None
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
@@ -117,14 +120,14 @@ class OpenAIChatDecoder:
         is_open = self._out or self._has_closing_usage or self._numbers.undecided
         event = None if is_open else self._plain(chunk)
         if event is not None:
-            return (event,)
+            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
         if chunk is DONE:
-            return self._end(assumed=True) if self._choices else ()
-        return self._decode(as_mapping(chunk, FORMAT))
+            return self.known_calls.steps(self._end(assumed=True) if self._choices else ())
+        return self.known_calls.steps(self._decode(as_mapping(chunk, FORMAT)))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each message whose finish reason has come. One without was cut off."""
-        return self._end(assumed=self._has_closing_usage)
+        return self.ended(self._end(assumed=self._has_closing_usage))
 
     def _plain(self, chunk: Any) -> Event | None:
         """The event of a chunk that has nothing but more text or more arguments of a call, as most chunks do."""
@@ -157,7 +160,7 @@ class OpenAIChatDecoder:
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
         choices = _READ.items(chunk.get("choices"), "choices")
-        error = _error_of(chunk) or next(filter(None, map(error_in, choices)), None)
+        error = _error_of(chunk, choices)
         if self._over:
             says = error or chunk.get("usage") or not all(map(_is_empty, choices))
             return [_passed_on(chunk)] if says and not self._failed else ()
@@ -165,12 +168,21 @@ class OpenAIChatDecoder:
         is_foreign = self._read_envelope(chunk, bool(choices) or has_usage or error is not None)
         if error is not None:
             self._settle()
-        for place, found in enumerate(choices) if self._choices else sorted(enumerate(choices), key=_order):
+        is_first = not self._choices and len(choices) > 1
+        for place, found in sorted(enumerate(choices), key=_order) if is_first else enumerate(choices):
             path = f"choices[{place}]" if place else "choices[0]"
             choice = _READ.mapping(found, path)
             if self._id is None and "id" in chunk and error is None and _is_empty(choice):
                 continue  # the message starts with its id, which is yet to come
-            number = index_of(choice.get("index"), f"{path}.index") or 0
+            index = choice.get("index")
+            state = self._choices.get(index) if type(index) is int and self._numbers.are_right else None
+            if state is not None:
+                state.read(choice, path)
+                if error is None:
+                    state.read_finish_reason(choice, path)
+                is_foreign |= state.was_late()
+                continue
+            number = index_of(index, f"{path}.index") or 0
             told = self._numbers.place(number, choice, path, is_alone=len(choices) == 1)
             is_foreign |= self._read_choices(told, is_broken_off=error is not None)
         if has_usage:
@@ -228,7 +240,11 @@ class OpenAIChatDecoder:
         if not raw and "x_groq" in chunk:
             raw, path = _groq(chunk).get("usage"), "x_groq.usage"
         if not raw:
-            found = [choice for choice in choices if isinstance(choice, Mapping) and choice.get("usage")]
+            found = [
+                choice
+                for choice in choices
+                if (type(choice) is dict or isinstance(choice, Mapping)) and choice.get("usage")
+            ]
             raw, path = (found[0]["usage"], "choices[].usage") if found else (None, "")
         raw = None if raw is None else _READ.mapping(raw, path)
         if not raw:
@@ -329,11 +345,17 @@ def _groq(chunk: Json) -> Json:
     return found if found is not None and isinstance(found, Mapping) else {}
 
 
-def _error_of(chunk: Json) -> Json | None:
+def _error_of(chunk: Json, choices: Sequence[Any]) -> Json | None:
     """The error that a chunk reports. vLLM's is the chunk itself, Groq's once was in `x_groq`."""
-    if chunk.get("object") == "error":
-        return error_in(chunk) or chunk
-    return error_in(chunk) or error_in(_groq(chunk)) or failure_in(chunk, "choices")
+    for source in (chunk, _groq(chunk) if "x_groq" in chunk else {}, *choices):
+        if type(source) is dict and "error" not in source:
+            continue
+        found = error_in(source)
+        if found is not None:
+            return found
+    if choices:
+        return None
+    return chunk if chunk.get("object") == "error" else failure_in(chunk, "choices")
 
 
 def _passed_on(chunk: Json) -> Event:

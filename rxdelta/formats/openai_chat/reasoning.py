@@ -41,6 +41,8 @@ class Reasoning:
 
     def read(self, delta: Json, path: str) -> None:
         """Read a delta's reasoning. Gateways send it under several names at once; only the first counts."""
+        if _FIELDS.isdisjoint(delta):
+            return
         has_text = False
         for field in (REASONING_DETAILS, THINKING_BLOCKS):
             if delta.get(field) is not None and not has_text:
@@ -135,6 +137,7 @@ class Reasoning:
         self._blocks.whole({**fields, "type": "reasoning", "reasoning": ""}, beside=True)
 
 
+_FIELDS = frozenset([*REASONING_NAMES, REASONING_OPAQUE, REASONING_DETAILS, THINKING_BLOCKS])
 _TEXTS = ("text", "summary", "thinking")
 _SAYING = frozenset(["data", "signature", *_TEXTS])
 _DETAIL = _SAYING | {"type", "index"}

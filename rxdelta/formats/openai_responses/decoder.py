@@ -48,9 +48,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
+from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import NOTHING, kept, word
+from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
@@ -75,7 +77,7 @@ from rxdelta.framing import DONE
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
 
-class OpenAIResponsesDecoder:
+class OpenAIResponsesDecoder(KnowsCalls):
     """Responses stream events in, events of the chat stream protocol out.
 
     Blocks are numbered as they appear. A message that is cut off gets no `MessageFinish`.
@@ -94,6 +96,7 @@ class OpenAIResponsesDecoder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._reader = _Reader()
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -111,18 +114,18 @@ class OpenAIResponsesDecoder:
         reader = self._reader
         event = reader.plain(chunk) if type(chunk) is dict else None
         if event is not None:
-            return (event,)
+            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
         if chunk is DONE:
-            return reader.close(whole=True)
+            return self.known_calls.steps(reader.close(whole=True))
         given = as_mapping(chunk, FORMAT)
         fields: Json = freeze(given, lenient=True)
         if reader.is_followed_by(fields):
             reader = self._reader = _Reader()
-        return () if reader.numbering.repeats(given, fields) else reader.read(fields)
+        return () if reader.numbering.repeats(given, fields) else self.known_calls.steps(reader.read(fields))
 
     def close(self) -> Sequence[Event]:
         """End of input. The format leaves nothing open: a message without its last event was cut off."""
-        return self._reader.close(whole=False)
+        return self.ended(self._reader.close(whole=False))
 
 
 class _Reader:

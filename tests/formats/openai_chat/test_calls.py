@@ -34,7 +34,7 @@ def test_one_id_at_two_indexes_is_two_calls() -> None:
     message = reply(
         call(fragment(0, '{"x":1}', "a", "f"), fragment(1, '{"y":2}', "a", "g")), chunk({}, "tool_calls")
     )
-    assert calls(message) == [("a", "f", {"x": 1}), ("a", "g", {"y": 2})]
+    assert calls(message) == [("a", "f", {"x": 1}), ("a-2", "g", {"y": 2})]
 
 
 def test_a_known_id_wins_over_the_index() -> None:

@@ -162,7 +162,7 @@ def test_two_calls_to_which_a_provider_gives_one_id_are_told_apart_by_their_inde
     one, two = names
     heads = [fragment(0, "", "a", one), fragment(0, first), fragment(1, "", "a", two), fragment(1, '{"x":2}')]
     whole = [fragment(0, first or "{}", "a", one), fragment(1, '{"x":2}', "a", two)]
-    wanted = [("a", one, {"x": 1} if first else {}), ("a", two, {"x": 2})]
+    wanted = [("a", one, {"x": 1} if first else {}), ("a-2", two, {"x": 2})]
     assert calls(reply(call(*whole), chunk({}, "tool_calls"))) == wanted
     assert calls(reply(*map(call, whole), chunk({}, "tool_calls"))) == wanted
     if first or one != two:  # else the second head may be the first once more

@@ -104,7 +104,7 @@ def test_parallel_calls_may_interleave_and_calls_may_share_an_id() -> None:
     )
     assert [(call.call_id, thaw(call.arguments)) for call in snapshot.tool_calls] == [
         ("c1", {"a": 1}),
-        ("c1", {"b": 2}),
+        ("c1-2", {"b": 2}),
     ]
     assert snapshot.finish_reason == "tool_use"
 
