@@ -60,6 +60,7 @@ _OF_MESSAGES = (MessageStart, MessageFinish, MessageInterrupted, AttemptReset)
 _EVENTS = frozenset((*_OF_BLOCKS, *_OF_MESSAGES, ToolCallDelta, ToolUpdate, StreamError))
 _FEW = 16  # calls with one id, whose names are compared one by one
 _MOST_NOTED = 4096  # events
+_MOST_KEPT = 1000  # messages: a connection may live long, and nobody sends it all again
 
 
 class CallIdentity:
@@ -239,6 +240,8 @@ class _Messages:
         if lane is not None and known_as is not None:
             lane.put_away()
             self._kept[walk, known_as] = lane
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         again = None if walk.id is None else self._kept.get((walk, walk.id))
         if again is not None:
             self._lanes[walk] = again

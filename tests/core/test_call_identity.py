@@ -186,6 +186,17 @@ def test_what_is_told_depends_on_no_cut(events: list[rd.Event], data: st.DataObj
     assert len(set(ids)) == len(ids)
 
 
+def test_a_long_connection_keeps_the_calls_of_its_newest_messages() -> None:
+    calls = CallIdentity(keeps_messages=True)
+
+    def sent(number: int) -> list[object]:
+        told = calls.steps([ev.MessageStart(f"m{number}"), *call(0), END])
+        return [event for event in told if isinstance(event, ev.BlockStart)]
+
+    assert all(sent(number) for number in range(1_500))
+    assert (len(sent(1_499)), len(sent(0))) == (0, 1)
+
+
 def test_what_is_noted_is_bounded_and_changes_nothing() -> None:
     pieces = [ev.ToolCallDelta(0, "1"), ev.BlockDelta(0, {"x": 1})] * 5_000
     events = [
