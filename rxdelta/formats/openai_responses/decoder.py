@@ -162,6 +162,7 @@ class _Reader:
             elif numbering.counts:
                 return None
         growing.length += len(piece)
+        growing.newest = piece
         return growing.delta(growing.block, piece)
 
     def is_followed_by(self, chunk: Json) -> bool:

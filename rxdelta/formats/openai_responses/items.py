@@ -19,7 +19,7 @@ __all__ = ["Growing", "Item", "Response", "message_fields"]
 class Growing:
     """A text that grows: its block, and the chunks with its deltas."""
 
-    __slots__ = ("at", "block", "delta", "index", "length", "takes")
+    __slots__ = ("at", "block", "delta", "index", "length", "newest", "takes")
 
     def __init__(self, takes: str, index: str | None, block: int, delta: Callable[[int, str], Event]) -> None:
         self.takes = takes  # the type of the chunks
@@ -28,6 +28,7 @@ class Growing:
         self.block = block
         self.delta = delta  # makes the event
         self.length = 0
+        self.newest = ""  # piece
 
 
 class Response:
@@ -92,7 +93,7 @@ class Item:
         return self.done and item_id is not None and item_id != self.id
 
     def fits(self, _item: Json, /) -> bool:
-        """Whether what has come of the item is as long as this whole item."""
+        """Whether what has come of the item is as long as this whole item, and ends as it does."""
         return False
 
     def begin(self, out: Out, item: Json, _path: str, /) -> None:

@@ -182,7 +182,9 @@ class MessageItem(Item):
 
     def fits(self, item: Json, /) -> bool:
         said = sum(part.growing.length for part in self._parts)
-        return said > 0 and said == sum(len(text) for _, kind, text, _ in _parts_of(item, "item") if kind)
+        whole = "".join(text for _, kind, text, _ in _parts_of(item, "item") if kind)
+        newest = [part.growing.newest for part in self._parts if part.growing.length]
+        return 0 < said == len(whole) and any(map(whole.endswith, newest))
 
     def finish_blocks(self, out: Out, item: Json | None, path: str, _wrong: str | None, /) -> None:
         if item is not None:
@@ -255,6 +257,7 @@ class _Part:
         if piece:
             self.begun_with = self.begun_with or len(piece)
             self.growing.length += len(piece)
+            self.growing.newest = piece
             out.append(text_delta(self.block, piece))
 
     def add_whole(self, out: Out, whole: str) -> None:
@@ -262,7 +265,7 @@ class _Part:
         if self.growing.length == 0:
             self.add(out, whole)
         elif whole and len(whole) != self.growing.length:
-            self.growing.length = len(whole)
+            self.growing.length, self.growing.newest = len(whole), whole
             out.append(events.BlockDelta(self.block, {self.kind or "text": whole}))
 
     def cite(self, out: Out, at: object, citation: Content) -> None:

@@ -310,3 +310,10 @@ def test_a_counted_text_stands_once_however_it_is_cut(said: list[str], thoughts:
     assert blocks(seen[-1]) == [*whole, ("text", "".join(said))]
     assert pieces_of(found, rd.text_deltas) == "".join(said)
     assert pieces_of(found, rd.reasoning_deltas) == "".join(thoughts)
+
+
+def test_another_message_of_the_same_length_is_another_message() -> None:
+    open_one = [created(), added(message()), begun(0, 0), text("Dummy"), text(" PDF")]
+    other = message(part("something"), id="other")
+    for end in ([done(other, 1)], [done(other, 1), done(message(part("Dummy PDF"))), completed()]):
+        assert [block.text for block in fold(decode(*open_one, *end)).blocks] == ["Dummy PDF", "something"]
