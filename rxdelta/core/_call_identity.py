@@ -40,7 +40,7 @@ from rxdelta.core._events import (
     ToolCallDelta,
     ToolUpdate,
 )
-from rxdelta.core._frozen import EMPTY, FrozenDict, is_mapping
+from rxdelta.core._frozen import EMPTY, FrozenDict, is_list, is_mapping
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits
 from rxdelta.core._strict_json import InvalidJson
 from rxdelta.core._text import finish_text
@@ -313,7 +313,7 @@ class _Call:
         arguments: Any = raw_arguments(block)
         if not is_mapping(arguments):
             arguments = _parsed("" if arguments is None else finish_text(arguments))
-        return block.type, block.name, arguments
+        return block.type, block.name, _exact(arguments)
 
 
 class _SameId:
@@ -550,6 +550,15 @@ def _with_own_id(call: _Call, event: BlockStart | BlockDelta | BlockFinish) -> E
         if isinstance(event, BlockDelta)
         else attrs.evolve(event, content=known)
     )
+
+
+def _exact(value: Any) -> Hashable:
+    """A value that equals another only if both are the same JSON: in Python `True` is 1."""
+    if is_mapping(value):
+        return "{", frozenset((name, _exact(one)) for name, one in value.items())
+    if is_list(value):
+        return "[", tuple(map(_exact, value))
+    return isinstance(value, bool), value
 
 
 def _parsed(text: str) -> Hashable:

@@ -136,6 +136,10 @@ class AutoDecoder:
         return self.decode(chunk)
 
     def _parse(self, data: Any) -> Sequence[Event]:
+        if data is DONE:
+            return ()
+        if not isinstance(data, (bytes, bytearray, str)):
+            raise MalformedChunkError.at("auto", "", "bytes or text, as before", data)
         return self._decoded(self._parser.feed(data))
 
     def _decoded(self, chunks: Sequence[object]) -> Sequence[Event]:

@@ -56,6 +56,7 @@ PAY, PAY_2 = ("c", "pay", {"a": 1}), ("c-2", "pay", {"a": 2})
         pytest.param([*call(0), *call(1), *call(2)], [PAY], id="twice again"),
         pytest.param([*call(0), *call(1, args='{ "a":1 }')], [PAY], id="again, written otherwise"),
         pytest.param([*call(0), *call(1, args='{"a": 2}')], [PAY, PAY_2], id="other arguments"),
+        pytest.param([*call(0), *call(1, args='{"a": true}')], [PAY, ("c-2", "pay", {"a": True})], id="true, which is 1 in Python"),
         pytest.param([*call(0), *call(1, args='{"a": 2}'), *call(2, args='{"a": 2}')], [PAY, PAY_2], id="again, of which the second had other arguments"),
         pytest.param([*call(0), *call(1, name="see")], [PAY, ("c-2", "see", {"a": 1})], id="another name"),
         pytest.param([*call(0, end=False), *call(1, end=False), ev.BlockFinish(0), ev.BlockFinish(1)], [PAY], id="again, side by side"),

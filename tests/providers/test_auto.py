@@ -370,3 +370,8 @@ def test_what_is_neither_is_an_error_that_quotes_it(body: str) -> None:
     with pytest.raises(rd.MalformedChunkError) as caught:
         parsed([body])
     assert body.split("\n")[0] in str(caught.value)
+
+
+def test_an_object_among_bytes_is_malformed() -> None:
+    with pytest.raises(rd.MalformedChunkError, match="bytes or text, as before"):
+        auto(["{", {"choices": []}])

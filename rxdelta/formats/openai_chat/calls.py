@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from rxdelta.core import Event, freeze, thaw, tool_call_delta
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
-from rxdelta.formats.json_values import others, word
+from rxdelta.formats.json_values import NOTHING, others, word
 from rxdelta.formats.notes import PROVIDER_TYPE, SIGNED_BY, SYNTHETIC_ID
 from rxdelta.formats.openai_chat.indexes import index_of
 from rxdelta.formats.openai_chat.tables import CUSTOM_CALL, FORMAT
@@ -133,7 +133,10 @@ class Calls:
         function = _READ.mapping(entry.get(kind), f"{path}.{kind}")
         call_id = given_id(_READ.text_of(entry, "id", path))
         name = _READ.text_of(function, "name", f"{path}.{kind}")
-        arguments = _arguments(function.get(field), f"{path}.{kind}.{field}")
+        found = function.get(field)
+        if found is None and not is_custom:
+            found = _renamed(function, entry)
+        arguments = _arguments(found, f"{path}.{kind}.{field}")
         fields = _fields(entry, function)
         ended = None if is_whole else self._matcher.find_ended(index, call_id, name)
         if ended is not None:
@@ -317,7 +320,9 @@ class _CallMatcher:
     def find_ended(self, index: Index, call_id: str | None, name: str) -> _Call | None:
         """The ended call to which a fragment belongs, if it continues no other and can't begin one."""
         if call_id is not None and (call_id in self._ended or (None, call_id) in self._by_id):
-            return self._ended.get(call_id)
+            ended = self._ended.get(call_id)
+            is_another = name and index is not None and self._ended_at.get(index) is not ended
+            return None if is_another else ended
         if name or index in self.newest_at:
             return None
         if call_id is not None:
@@ -384,8 +389,16 @@ def _fields(entry: Json, function: Json) -> dict[str, Any]:
     return fields
 
 
-_FRAGMENT = frozenset(["index", "id", "type", "function", "custom"])
-_FUNCTION = frozenset(["name", "arguments", "input"])
+def _renamed(*sources: Json) -> object:
+    """Arguments under another name or in another place. A call that lost them would run without them."""
+    return next(
+        (found for one in sources for name in _ARGUMENTS if (found := one.get(name)) not in NOTHING), None
+    )
+
+
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_FRAGMENT = frozenset(["index", "id", "type", "function", "custom", *_ARGUMENTS])
+_FUNCTION = frozenset(["name", *_ARGUMENTS])
 
 # A delta of no more than these is a piece of arguments.
 _PLAIN_ARGUMENTS = frozenset(["role", "tool_calls"])

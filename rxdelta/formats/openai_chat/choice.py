@@ -89,6 +89,8 @@ class Choice:
                 path = f"{of_choice}.message"
                 delta = _READ.mapping(choice["message"], path)
                 self._is_whole = "delta" not in choice or _says_something(delta)
+            elif not self._has_deltas and choice.get("text") not in NOTHING:
+                self._is_late = True  # it repeats what deltas had, but none had anything
         if self.message.finished:
             self._is_late |= _says_something(delta)
             return

@@ -154,7 +154,7 @@ class ChoiceNumbers:
         if number < self._last:
             alone = self._make()
             alone.read(choice, path)
-            if alone.blocks.count:
+            if alone.blocks.count or choice.get("finish_reason"):
                 wanted = f"the next index, since the indexes have counted up to {self._last}"
                 raise _READ.fail(f"{path}.index", wanted, number)
         self._last = max(self._last, number)

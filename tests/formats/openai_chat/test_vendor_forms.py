@@ -423,3 +423,29 @@ def test_an_entry_of_reasoning_whose_text_has_another_name_is_passed_on() -> Non
     entry = {"type": "reasoning.text", "content": "Hm"}
     (one,) = of_type(ProviderEvent, decode(chunk({"reasoning_details": [entry], "content": "a"}, "stop")))
     assert (one.name, one.payload) == ("reasoning_details", entry)
+
+
+@pytest.mark.parametrize("name", ["args", "input", "parameters"])
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_call_doesn_t_lose_arguments_under_another_name(name: str, flat: bool) -> None:
+    said = {name: '{"x":1}'}
+    entry = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", **({} if flat else said)}}
+    assert calls(reply(call({**entry, **(said if flat else {})}), END)) == F
+
+
+def test_another_call_behind_the_finish_reason_is_another_though_it_has_a_known_id() -> None:
+    late = call(fragment(1, '{"y":2}', "a", "g"))
+    assert calls(reply(*entries(fragment(0, '{"x":1}', "a", "f")), late, END)) == [*F, ("a-2", "g", {"y": 2})]
+
+
+def test_a_text_beside_an_empty_delta_is_passed_on() -> None:
+    found = decode({"id": "c", "choices": [{"index": 0, "text": "hello", "delta": {}}]}, chunk({}, "stop"))
+    (passed,) = of_type(ProviderEvent, found)
+    assert passed.payload["choices"][0]["text"] == "hello"
+
+
+def test_many_replies_in_turns_are_never_taken_for_one_in_silence() -> None:
+    said = [{"id": "c", "choices": [{"index": n, "delta": {"content": str(n)}}]} for n in range(12)]
+    ends = [{"id": "c", "choices": [{"index": n, "delta": {}, "finish_reason": "stop"}]} for n in range(12)]
+    with pytest.raises(MalformedChunkError, match="counted up"):
+        decode(*said, *ends)
