@@ -52,8 +52,8 @@ def _is_count(name: object, count: object) -> bool:
 
 
 def add_violations(mine: FrozenDict[int], theirs: Mapping[str, int]) -> FrozenDict[int]:
-    """Both counts together; the same object if there are no more."""
+    """Both counts together, up to the most that a count may be; the same object if there are no more."""
     if not theirs:
         return mine
     names = sorted({*mine, *theirs})
-    return FrozenDict({name: mine.get(name, 0) + theirs.get(name, 0) for name in names})
+    return FrozenDict({name: min(mine.get(name, 0) + theirs.get(name, 0), _MOST - 1) for name in names})

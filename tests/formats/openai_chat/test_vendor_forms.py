@@ -449,3 +449,11 @@ def test_many_replies_in_turns_are_never_taken_for_one_in_silence() -> None:
     ends = [{"id": "c", "choices": [{"index": n, "delta": {}, "finish_reason": "stop"}]} for n in range(12)]
     with pytest.raises(MalformedChunkError, match="counted up"):
         decode(*said, *ends)
+
+
+@pytest.mark.parametrize(("said", "meant"), [('{"x":2}', [*F, ("a-2", "f", {"x": 2})]), ('{"x":1}', F)])
+def test_an_id_that_comes_late_takes_no_arguments_to_another_call(said: str, meant: list[Any]) -> None:
+    late = [fragment(0, '{"x":1}', "a", "f"), fragment(1, "", None, "f"), fragment(1, said, "a")]
+    found = calls(reply(*entries(*late)))
+    assert [one[1:] for one in found][: len(meant)] == [one[1:] for one in meant]
+    assert {call_id for call_id, *_ in meant} <= {call_id for call_id, *_ in found}
