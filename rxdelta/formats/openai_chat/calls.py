@@ -292,7 +292,7 @@ class _CallMatcher:
             if known is not None and (known.name in ("", name) or not (name and known.has_arguments)):
                 return known
             if index is not None and newest is not None and newest.call_id is None and not name:
-                return newest  # it gets its id late, whoever else has that
+                return newest  # a call gets its id late, although another call has the same id
             known = self._by_id.get((None, call_id))
             if known is not None and self._can_continue(known, index, name, is_new_index=newest is None):
                 self.newest_at.setdefault(index, known)
