@@ -98,7 +98,7 @@ class Fields:
         value = source.get(name)
         if type(value) is str:
             return value
-        return self.text(value, f"{path}.{name}" if path else name)
+        return "" if value is None else self.text(value, f"{path}.{name}" if path else name)
 
     def require(self, source: Mapping[str, Any], names: Iterable[str], path: str = "") -> None:
         """Raise unless an object has these fields. The error names the fields there are: one may be the renamed one."""

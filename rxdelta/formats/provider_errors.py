@@ -176,6 +176,9 @@ _FORMS = (
     _Form("message msg Message", " ".join(_CODES), "50505", alone=True),
 )
 
+_SAYING = frozenset(place.partition(".")[0] for form in _FORMS for place in (*form.sentence, *form.code))
+"""The fields in which a chunk can say that it is an error."""
+
 _ASIDE = frozenset(
     [
         "_event",
@@ -213,7 +216,7 @@ class _Reading:
 
 def _reading(chunk: Chunk) -> _Reading | None:
     """The error that a chunk is by one of the forms."""
-    if chunk.get("success") is True:
+    if _SAYING.isdisjoint(chunk) or chunk.get("success") is True:
         return None
     for form in _FORMS:
         found = next((one for place in form.sentence if (one := _at(chunk, place)) is not None), None)

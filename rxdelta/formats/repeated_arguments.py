@@ -50,8 +50,8 @@ class Arguments:
     """The text of one call's arguments so far.
 
     Attributes:
-        pieces: The text so far. While it isn't empty or `None`, a piece without `{` only goes on with it, and may be
-            added here instead of by `add`.
+        pieces: The text so far. A piece that only goes on with it (see `goes_on`) may be added here instead of by `add`;
+            `None` if none does.
 
     Example:
         >>> arguments = Arguments()
@@ -106,6 +106,10 @@ class Arguments:
         self._pieces.append(piece if self._pieces else start)
         return Change(piece)
 
+    def goes_on(self, piece: str) -> bool:
+        """Whether a piece, while `pieces` isn't `None`, only goes on with the text. Without `{` it does, but for the first."""
+        return piece.lstrip()[:1] != "{" if self.pieces else piece[:1] == "{"
+
     def end(self) -> Change:
         """Decide what is open: the arguments end here."""
         if self._again is not None:
@@ -141,10 +145,11 @@ class Arguments:
 
     def _look(self) -> None:
         """Read the pieces that have not been read."""
-        for piece in self._pieces[self._read :]:
-            self._text.read(piece)
-            self._size += len(piece)
-        self._read = len(self._pieces)
+        if self._read < len(self._pieces):
+            unread = "".join(self._pieces[self._read :])
+            self._text.read(unread)
+            self._size += len(unread)
+            self._read = len(self._pieces)
 
     def _repeats_all(self, start: str) -> bool:
         return len(start) >= self._size and start.startswith(self.text)

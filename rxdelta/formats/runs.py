@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rxdelta.core import ByRun, Event, clean_text, in_run
 from rxdelta.core.events import MessageStart
+from rxdelta.formats.known_calls import PROSE, KnowsCalls
 from rxdelta.framing import DONE
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Address(NamedTuple):
     repeated: bool = False
 
 
-class RunsDecoder:
+class RunsDecoder(KnowsCalls):
     """A decoder for each run. A chunk without a run goes to one more decoder, and its events stay as they are.
 
     Args:
@@ -54,10 +55,11 @@ class RunsDecoder:
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
         if chunk is DONE:  # it concerns all runs
-            return self._of_all(lambda decoder: decoder.decode(DONE))
+            return self._told(self._of_all(lambda decoder: decoder.decode(DONE)))
         address = self._address(chunk)
         if address is None:
-            return self._without_run.decode(chunk)
+            events = self._without_run.decode(chunk)
+            return events if len(events) == 1 and type(events[0]) in PROSE else self._told(events)
         if address.repeated:
             return ()
         known = self._runs.get(address.run_id)
@@ -68,12 +70,12 @@ class RunsDecoder:
         if address.last:
             events = [*events, *decoder.close()]
             del self._runs[address.run_id]
-        return _named(events, address)
+        return self._told(_named(events, address))
 
     def close(self) -> Sequence[Event]:
         events = self._of_all(lambda decoder: decoder.close())
         self._runs.clear()
-        return events
+        return self._told_last(events)
 
     def _of_all(self, decode: Callable[[Decoder], Sequence[Event]]) -> Sequence[Event]:
         events = [*decode(self._without_run)]

@@ -18,7 +18,7 @@ from rxdelta.formats import registry
 from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumulative
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
-from rxdelta.formats.known_calls import KnownCallsDecoder, KnowsCalls
+from rxdelta.formats.known_calls import knowing_calls
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
@@ -83,7 +83,8 @@ def decoder_factory(
     make = _factory(wire_format, cumulative, tags, options)
     if not isinstance(wire_format, str):
         return make
-    make()  # an option that the format doesn't know
+    if options:
+        make()  # one that the format doesn't know
     return lambda: NamedDecoder(wire_format, make)
 
 
@@ -122,14 +123,9 @@ def _factory(
     def of_all_runs() -> Decoder:
         return of_one_run() if address is None else RunsDecoder(of_one_run, address())
 
-    if known is None or known.keeps_call_ids or _asks_itself(known.decoder):
+    if known is None or known.keeps_call_ids:
         return of_all_runs
-    return lambda: KnownCallsDecoder(of_all_runs())
-
-
-def _asks_itself(maker: object) -> bool:
-    """Whether a decoder holds the rule that a call is known by its id, so that nothing must stand around it."""
-    return isinstance(maker, type) and issubclass(maker, KnowsCalls)
+    return lambda: knowing_calls(of_all_runs())
 
 
 def _maker(wire_format: str | Callable[..., Decoder]) -> tuple[Callable[..., Decoder], Format | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -140,3 +141,19 @@ def test_the_same_arguments_behind_the_end_of_their_call_change_nothing() -> Non
     for event in [event for one in [*chunks[:4], again, *chunks[4:]] for event in decoder.decode(one)]:
         fold.step(event)
     assert [thaw(call.arguments) for call in fold.snapshot.tool_calls] == [{"a": 1}]
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+@pytest.mark.parametrize("pieces", TWICE.values(), ids=TWICE)
+def test_each_piece_says_the_same_in_a_mapping_of_another_kind(wire_format: str, pieces: list[str]) -> None:
+    body = ['{"b": "{x', "y {z", " {", '}", "c": [', "{", '"d": {}}], ', '"a": 1}']
+    for said in (pieces, [*body, *pieces], [*body, "".join(body)], [" ", *body], ["x{", "{"]):
+        chunks = [*FORMATS[wire_format](*said)]
+        quickly, slowly = (
+            [event for chunk in given for event in decoder.decode(chunk)]
+            for decoder, given in (
+                (rd.providers.decoder(wire_format), chunks),
+                (rd.providers.decoder(wire_format), map(MappingProxyType, chunks)),
+            )
+        )
+        assert quickly == slowly

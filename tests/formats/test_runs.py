@@ -164,3 +164,19 @@ def test_a_run_has_a_name_that_can_be_written() -> None:
     events = rd.providers.decoder("langchain").decode({**item, "data": {"chunk": chunk}})
     assert {event.run_id for event in events} == {"a\ufffd"}
     assert events[0].to_dict()["parent_run_id"] == "p\ufffd"
+
+
+@pytest.mark.parametrize("run_id", [None, "r"])
+@pytest.mark.parametrize(("again", "ids"), [('{"a":1}', ["c"]), ('{"a":2}', ["c", "c-2"])])
+def test_a_call_is_known_within_its_run(run_id: str | None, again: str, ids: list[str]) -> None:
+    chunks: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "m"}}]
+    for place, arguments in enumerate(['{"a":1}', again]):
+        call = {"type": "function_call", "id": f"f{place}", "call_id": "c", "name": "f", "arguments": ""}
+        ended = {**call, "arguments": arguments}
+        chunks.append({"type": "response.output_item.added", "output_index": place, "item": call})
+        chunks.append({"type": "response.output_item.done", "output_index": place, "item": ended})
+    run = {} if run_id is None else {"stream_id": run_id}
+    events = decoded("openai-responses", [{**chunk, **run} for chunk in chunks])
+    starts = [event for event in events if isinstance(event, rd.events.BlockStart)]
+    assert [start.content["id"] for start in starts] == ids
+    assert {event.run_id for event in events} == {run_id}

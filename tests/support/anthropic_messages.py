@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.core import Fold, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import Event, MessageFinish, MessageStart, ProviderEvent, StreamError
 from rxdelta.formats.anthropic_messages.decoder import AnthropicMessagesDecoder
+from rxdelta.formats.known_calls import knowing_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,7 +119,7 @@ RICH: list[Chunk] = [
 
 
 def decode(*chunks: Any, close: bool = True) -> list[Event]:
-    decoder = AnthropicMessagesDecoder()
+    decoder = knowing_calls(AnthropicMessagesDecoder())
     decoded = [event for chunk in chunks for event in decoder.decode(chunk)]
     return decoded + list(decoder.close()) if close else decoded
 

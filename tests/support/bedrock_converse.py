@@ -8,6 +8,7 @@ import rxdelta as rd
 from rxdelta.core import Fold, ProtocolChecker, Snapshot, ToolCall, thaw
 from rxdelta.core.events import Event
 from rxdelta.formats.bedrock_converse.decoder import BedrockConverseDecoder
+from rxdelta.formats.known_calls import knowing_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +72,7 @@ def metadata(**fields: Any) -> Chunk:
 
 
 def decode(*chunks: Any, close: bool = True) -> list[Event]:
-    decoder = BedrockConverseDecoder()
+    decoder = knowing_calls(BedrockConverseDecoder())
     decoded = [event for chunk in chunks for event in decoder.decode(chunk)]
     return decoded + list(decoder.close()) if close else decoded
 

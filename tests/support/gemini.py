@@ -8,6 +8,7 @@ import rxdelta as rd
 from rxdelta.core import Event, Fold, ProtocolChecker
 from rxdelta.core.events import StreamError
 from rxdelta.formats.gemini.decoder import GeminiDecoder
+from rxdelta.formats.known_calls import knowing_calls
 
 Chunk = dict[str, Any]
 
@@ -37,7 +38,7 @@ STOP = said(reason="STOP")
 
 def decoded(*chunks: Any) -> list[Event]:
     """All events of a stream, checked against the protocol."""
-    decoder = GeminiDecoder()
+    decoder = knowing_calls(GeminiDecoder())
     found = [*(event for chunk in chunks for event in decoder.decode(chunk)), *decoder.close()]
     lifecycle = ProtocolChecker()
     for event in found:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.core import ContentPart, Fold, ProtocolChecker, Snapshot, events, thaw
 from rxdelta.core.events import Event, StreamError
+from rxdelta.formats.known_calls import knowing_calls
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def usage(**more: Any) -> Chunk:
 
 
 def decode(*chunks: Any, close: bool = True) -> list[Event]:
-    decoder = OpenAIChatDecoder()
+    decoder = knowing_calls(OpenAIChatDecoder())
     found = [event for one in chunks for event in decoder.decode(one)]
     return found + (list(decoder.close()) if close else [])
 

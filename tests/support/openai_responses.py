@@ -7,6 +7,7 @@ from typing import Any
 
 from rxdelta.core import ContentPart, Fold, ProtocolChecker, Snapshot
 from rxdelta.core.events import Event, StreamError
+from rxdelta.formats.known_calls import knowing_calls
 from rxdelta.formats.openai_responses.decoder import OpenAIResponsesDecoder
 
 Chunk = dict[str, Any]
@@ -102,7 +103,7 @@ def arguments(piece: str, place: int = 0) -> Chunk:
 
 
 def decode(*chunks: Any) -> list[Event]:
-    decoder = OpenAIResponsesDecoder()
+    decoder = knowing_calls(OpenAIResponsesDecoder())
     found = [one for chunk in chunks for one in decoder.decode(chunk)]
     return [*found, *decoder.close()]
 

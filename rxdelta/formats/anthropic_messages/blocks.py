@@ -67,29 +67,6 @@ class Blocks(WireBlocks[Place, Block]):
         if model is not None and "claude" not in model.lower():
             self._signed_by = FORMAT
 
-    def plain(self, chunk: Chunk) -> Event | None:
-        """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
-        if chunk.get("type") != "content_block_delta" or self.held is not None:
-            return None
-        place, delta = chunk.get("index"), chunk.get("delta")
-        if type(place) is not int or not isinstance(delta, dict):
-            return None
-        block = self.newest.get(place)
-        if block is None or not block.open or delta.get("type") != block.takes:  # pyright: ignore[reportUnknownMemberType]
-            return None
-        piece: Any = delta.get(block.field)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if type(piece) is not str or not piece:  # pyright: ignore[reportUnknownArgumentType]
-            return None
-        said = block.said
-        if said is None:
-            block.has_arguments = True
-        else:
-            pieces = said.pieces
-            if not pieces or "{" in piece:
-                return None
-            pieces.append(piece)
-        return block.grow(block.index, piece)
-
     def start(self, out: Out, place: int, block: Chunk, path: str, *, whole: bool = False) -> bool:
         """Start a block, which may be `whole`. `False` if its start is sent twice."""
         kind = required_word(block, "type", path)

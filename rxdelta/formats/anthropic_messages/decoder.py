@@ -25,13 +25,15 @@ Real streams go beyond the API's page:
 - The events that the SDK's `messages.stream()` adds (`text`, `input_json`, …) repeat others and are ignored.
 """
 
+# A chunk is untyped JSON: each value is checked where it is read.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id
-from rxdelta.core.events import ToolCallDelta
+from rxdelta.core import DEFAULT_LIMITS, Event, check_members, events, freeze, real_id, tool_call_delta
 from rxdelta.formats.anthropic_messages.blocks import Blocks
 from rxdelta.formats.anthropic_messages.reading import READ, others, required_object
 from rxdelta.formats.anthropic_messages.tables import FORMAT, REASONS
@@ -49,6 +51,8 @@ Out = list[Event]
 
 _PROVIDER = "anthropic"
 _EMPTY: Chunk = {}
+
+_DELTA: Final = "content_block_delta"
 
 
 class AnthropicMessagesDecoder(KnowsCalls):
@@ -76,7 +80,6 @@ class AnthropicMessagesDecoder(KnowsCalls):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._message = _Message()
         self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
 
@@ -98,27 +101,33 @@ class AnthropicMessagesDecoder(KnowsCalls):
             >>> AnthropicMessagesDecoder().decode(error)
             [StreamError(message='Overloaded', type='overloaded_error', code=None, choice=0)]
         """
-        fields: Any = chunk
-        if not isinstance(chunk, dict):
-            if chunk is DONE:
-                return self.known_calls.steps(self._end(whole=True))
-            fields = as_mapping(chunk, FORMAT)
-        message, out = self._message, self._out
-        if not out and not message.ended:
-            event = message.blocks.plain(fields)
-            if event is not None:
-                return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
-        kind: object = fields.get("type")
-        if _is_failure(kind, fields):
-            kind = "error"
-        elif not isinstance(kind, str):
-            raise READ.fail("type", "the type of an event", kind)
-        if message.ended:
-            out += self._next_message(kind, fields)
-        else:
-            _EVENTS.get(kind, _Message.unknown)(message, out, fields)
-        self._out = []
-        return self.known_calls.steps(out)
+        message, blocks = self._message, self._message.blocks
+        block, piece = None, None  # most chunks are nothing but more of a block's text
+        if type(chunk) is dict and blocks.held is None and not (message.ended or self._out):
+            try:
+                place, delta = chunk["index"], chunk["delta"]
+                if type(place) is int and type(delta) is dict and chunk["type"] == _DELTA:
+                    block = blocks.newest[place]
+                    if block.open and delta["type"] == block.takes:
+                        piece = delta[block.field]
+            except KeyError:
+                pass
+        if block is not None and type(piece) is str and piece:
+            said = block.said
+            if said is None:
+                block.has_arguments = True
+                return (block.grow(block.index, piece),)
+            pieces = said.pieces
+            if pieces is not None and ((pieces and "{" not in piece) or said.goes_on(piece)):
+                block.has_arguments = True
+                pieces.append(piece)
+                return self._told_piece(tool_call_delta(block.index, piece))
+        if chunk is DONE:
+            return self._told(self._end(whole=True))
+        fields = as_mapping(chunk, FORMAT)
+        if fields is not chunk:  # of an object
+            return self.decode(fields)
+        return self._told(self._decode(fields))
 
     def close(self) -> Sequence[Event]:
         """End of input: finishes the message if `stop_reason` has come, only `message_stop` having been lost.
@@ -129,7 +138,20 @@ class AnthropicMessagesDecoder(KnowsCalls):
             >>> [event.reason for event in decoder.close()]
             ['length']
         """
-        return self.ended(self._end(whole=False))
+        return self._told_last(self._end(whole=False))
+
+    def _decode(self, fields: Chunk) -> Sequence[Event]:
+        message, out, kind = self._message, self._out, fields.get("type")
+        if _is_failure(kind, fields):
+            kind = "error"
+        elif not isinstance(kind, str):
+            raise READ.fail("type", "the type of an event", kind)
+        if message.ended:
+            out += self._next_message(kind, fields)
+        else:
+            _EVENTS.get(kind, _Message.unknown)(message, out, fields)
+        self._out = []
+        return out
 
     def _end(self, *, whole: bool) -> Sequence[Event]:
         out, self._out = self._out, []
@@ -366,7 +388,7 @@ _OF_THE_SDK = dict.fromkeys(("text", "thinking", "signature", "citation", "input
 _EVENTS: Mapping[str, Callable[[_Message, Out, Chunk], None]] = {
     "message_start": _Message.start,
     "content_block_start": _Message.block_start,
-    "content_block_delta": _Message.block_delta,
+    _DELTA: _Message.block_delta,
     "content_block_stop": _Message.block_stop,
     "message_delta": _Message.delta,
     "message_stop": _Message.stop,

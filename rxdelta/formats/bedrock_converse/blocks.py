@@ -87,26 +87,29 @@ class Blocks(WireBlocks[int, Block]):
         """The event of a chunk that is nothing but more of a block's text, as nearly all are."""
         if type(chunk) is not dict or len(chunk) != 1 or self.held is not None:
             return None
-        event: Any = chunk.get("contentBlockDelta")
-        if type(event) is not dict or not _PLAIN.issuperset(event):
-            return None
-        place, delta = event.get("contentBlockIndex"), event.get("delta")
-        if type(place) is not int or type(delta) is not dict or len(delta) != 1:
-            return None
-        block = self.newest.get(place)
-        if block is None or not block.open or block.kind not in _GROWS:
-            return None
-        name, field, grow = _GROWS[block.kind]
-        text = delta.get(name)
-        if field is not None:
-            if (
-                type(text) is not dict
-                or len(text) != 1
-                or (name == "toolUse" and not block.has_arguments)
-                or block.has_all_arguments
-            ):
+        try:
+            event: Any = chunk["contentBlockDelta"]
+            if type(event) is not dict or not _PLAIN.issuperset(event):
                 return None
-            text = text.get(field)
+            place, delta = event["contentBlockIndex"], event["delta"]
+            if type(place) is not int or type(delta) is not dict or len(delta) != 1:
+                return None
+            block = self.newest[place]
+            if not block.open:
+                return None
+            name, field, grow = _GROWS[block.kind]
+            text = delta[name]
+            if field is not None:
+                if (
+                    type(text) is not dict
+                    or len(text) != 1
+                    or (name == "toolUse" and not block.has_arguments)
+                    or block.has_all_arguments
+                ):
+                    return None
+                text = text[field]
+        except KeyError:
+            return None
         return grow(block.index, text) if type(text) is str and text else None
 
     def start(self, out: Out, place: int, name: str, value: Any, path: str) -> None:
@@ -204,7 +207,7 @@ class Blocks(WireBlocks[int, Block]):
         if known is not None and known.kind == "toolUse" and call_id is not None and known.id == call_id:
             known.begin_again()
             return
-        self.foreign |= any(field in start for field in _NOT_A_CALLS_OWN)
+        self.foreign |= not _NOT_A_CALLS_OWN.isdisjoint(start)
         server = call_type.endswith("_tool_use")  # Bedrock runs it
         fields = kept(without(start, "toolUseId", "name", "type", "input", *_NOT_A_CALLS_OWN))
         if server:
@@ -333,4 +336,4 @@ _PLAIN = frozenset(["contentBlockIndex", "delta", "p"])
 _MEDIUM_FIELDS = frozenset(["source"])
 _REASONING_FIELDS = frozenset(["text", "signature", "redactedContent"])
 # The protocol's own words, which as fields of a call would mean what Bedrock doesn't.
-_NOT_A_CALLS_OWN = ("args", "arguments", "call_id", "error", "execution_status", "id", "index")
+_NOT_A_CALLS_OWN = frozenset(["args", "arguments", "call_id", "error", "execution_status", "id", "index"])

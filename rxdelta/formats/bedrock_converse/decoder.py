@@ -71,7 +71,6 @@ class BedrockConverseDecoder(KnowsCalls):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._message = _Message()
         self._out: Out = []  # of a malformed chunk, the events before its fault come out with the next chunk
         self._over = False
@@ -89,16 +88,16 @@ class BedrockConverseDecoder(KnowsCalls):
         """
         event = None if self._out else self._message.blocks.plain(chunk)
         if event is not None:
-            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
+            return self._told_piece(event) if type(event) is ToolCallDelta else (event,)
         events = self._finish(whole=True) if chunk is DONE else self._decode(as_mapping(chunk, FORMAT))
-        return self.known_calls.steps(events)
+        return self._told(events)
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of a message that has stopped, and whose usage never came."""
         out = [*self._finish(whole=False)]
         self._message.blocks.flush(out)
         self._end()
-        return self.ended(out)
+        return self._told_last(out)
 
     def _finish(self, *, whole: bool) -> Sequence[Event]:
         """Finish the message if the provider has stopped it, or has said that it is whole."""
@@ -128,6 +127,13 @@ class BedrockConverseDecoder(KnowsCalls):
 
     def _read(self, out: Out, chunk: Json) -> None:
         message, blocks = self._message, self._message.blocks
+        if len(chunk) == 1:
+            ((name, event),) = chunk.items()
+            if name in _EVENTS and event is not None:  # as in most chunks
+                _EVENTS[name](message, out, _READ.mapping(event, name))
+                if blocks.foreign:
+                    self._pass_on_foreign(out, chunk)
+                return
         if _is_body(chunk) and not blocks.message_started:
             message.body(out, chunk)
             self._pass_on_foreign(out, chunk)

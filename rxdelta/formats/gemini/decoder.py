@@ -74,7 +74,6 @@ class GeminiDecoder(KnowsCalls):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._id: str | None = None
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
@@ -104,16 +103,16 @@ class GeminiDecoder(KnowsCalls):
             if self._candidates:
                 self._finish(whole=True)
                 self._end()
-            return self.known_calls.steps(take_all(self._out))
+            return self._told(take_all(self._out))
         for response in chunk if isinstance(chunk, (list, tuple)) else (chunk,):
             self._read(wire_form(response))
-        return self.known_calls.steps(take_all(self._out))
+        return self._told(take_all(self._out))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each candidate that has a finish reason. One without was cut off."""
         self._finish(whole=False)
         self._end()
-        return self.ended(take_all(self._out))
+        return self._told_last(take_all(self._out))
 
     def _plain(self, chunk: Any) -> Event | None:
         """The event of a response that has nothing but more text, or more of a thought."""

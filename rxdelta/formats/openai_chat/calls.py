@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeAlias
 
-from rxdelta.core import Event, freeze, thaw, tool_call_delta
+from rxdelta.core import freeze, thaw, tool_call_delta
+from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.block_writer import BlockWriter
 from rxdelta.formats.decoding import Fields
 from rxdelta.formats.json_values import NOTHING, others, word
@@ -54,29 +55,30 @@ class Calls:
         """Whether there has been a call."""
         return self.count > 0
 
-    def plain_arguments(self, delta: dict[str, Any]) -> Event | None:
+    def plain_arguments(self, delta: dict[str, Any]) -> ToolCallDelta | None:
         """The event of a delta that has nothing but more arguments of an open call."""
-        for name, value in delta.items():
-            if value and name not in _PLAIN_ARGUMENTS:
-                return None
+        if len(delta) > 1:
+            for name, value in delta.items():
+                if value and name not in _PLAIN_ARGUMENTS:
+                    return None
         entries: Any = delta["tool_calls"]
         entry: Any = entries[0] if type(entries) is list and len(entries) == 1 else None
         if type(entry) is not dict or not _PLAIN_ENTRY.issuperset(entry) or entry.get("id"):
             return None
-        function, index = entry.get("function"), entry.get("index")
-        if (
-            type(function) is not dict
-            or type(index) is not int
-            or entry.get("type") not in (None, "function")
-        ):
+        try:
+            function, index = entry["function"], entry["index"]
+            if type(function) is not dict or type(index) is not int:
+                return None
+            call, arguments = self._matcher.newest_at[index], function["arguments"]
+        except KeyError:
             return None
-        call, arguments = self._matcher.newest_at.get(index), function.get("arguments")
-        if call is None or type(arguments) is not str or not arguments:
+        kind = entry.get("type")
+        if type(arguments) is not str or not arguments or (kind is not None and kind != "function"):
             return None
         if len(function) > 1 and (function.get("name") or len(function) > 2):
             return None
         pieces = call.said.pieces
-        if not pieces or "{" in arguments:
+        if not pieces or ("{" in arguments and not call.said.goes_on(arguments)):
             return None
         pieces.append(arguments)
         return tool_call_delta(call.block, arguments, self._blocks.choice)

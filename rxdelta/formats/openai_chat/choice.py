@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 from typing import Any, TypeAlias
 
-from rxdelta.core import Event, TokenUsage, clean_text, events
+from rxdelta.core import Event, TokenUsage, clean_text, events, reasoning_delta
 from rxdelta.formats.block_writer import BlockWriter, MessageWriter
 from rxdelta.formats.citations import as_citation
 from rxdelta.formats.decoding import Fields
@@ -95,10 +95,11 @@ class Choice:
             self._is_late |= _says_something(delta)
             return
         self.reasoning.read(delta, path)
-        for field, read in _FIELDS.items():
+        given = [field for field in delta if field in _FIELDS]
+        for field in given if len(given) < 2 else _FIELDS:
             value = delta.get(field)
             if value is not None:
-                read(self, value, f"{path}.{field}")
+                _FIELDS[field](self, value, f"{path}.{field}")
         metadata = self.message.metadata
         if not _DELTA.issuperset(delta):
             self._read_unknown({name: delta[name] for name in delta if name not in _DELTA})
@@ -109,6 +110,19 @@ class Choice:
         for name in _APPENDED:
             if choice.get(name) is not None:
                 self.message.append(name, choice[name])
+
+    def plain_reasoning(self, delta: Json) -> Event | None:
+        """The event of a delta that has nothing but more reasoning, under one name, of the current block."""
+        blocks, text = self.blocks, None
+        if blocks.type != "reasoning" or not self._has_deltas:
+            return None
+        for name, value in delta.items():
+            if value is None or name == "role" or (value == "" and name in _PROSE):
+                continue
+            if text is not None or name not in REASONING_NAMES or type(value) is not str:
+                return None
+            text = value
+        return None if text is None else reasoning_delta(blocks.current, text, blocks.choice)
 
     def _read_unknown(self, fields: Json) -> None:
         """Keep what nobody knows. A text may come in pieces, of which each would replace the one before."""
@@ -208,6 +222,8 @@ class Choice:
 
     def read_finish_reason(self, choice: Json, path: str) -> None:
         """Read the finish reason. The first one counts, whatever follows it."""
+        if choice.get("finish_reason") is None:
+            return
         found = _READ.text_of(choice, "finish_reason", path)
         if not found or self.word:
             self._is_late |= found not in ("", self.word)
@@ -304,3 +320,4 @@ _DELTA = frozenset([
     "role", "token_id", *REASONING_NAMES, REASONING_DETAILS, REASONING_OPAQUE, THINKING_BLOCKS,
     _REASONING_STEPS, *_FIELDS
 ])  # fmt: skip
+_PROSE = frozenset(["content", *REASONING_NAMES])

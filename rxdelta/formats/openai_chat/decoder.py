@@ -61,7 +61,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rxdelta.core import ByChoice, Event, TokenUsage, events, text_delta
-from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.block_writer import take_all
 from rxdelta.formats.decoding import Fields, as_mapping
 from rxdelta.formats.endings import broken_events
@@ -98,7 +97,6 @@ class OpenAIChatDecoder(KnowsCalls):
     """The reader of a choice. A dialect has its own."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._id: str | None = None
         self._model: str | None = None
         self._metadata: dict[str, Any] = {}
@@ -118,45 +116,50 @@ class OpenAIChatDecoder(KnowsCalls):
             LimitExceededError: The index of a choice or a call is absurd.
         """
         is_open = self._out or self._has_closing_usage or self._numbers.undecided
-        event = None if is_open else self._plain(chunk)
-        if event is not None:
-            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
+        told = None if is_open else self._plain(chunk)
+        if told is not None:
+            return told
         if chunk is DONE:
-            return self.known_calls.steps(self._end(assumed=True) if self._choices else ())
-        return self.known_calls.steps(self._decode(as_mapping(chunk, FORMAT)))
+            return self._told(self._end(assumed=True)) if self._choices else ()
+        return self._told(self._decode(as_mapping(chunk, FORMAT)))
 
     def close(self) -> Sequence[Event]:
         """End of input: the finish of each message whose finish reason has come. One without was cut off."""
-        return self.ended(self._end(assumed=self._has_closing_usage))
+        return self._told_last(self._end(assumed=self._has_closing_usage))
 
-    def _plain(self, chunk: Any) -> Event | None:
-        """The event of a chunk that has nothing but more text or more arguments of a call, as most chunks do."""
+    def _plain(self, chunk: Any) -> Sequence[Event] | None:
+        """What to emit for a chunk that has nothing but more text or more arguments of a call, as most chunks do."""
         if type(chunk) is not dict or not _PLAIN_CHUNK.issuperset(chunk) or chunk.get("usage") is not None:
             return None
-        choices: Any = chunk.get("choices")
-        if type(choices) is not list or len(choices) != 1:
-            return None
-        choice: Any = choices[0]
-        if type(choice) is not dict or not _PLAIN_CHOICE.issuperset(choice):
-            return None
-        delta: Any = choice.get("delta")
-        index: Any = choice.get("index")
-        state = self._choices.get(index) if type(index) is int else None
-        if type(delta) is not dict or state is None or choice.get("finish_reason") is not None:
-            return None
-        if choice.get("logprobs") is not None or choice.get("native_finish_reason") is not None:
+        try:
+            choices: Any = chunk["choices"]
+            if type(choices) is not list or len(choices) != 1:
+                return None
+            choice: Any = choices[0]
+            if type(choice) is not dict or not (_PLAINEST_CHOICE.issuperset(choice) or _is_plain(choice)):
+                return None
+            delta: Any = choice["delta"]
+            index: Any = choice["index"]
+            if type(delta) is not dict or type(index) is not int or choice.get("finish_reason") is not None:
+                return None
+            state = self._choices[index]
+        except KeyError:
             return None
         text = delta.get("content")
-        if not text and delta.get("tool_calls"):
-            return state.calls.plain_arguments(delta)
+        if not text:
+            if delta.get("tool_calls"):
+                piece = state.calls.plain_arguments(delta)
+                return None if piece is None else self._told_piece(piece)
+            thought = state.plain_reasoning(delta)
+            return None if thought is None else (thought,)
         blocks = state.blocks
-        if type(text) is not str or not text or blocks.type != "text":
+        if type(text) is not str or blocks.type != "text":
             return None
         if len(delta) > 1:
             for name, value in delta.items():
                 if value is not None and name not in _PLAIN_DELTA:
                     return None
-        return text_delta(blocks.current, text, index)
+        return (text_delta(blocks.current, text, index),)
 
     def _decode(self, chunk: Json) -> Sequence[Event]:
         choices = _READ.items(chunk.get("choices"), "choices")
@@ -340,6 +343,13 @@ def recognises(chunk: Mapping[str, Any]) -> bool:
     return "type" not in chunk and is_surely_an_error(chunk, "choices")
 
 
+def _is_plain(choice: Json) -> bool:
+    """Whether a choice may be no more than a piece of text or of arguments."""
+    if choice.get("logprobs") is not None or choice.get("native_finish_reason") is not None:
+        return False
+    return _PLAIN_CHOICE.issuperset(choice)
+
+
 def _groq(chunk: Json) -> Json:
     found = chunk.get("x_groq")
     return found if found is not None and isinstance(found, Mapping) else {}
@@ -390,5 +400,6 @@ _ENVELOPE = frozenset(
 # A chunk of no more than these is a piece of text or of arguments. Fields that repeat in every chunk
 # are read from other chunks.
 _PLAIN_CHUNK = (_ENVELOPE - {"error"}) | {"system_fingerprint", "service_tier", "provider"}
-_PLAIN_CHOICE = frozenset(["index", "delta", "finish_reason", "logprobs", "native_finish_reason"])
-_PLAIN_DELTA = frozenset(["role", "content"])
+_PLAINEST_CHOICE = frozenset(["index", "delta", "finish_reason"])
+_PLAIN_CHOICE = _PLAINEST_CHOICE | {"logprobs", "native_finish_reason", "text"}
+_PLAIN_DELTA = frozenset(["role", "content", "token_id"])

@@ -20,6 +20,7 @@ def address(chunk: Any) -> Address | None:
         >>> address({"type": "response.created", "stream_id": "s1"})
         Address(run_id='s1', parent_run_id=None, last=False, repeated=False)
     """
-    is_fields = type(chunk) is dict or is_mapping(chunk)  # the first is faster
-    found = chunk.get("stream_id") if is_fields else getattr(chunk, "stream_id", None)
+    if type(chunk) is dict and "stream_id" not in chunk:  # as nearly always
+        return None
+    found = chunk.get("stream_id") if is_mapping(chunk) else getattr(chunk, "stream_id", None)
     return Address(found) if found and isinstance(found, str) else None

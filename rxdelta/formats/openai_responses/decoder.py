@@ -48,11 +48,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rxdelta.core import Event, TokenUsage, events, freeze, real_id
-from rxdelta.core.events import ToolCallDelta
 from rxdelta.formats.decoding import as_mapping
 from rxdelta.formats.endings import assumed_finish, broken_events
 from rxdelta.formats.json_values import NOTHING, kept, word
-from rxdelta.formats.known_calls import KnowsCalls
 from rxdelta.formats.openai_responses.items import Response, message_fields
 from rxdelta.formats.openai_responses.media import Audio
 from rxdelta.formats.openai_responses.notes import REASONING_TEXT
@@ -77,7 +75,7 @@ from rxdelta.framing import DONE
 __all__ = ["OpenAIResponsesDecoder", "recognises"]
 
 
-class OpenAIResponsesDecoder(KnowsCalls):
+class OpenAIResponsesDecoder:
     """Responses stream events in, events of the chat stream protocol out.
 
     Blocks are numbered as they appear. A message that is cut off gets no `MessageFinish`.
@@ -96,7 +94,6 @@ class OpenAIResponsesDecoder(KnowsCalls):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._reader = _Reader()
 
     def decode(self, chunk: object, /) -> Sequence[Event]:
@@ -114,18 +111,18 @@ class OpenAIResponsesDecoder(KnowsCalls):
         reader = self._reader
         event = reader.plain(chunk) if type(chunk) is dict else None
         if event is not None:
-            return self.known_calls.grow(event) if type(event) is ToolCallDelta else (event,)
+            return (event,)
         if chunk is DONE:
-            return self.known_calls.steps(reader.close(whole=True))
+            return reader.close(whole=True)
         given = as_mapping(chunk, FORMAT)
         fields: Json = freeze(given, lenient=True)
         if reader.is_followed_by(fields):
             reader = self._reader = _Reader()
-        return () if reader.numbering.repeats(given, fields) else self.known_calls.steps(reader.read(fields))
+        return () if reader.numbering.repeats(given, fields) else reader.read(fields)
 
     def close(self) -> Sequence[Event]:
         """End of input. The format leaves nothing open: a message without its last event was cut off."""
-        return self.ended(self._reader.close(whole=False))
+        return self._reader.close(whole=False)
 
 
 class _Reader:
@@ -142,17 +139,19 @@ class _Reader:
 
     def plain(self, chunk: dict[str, Any]) -> Event | None:
         """The event of a chunk that only continues a text, as nearly all chunks do."""
-        place: Any = chunk.get("output_index")
-        piece: Any = chunk.get("delta")
-        if type(place) is not int or type(piece) is not str or not piece or self._out:
-            return None
-        growing = self._growing.get(place)
-        if growing is None or chunk.get("type") != growing.takes or chunk.get("logprobs"):
-            return None
-        if growing.index is not None:
-            at: Any = chunk.get(growing.index)
-            if type(at) is not int or at != growing.at:
+        try:
+            place, piece = chunk["output_index"], chunk["delta"]
+            if type(place) is not int or type(piece) is not str or not piece or self._out:
                 return None
+            growing = self._growing[place]
+            if chunk["type"] != growing.takes or chunk.get("logprobs"):
+                return None
+            if growing.index is not None:
+                at = chunk[growing.index]
+                if type(at) is not int or at != growing.at:
+                    return None
+        except KeyError:
+            return None
         number: Any = chunk.get("sequence_number")
         if number is not None:
             numbering = self.numbering

@@ -74,4 +74,6 @@ def _mark(chunk: Mapping[str, Any], frozen: Mapping[str, Any]) -> int:
     place, piece = chunk.get("output_index"), chunk.get("delta")
     if type(place) is int and 0 <= place < 1 << 32 and type(piece) is str:
         return hash(piece) ^ place  # as the decoder makes it
+    if "obfuscation" not in frozen:
+        return hash(frozenset(frozen.items()))
     return hash(frozenset(item for item in frozen.items() if item[0] != "obfuscation"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+from typing import Any
+
 import pytest
 from support.openai_chat import Chunk, chunk, decode, detail, of_type, reply, shape, text
 
@@ -124,3 +127,31 @@ def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
     assert [part.options for part in message.merged_content] == [
         {**sent_as, "signature": "s0"}, {**sent_as, "signature": "s1"}, {**sent_as, "redacted": True, "data": "x"}, {},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_content": "b"},
+        {"role": "assistant", "content": "", "reasoning": "b"},
+        {"content": None, "reasoning": "", "reasoning_text": "b"},
+        {"reasoning_content": "b", "reasoning": "c"},
+        {"reasoning": "b", "content": "c"},
+        {"reasoning": "b", "channel": "analysis"},
+        {"reasoning": "b", "refusal": ""},
+        {"reasoning": "b", "token_id": 3},
+        {"reasoning": "b", "closed": False},
+        {"reasoning": "b", "reasoning_details": []},
+        {"reasoning": "b", "tool_calls": []},
+        {"reasoning": "b", "reasoning_opaque": "s"},
+        {"reasoning": ""},
+        {},
+    ],
+)
+@pytest.mark.parametrize("beside", [{}, {"text": "copy", "logprobs": None}, {"logprobs": {"content": [1]}}])
+def test_a_piece_of_reasoning_says_the_same_in_a_mapping_of_another_kind(delta: Chunk, beside: Chunk) -> None:
+    first, end = chunk({"reasoning_content": "a"}), chunk({}, "stop")
+    piece = chunk(delta, said=beside)
+    slowly: Any = MappingProxyType(piece)  # which no quick way takes
+    head = [first, chunk({"reasoning_content": " and"})]
+    assert decode(*head, piece, end) == decode(*head, slowly, end)
