@@ -96,7 +96,7 @@ def _public_names() -> dict[str, str]:
 
 LOG = getLogger(__name__)
 NAMES = _public_names()
-TOP = {*rd.__all__}
+TOP = {*rd.__all__, *rd.errors.__all__, *rd.building.__all__, *rd.core.__all__, *rd.requests.__all__}
 
 
 def _data_docs() -> dict[str, list[str]]:

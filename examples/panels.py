@@ -42,7 +42,7 @@ def reply(name: str, pause: float) -> rx.Observable[rd.Event]:
 class BlockPanel(VerticalGroup):
     """One block. Whatever happens to it, the others go on."""
 
-    def __init__(self, stream: rd.BlockStream) -> None:
+    def __init__(self, stream: rd.types.BlockStream) -> None:
         super().__init__(classes=stream.kind)
         self.stream = stream
         self.border_title = stream.kind
@@ -71,7 +71,7 @@ class BlockPanel(VerticalGroup):
 
 
 def card(call: rd.ToolCall) -> str:
-    known = rd.thaw(call.arguments_so_far)  # while they stream, too
+    known = rd.core.thaw(call.arguments_so_far)  # while they stream, too
     lines = [f"{name} = {value!r}" for name, value in known.items()] if isinstance(known, dict) else []
     result = "" if call.result is None else f"→ {call.result.content}"
     return "\n".join(filter(None, [*lines, call.error, result]))
@@ -107,7 +107,7 @@ class Panels(App[None]):
         return [*super().get_line_filters(), Visible()]
 
     async def read(self) -> None:
-        async def add(stream: rd.BlockStream) -> None:
+        async def add(stream: rd.types.BlockStream) -> None:
             await self.mount(panel := BlockPanel(stream))
             following.create_task(panel.follow())
 

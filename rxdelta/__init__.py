@@ -1,11 +1,8 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from rxdelta import core, events, operators, providers, requests, wire
+from rxdelta import building, core, errors, events, providers, requests, types, wire
 from rxdelta.aio import (
-    BlockingReply,
     ReaderMeter,
-    ReaderMetrics,
-    Reply,
     first_value,
     for_each,
     from_async_iterable,
@@ -17,57 +14,31 @@ from rxdelta.aio import (
     to_iterable,
 )
 from rxdelta.core import (
-    AccessDeniedError,
     Approval,
-    BufferOverflowError,
     Citation,
-    CompleteToolCall,
     ContentPart,
-    EmptyStreamError,
     Event,
     Fold,
     IncompleteMessageError,
-    InvalidToolCall,
-    InvalidToolCallError,
     InvalidValueError,
-    LimitExceededError,
     Limits,
-    MalformedChunkError,
-    MergeError,
     Message,
     MessageDelta,
-    PartialJsonParser,
     ProtocolError,
     ProviderError,
     RxDeltaError,
     Snapshot,
-    StallTimeoutError,
     StreamInterrupted,
     TokenUsage,
     ToolCall,
     ToolError,
     ToolResult,
-    UnknownWireFormatError,
     apply_event,
     merge_delta,
     merge_deltas,
-    thaw,
     to_events,
 )
 from rxdelta.operators import (
-    BlockStream,
-    ChoiceStream,
-    Machine,
-    Mapper,
-    MessageStream,
-    PartialValue,
-    RunStream,
-    Serial,
-    Sink,
-    StableMarkdown,
-    State,
-    StreamMetrics,
-    StreamOutcome,
     ToolProgress,
     compact_deltas,
     completed_tool_calls,
@@ -79,18 +50,13 @@ from rxdelta.operators import (
     group_by_choice,
     group_by_message,
     group_by_run,
-    is_transient,
     json_items,
-    lift,
-    lift_machine,
-    lift_map,
     on_settled,
     parse_ndjson,
     parse_sse,
     partial_arguments,
     partial_json,
     per_block,
-    reasoning_deltas,
     retry_stream,
     run_tools,
     scan_deltas,
@@ -112,25 +78,20 @@ from rxdelta.operators import (
     to_sse,
     until_all_tools_terminal,
     until_stopped,
-    usage_updates,
     validate,
     with_custom,
     with_run,
 )
 from rxdelta.requests import (
     ToolDefinition,
-    approvals_from_ag_ui,
-    approvals_from_ai_sdk,
     from_ag_ui,
     from_ai_sdk,
-    from_openai_chat,
     to_request,
 )
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Approval",
     "__version__",
     # values
     "Snapshot",
@@ -138,28 +99,20 @@ __all__ = [
     "Message",
     "ContentPart",
     "ToolCall",
-    "CompleteToolCall",
-    "InvalidToolCall",
     "ToolResult",
     "Citation",
     "TokenUsage",
-    "thaw",
     # events, and what folds them
     "events",
     "Event",
     "Fold",
     "apply_event",
-    "approvals_from_ag_ui",
-    "approvals_from_ai_sdk",
     "merge_delta",
     "merge_deltas",
     "to_events",
-    "PartialJsonParser",
     "Limits",
     # in and out of Rx
     "stream",
-    "Reply",
-    "BlockingReply",
     "from_async_iterable",
     "from_iterable",
     "for_each",
@@ -169,7 +122,6 @@ __all__ = [
     "first_value",
     "last_value",
     # operators, by step
-    "operators",
     # … in
     "parse_sse",
     "parse_ndjson",
@@ -177,36 +129,28 @@ __all__ = [
     # … events that go on
     "retry_stream",
     "exponential_backoff",
-    "is_transient",
     "stall_timeout",
     "until_stopped",
     "validate",
     "run_tools",
     "ToolProgress",
+    "Approval",
     "smooth",
     "compact_deltas",
     "share_events",
     # … events → one panel
     "text_deltas",
-    "reasoning_deltas",
     "stable_blocks",
-    "StableMarkdown",
     "partial_json",
     "partial_arguments",
-    "PartialValue",
     "json_items",
     "completed_tool_calls",
-    "usage_updates",
     # … events → a stream for each part
     "group_by_block",
-    "BlockStream",
     "per_block",
     "group_by_choice",
-    "ChoiceStream",
     "group_by_message",
-    "MessageStream",
     "group_by_run",
-    "RunStream",
     "with_custom",
     "with_run",
     # … events → snapshots → a message
@@ -219,12 +163,9 @@ __all__ = [
     "to_message",
     # … watching
     "on_settled",
-    "StreamOutcome",
     "tap_metrics",
-    "StreamMetrics",
     "tap_otel",
     "ReaderMeter",
-    "ReaderMetrics",
     # … out
     "to_ai_sdk",
     "to_ag_ui",
@@ -232,55 +173,28 @@ __all__ = [
     "to_openai_chat",
     "to_sse",
     "to_resumable_sse",
-    # … of your own
-    "lift",
-    "lift_machine",
-    "lift_map",
-    "Machine",
-    "Mapper",
-    "Serial",
-    "Sink",
-    "State",
     # a conversation, to the provider and from the browser
+    "ToolDefinition",
     "to_request",
-    "REQUEST_FORMATS",
     "from_ai_sdk",
-    "from_openai_chat",
     "from_ag_ui",
     # errors
     "RxDeltaError",
-    "AccessDeniedError",
-    "BufferOverflowError",
-    "EmptyStreamError",
     "IncompleteMessageError",
-    "InvalidToolCallError",
     "InvalidValueError",
-    "LimitExceededError",
-    "MalformedChunkError",
-    "MergeError",
     "ProtocolError",
     "ProviderError",
-    "StallTimeoutError",
     "StreamInterrupted",
-    "ToolDefinition",
     "ToolError",
-    "UnknownWireFormatError",
-    # what stands without Rx
+    # the other modules
+    "building",
     "core",
+    "errors",
     "providers",
     "requests",
+    "types",
     "wire",
 ]
-
-REQUEST_FORMATS: tuple[str, ...]
-"""The names that `to_request` takes."""
-
-
-def __getattr__(name: str) -> object:
-    """`REQUEST_FORMATS` when it is first asked for, see `rxdelta.requests`."""
-    if name == "REQUEST_FORMATS":
-        return requests.REQUEST_FORMATS
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

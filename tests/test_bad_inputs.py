@@ -218,7 +218,7 @@ def test_bad_input_57_a_period_that_is_none_is_refused_when_the_pipeline_is_buil
 def calls(*fragments: dict[str, Any]) -> list[tuple[Any, Any, Any]]:
     """(id, name, arguments) of the calls made of fragments that come one by one."""
     reply = fold(chat(*({"tool_calls": [one]} for one in fragments), reason="tool_calls"))
-    return [(call.call_id, call.name, rd.thaw(call.arguments)) for call in reply.tool_calls]
+    return [(call.call_id, call.name, rd.core.thaw(call.arguments)) for call in reply.tool_calls]
 
 
 def test_bad_input_15_an_id_repeated_with_every_fragment_counts_once() -> None:

@@ -50,7 +50,6 @@ OF_EVENTS: dict[str, Callable[[], Any]] = {
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
     "per_block": lambda: rd.per_block(lambda block: block),
-    "reasoning_deltas": rd.reasoning_deltas,
     "run_tools": lambda: rd.run_tools({}),
     "scan_deltas": rd.scan_deltas,
     "share_events": rd.share_events,
@@ -58,7 +57,6 @@ OF_EVENTS: dict[str, Callable[[], Any]] = {
     "stable_blocks": rd.stable_blocks,
     "text_deltas": rd.text_deltas,
     "until_stopped": lambda: rd.until_stopped(rx.never()),
-    "usage_updates": rd.usage_updates,
     "validate": rd.validate,
     "with_custom": lambda: rd.with_custom(rx.never()),
     "with_run": lambda: rd.with_run("a"),
@@ -102,7 +100,7 @@ def ended(value: Any, operator: Any) -> tuple[list[Any], list[Exception]]:
 
 
 def test_every_operator_is_in_a_table() -> None:
-    made = {name for name in rd.operators.__all__ if name.islower()}
+    made = {name for name in rd.__all__ if name.islower()}
     assert made == {*OF_EVENTS, *OF_SNAPSHOTS, *ENCODERS, *OF_ANYTHING}
 
 
@@ -237,7 +235,7 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
 def test_a_wrong_argument_is_refused_at_once_with_what_is_allowed(
     make: Callable[[], object], said: list[str]
 ) -> None:
-    with pytest.raises((rd.InvalidValueError, rd.UnknownWireFormatError)) as caught:
+    with pytest.raises((rd.InvalidValueError, rd.errors.UnknownWireFormatError)) as caught:
         make()
     assert [words for words in said if words not in str(caught.value)] == []
 
@@ -270,7 +268,7 @@ LARGE = f"{SECRET} {'x' * 100_000}"
     ],
 )
 def test_no_message_shows_a_large_value_whole_nor_a_secret(make: Callable[[Any], object]) -> None:
-    with pytest.raises((rd.InvalidValueError, rd.UnknownWireFormatError)) as caught:
+    with pytest.raises((rd.InvalidValueError, rd.errors.UnknownWireFormatError)) as caught:
         make(LARGE)
     assert len(str(caught.value)) < 1000
     assert SECRET not in str(caught.value)

@@ -61,7 +61,7 @@ class Answers:
     @classmethod
     def to(cls, waiting: rd.Message, message: Any) -> Answers:
         """Those in a message of the page. Nothing else of it is read, because a browser may write anything."""
-        decisions = rd.approvals_from_ai_sdk([message])
+        decisions = rd.requests.approvals_from_ai_sdk([message])
         shown = rd.from_ai_sdk([message])[-1:]  # an earlier step may have a call with the same id
         to_person = {call.call_id for call in waiting.waiting_calls}
         pairs = zip(waiting.tool_calls, (call for said in shown for call in said.tool_calls))

@@ -91,7 +91,7 @@ async def has_begun(stream: str) -> bool:
     """Wait until a stream says something, at whichever worker. `False` if nobody has begun it for a lease."""
     try:
         await rd.last_value(relay.watch(stream).pipe(ops.take(1)))
-    except rd.EmptyStreamError:
+    except rd.errors.EmptyStreamError:
         return False
     return True
 

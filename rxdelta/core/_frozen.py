@@ -46,7 +46,7 @@ def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
 
 def _refuse(self: object, *_: object, **__: object) -> NoReturn:
     raise TypeError(
-        f"{type(self).__name__} is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)"
+        f"{type(self).__name__} is read-only; make a copy with dict(…) or list(…), or rxdelta.core.thaw(…)"
     )
 
 
@@ -129,7 +129,7 @@ def freeze(value: object, field: str = "value", *, lenient: bool = False) -> Any
         >>> frozen["path"].append("b")
         Traceback (most recent call last):
             ...
-        TypeError: FrozenList is read-only; make a copy with dict(…) or list(…), or rxdelta.thaw(…)
+        TypeError: FrozenList is read-only; make a copy with dict(…) or list(…), or rxdelta.core.thaw(…)
     """
     return _freeze(value, field, lenient, 0)
 
@@ -206,7 +206,7 @@ def thaw(value: Any) -> Any:
 
     Example:
         >>> import rxdelta as rd
-        >>> arguments = rd.thaw(rd.ToolCall(arguments={"path": ["a"]}, status="complete").arguments)
+        >>> arguments = rd.core.thaw(rd.ToolCall(arguments={"path": ["a"]}, status="complete").arguments)
         >>> arguments["path"].append("b")
     """
     if is_mapping(value):

@@ -31,8 +31,7 @@ from rxdelta.operators.projections.partial import PartialValue
 from rxdelta.operators.projections.partial_arguments import partial_arguments
 from rxdelta.operators.projections.partial_json import partial_json
 from rxdelta.operators.projections.stable_blocks import stable_blocks
-from rxdelta.operators.projections.text_deltas import reasoning_deltas, text_deltas
-from rxdelta.operators.projections.usage_updates import usage_updates
+from rxdelta.operators.projections.text_deltas import text_deltas
 from rxdelta.operators.resilience.failures import exponential_backoff, is_transient
 from rxdelta.operators.resilience.retry_stream import retry_stream
 from rxdelta.operators.resilience.stall_timeout import stall_timeout
@@ -48,7 +47,6 @@ from rxdelta.operators.watching.metrics import StreamMetrics
 from rxdelta.operators.watching.on_settled import StreamOutcome, on_settled
 from rxdelta.operators.watching.tap_metrics import tap_metrics
 from rxdelta.operators.watching.tap_otel import tap_otel
-from rxdelta.runtime import Machine, Mapper, Serial, Sink, State, lift, lift_machine, lift_map
 
 __all__ = [
     "Answers",
@@ -71,7 +69,6 @@ __all__ = [
     "share_events",
     # events → one panel
     "text_deltas",
-    "reasoning_deltas",
     "stable_blocks",
     "StableMarkdown",
     "MarkdownSplitter",
@@ -80,7 +77,6 @@ __all__ = [
     "PartialValue",
     "json_items",
     "completed_tool_calls",
-    "usage_updates",
     # events → a stream for each part
     "group_by_block",
     "BlockStream",
@@ -115,13 +111,4 @@ __all__ = [
     "to_sse",
     "to_resumable_sse",
     "LogEntry",
-    # of your own
-    "lift",
-    "lift_machine",
-    "lift_map",
-    "Machine",
-    "Mapper",
-    "Serial",
-    "Sink",
-    "State",
 ]

@@ -202,7 +202,7 @@ class Relay:
             ...         await streams_of(relay, "ann").start("ann/1", rx.of(rd.events.MessageStart("m1")))
             ...         try:
             ...             await rd.last_value(streams_of(relay, "bob").watch("ann/1"))
-            ...         except rd.AccessDeniedError as error:
+            ...         except rd.errors.AccessDeniedError as error:
             ...             return str(error)
             >>> asyncio.run(main())
             "it isn't allowed to watch the stream ann/1"

@@ -45,7 +45,7 @@ def to_request(
         messages: In order: a `Message`, whose calls' results come along; a `ToolResult` for a call of an
             earlier message; a string, which is what the user says; or an item in the provider's own form,
             which stays as it is.
-        wire_format: One of `rxdelta.REQUEST_FORMATS`.
+        wire_format: One of `rxdelta.requests.REQUEST_FORMATS`.
         reasoning: `False` leaves out all reasoning and signatures. Those that only another vendor can read are
             left out anyway.
         tools: The tools that the model may call: functions by their names, as `run_tools` takes them, or a list of

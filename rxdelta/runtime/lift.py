@@ -511,7 +511,7 @@ def lift(
         ...     def on_next(self, value):
         ...         self.sink.on_next(value)
         ...         self.sink.on_next(value)
-        >>> rx.of(1, 2).pipe(rd.lift("twice", Twice)).subscribe(print).dispose()
+        >>> rx.of(1, 2).pipe(rd.building.lift("twice", Twice)).subscribe(print).dispose()
         1
         1
         2
@@ -552,7 +552,7 @@ def lift_machine(
         >>> class Characters:
         ...     def step(self, text):
         ...         return list(text)
-        >>> rx.of("ab", "c").pipe(rd.lift_machine("characters", lambda sink: Characters())).subscribe(print).dispose()
+        >>> rx.of("ab", "c").pipe(rd.building.lift_machine("characters", lambda sink: Characters())).subscribe(print).dispose()
         a
         b
         c
@@ -623,7 +623,7 @@ def lift_map(
         ...     def step(self, value):
         ...         same, self.last = value == self.last, value
         ...         return None if same else value
-        >>> rx.of(1, 1, 2).pipe(rd.lift_map("changes", lambda sink: Changes())).subscribe(print).dispose()
+        >>> rx.of(1, 1, 2).pipe(rd.building.lift_map("changes", lambda sink: Changes())).subscribe(print).dispose()
         1
         2
     """

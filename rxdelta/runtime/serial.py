@@ -21,7 +21,7 @@ class Serial:
 
     Example:
         >>> import rxdelta as rd
-        >>> serial = rd.Serial()
+        >>> serial = rd.building.Serial()
         >>> def step(number):
         ...     if number < 3:
         ...         serial.run(step, number + 1)

@@ -66,7 +66,6 @@ STATES: dict[str, Callable[[], Observable[Any]]] = {
     "per_block": blocks,
     "partial_arguments": lambda: events().pipe(rd.partial_arguments()),
     "stable_blocks": lambda: events().pipe(rd.stable_blocks()),
-    "usage_updates": lambda: events().pipe(rd.usage_updates()),
     "map": lambda: snapshots().pipe(ops.map(lambda snapshot: snapshot.text)),
     "scan": lambda: events().pipe(rd.text_deltas(), ops.scan(operator.add)),
 }
@@ -165,7 +164,7 @@ def test_what_keeps_the_newest_keeps_the_last_of_each(
 def test_a_reader_of_the_latest_gets_the_last_of_each(name: str, slow: float, door: Any) -> None:
     every, got = all_of(STATES[name]), read(door, STATES[name], slow, overflow="latest")
     assert last_of_each(got) == last_of_each(every)
-    if slow and name != "usage_updates":
+    if slow:
         assert len(got) < len(every)
 
 

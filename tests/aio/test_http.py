@@ -207,7 +207,7 @@ def test_a_connection_that_drops_inside_a_character_leaves_what_had_come(name: s
         cause = raised.value.__cause__
         assert cause is not None
         assert type(cause).__name__ in ("RemoteProtocolError", "APIConnectionError")
-        assert rd.is_transient(raised.value)
+        assert rd.errors.is_transient(raised.value)
         assert raised.value.snapshot is drawn[-1]
         assert (drawn[-1].text, drawn[-1].status) == ("Le café — ", "incomplete")
         assert "\ufffd" not in drawn[-1].text
@@ -239,7 +239,7 @@ def test_a_refusal_is_an_error_with_its_cause(name: str, status: int, passes: bo
             await rd.last_value(client.events().pipe(rd.scan_deltas()))
         cause: Any = raised.value.__cause__
         assert cause.response.status_code == status
-        assert rd.is_transient(raised.value) is passes
+        assert rd.errors.is_transient(raised.value) is passes
         assert raised.value.snapshot is not None
 
     with_server(name, Reply([refusal], status=status, kind="application/json"), main=main)
@@ -255,7 +255,7 @@ def test_an_error_inside_the_stream_is_raised_with_what_had_come(name: str) -> N
     async def main(client: Client, server: Server) -> None:
         with pytest.raises(rd.RxDeltaError, match="Overloaded") as raised:
             await rd.last_value(client.events().pipe(rd.scan_deltas()))
-        assert rd.is_transient(raised.value)
+        assert rd.errors.is_transient(raised.value)
         assert raised.value.snapshot is not None
         assert raised.value.snapshot.text == "Le café — "
 
@@ -318,7 +318,7 @@ def test_a_stall_is_noticed_and_closes_the_connection(name: str) -> None:
         time.advance_by(29)
         assert not drawing.done()
         time.advance_by(2)
-        with pytest.raises(rd.StallTimeoutError) as raised:
+        with pytest.raises(rd.errors.StallTimeoutError) as raised:
             await drawing
         assert raised.value.snapshot is not None
         assert raised.value.snapshot.text == "Le café — "

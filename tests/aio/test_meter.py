@@ -18,14 +18,14 @@ import rxdelta as rd
 ev = rd.events
 
 
-def total(metrics: rd.ReaderMetrics) -> int:
+def total(metrics: rd.types.ReaderMetrics) -> int:
     return metrics.queued + metrics.delivered + metrics.joined + metrics.dropped + metrics.unread
 
 
 def test_two_readers_are_counted_together() -> None:
     async def main() -> None:
         meter, source = rd.ReaderMeter(), Subject[rd.Event]()
-        assert meter.metrics == rd.ReaderMetrics()
+        assert meter.metrics == rd.types.ReaderMetrics()
         async with (
             rd.to_async_iterable(source, meter=meter) as all_of_them,
             rd.to_async_iterable(source, "join", meter=meter),
@@ -34,10 +34,12 @@ def test_two_readers_are_counted_together() -> None:
             for piece in "abc":
                 source.on_next(ev.TextDelta(0, piece))
             await anext(all_of_them)
-            assert meter.metrics == rd.ReaderMetrics(
+            assert meter.metrics == rd.types.ReaderMetrics(
                 readers=2, queued=5, longest_queue=4, received=8, delivered=1, joined=2
             )
-        assert meter.metrics == rd.ReaderMetrics(longest_queue=4, received=8, delivered=1, joined=2, unread=5)
+        assert meter.metrics == rd.types.ReaderMetrics(
+            longest_queue=4, received=8, delivered=1, joined=2, unread=5
+        )
 
     run_loop(main)
 
@@ -52,7 +54,7 @@ def test_a_newer_value_drops_one() -> None:
             assert await anext(values) == 4
 
     run_loop(main)
-    assert meter.metrics == rd.ReaderMetrics(longest_queue=1, received=5, delivered=1, dropped=4)
+    assert meter.metrics == rd.types.ReaderMetrics(longest_queue=1, received=5, delivered=1, dropped=4)
 
 
 def test_who_is_too_slow_is_counted_once() -> None:
@@ -62,12 +64,12 @@ def test_who_is_too_slow_is_counted_once() -> None:
         async with rd.to_async_iterable(source, "error", maxsize=2, meter=meter) as values:
             for number in range(5):
                 source.on_next(rd.Snapshot(content=str(number)))
-            with pytest.raises(rd.BufferOverflowError) as caught:
+            with pytest.raises(rd.errors.BufferOverflowError) as caught:
                 [value async for value in values]
             assert caught.value.snapshot is not None
 
     run_loop(main)
-    assert meter.metrics == rd.ReaderMetrics(longest_queue=2, received=2, delivered=2, overflows=1)
+    assert meter.metrics == rd.types.ReaderMetrics(longest_queue=2, received=2, delivered=2, overflows=1)
 
 
 def test_who_falls_behind_the_others_is_counted_too() -> None:
@@ -81,7 +83,7 @@ def test_who_falls_behind_the_others_is_counted_too() -> None:
         shared = rd.from_async_iterable(many).pipe(rd.share_events())
         async with rd.to_async_iterable(shared, "join", meter=meter, maxsize=1) as stuck:
             await rd.last_value(shared)
-            with pytest.raises(rd.BufferOverflowError):
+            with pytest.raises(rd.errors.BufferOverflowError):
                 [value async for value in stuck]
 
     run_loop(main)

@@ -78,7 +78,7 @@ def test_for_each_and_iterate_bound_what_waits(overflow: Any) -> None:
         stream = Stream(*events)
         reading = rd.for_each(rd.from_async_iterable(stream), draw, overflow=overflow, maxsize=3)
         if overflow == "error":
-            with pytest.raises(rd.BufferOverflowError, match="3 values behind"):
+            with pytest.raises(rd.errors.BufferOverflowError, match="3 values behind"):
                 await reading
         else:
             await reading
@@ -87,7 +87,7 @@ def test_for_each_and_iterate_bound_what_waits(overflow: Any) -> None:
         try:
             async for event in rd.iterate(rd.from_async_iterable(stream), overflow=overflow, maxsize=3):
                 await draw(event)
-        except rd.BufferOverflowError:
+        except rd.errors.BufferOverflowError:
             assert overflow == "error"
         assert furthest == 4 or overflow == "error"
 
@@ -186,7 +186,7 @@ def test_first_and_last_value_take_anything_and_slow_nobody() -> None:
 @pytest.mark.parametrize("read", [rd.first_value, rd.last_value])
 def test_a_stream_without_a_value_is_an_error(read: Any) -> None:
     async def main() -> None:
-        with pytest.raises(rd.EmptyStreamError):
+        with pytest.raises(rd.errors.EmptyStreamError):
             await read(rx.empty())
 
     run(main)

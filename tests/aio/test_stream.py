@@ -37,7 +37,7 @@ def worded() -> Stream[Any]:
     return Stream(*map(chunk, WORDS), chunk("end", last=True))
 
 
-async def shown(reply: rd.Reply, text: str) -> None:
+async def shown(reply: rd.types.Reply, text: str) -> None:
     """Wait until the reply has this text."""
     while reply.snapshot.text != text:
         await asyncio.sleep(0)
@@ -193,7 +193,7 @@ def test_a_pace_lets_few_snapshots_through_and_the_last() -> None:
 def test_leaving_early_closes_the_request_before_the_block_is_left(how: str) -> None:
     source = held("Hel", "lo")
 
-    async def left() -> rd.Reply:
+    async def left() -> rd.types.Reply:
         async with rd.stream(source) as reply:
             if how == "at once":
                 return reply
@@ -259,7 +259,7 @@ def test_readers_in_other_tasks_are_told_that_the_block_was_left() -> None:
 def test_a_reader_on_another_thread_is_told_that_the_block_was_left() -> None:
     errors: list[Exception] = []
 
-    def read(reply: rd.BlockingReply) -> None:
+    def read(reply: rd.types.BlockingReply) -> None:
         try:
             for snapshot in reply:
                 if snapshot.text == "Hel":
@@ -490,7 +490,7 @@ def test_an_empty_stream_gives_no_snapshot_and_no_message(source: Any) -> None:
 def test_silence_is_an_error_before_the_first_chunk_and_between_two() -> None:
     async def main(*texts: str) -> None:
         async with rd.stream(held(*texts), timeout=0.02) as reply:
-            with pytest.raises(rd.StallTimeoutError) as caught:
+            with pytest.raises(rd.errors.StallTimeoutError) as caught:
                 await reply.result()
             assert caught.value.snapshot is not None
             assert caught.value.snapshot.text == "".join(texts)
@@ -535,7 +535,7 @@ def test_what_opens_no_stream_is_refused_when_it_was_opened(given: Any, asynchro
     ],
 )
 def test_an_argument_that_makes_no_sense_is_refused_at_once(keywords: Any, error: str) -> None:
-    with pytest.raises((rd.InvalidValueError, rd.UnknownWireFormatError), match=error):
+    with pytest.raises((rd.InvalidValueError, rd.errors.UnknownWireFormatError), match=error):
         rd.stream([], **keywords)
 
 
@@ -612,7 +612,7 @@ def test_nothing_keeps_a_reply_alive() -> None:
         snapshot = reply.snapshot
         del reply
         gc.collect()
-        assert not [one for one in gc.get_objects() if isinstance(one, rd.Reply)], snapshot
+        assert not [one for one in gc.get_objects() if isinstance(one, rd.types.Reply)], snapshot
 
     run(main)
 

@@ -137,7 +137,7 @@ def test_it_is_added_while_only_tools_run_and_by_a_tool() -> None:
 def test_from_any_thread() -> None:
     numbers = range(100)
 
-    def say(reply: rd.BlockingReply, name: str) -> None:
+    def say(reply: rd.types.BlockingReply, name: str) -> None:
         for number in numbers:
             reply.emit(ev.Custom(name, number))
 
@@ -169,7 +169,7 @@ def test_they_are_no_sign_of_the_providers_life() -> None:
                 yield PASSING
                 await asyncio.sleep(0.01)
 
-        with pytest.raises(rd.StallTimeoutError):
+        with pytest.raises(rd.errors.StallTimeoutError):
             await rd.stream(source(), timeout=0.05)
 
     run(main)

@@ -56,7 +56,7 @@ def test_a_recording(wire_format: str, how: str, chunks: list[Any]) -> None:
         async with rd.stream(pieces, wire_format) as reply:
             return await ending(reply)
 
-    async def ending(reply: rd.Reply) -> Any:
+    async def ending(reply: rd.types.Reply) -> Any:
         try:
             snapshot = reply.snapshot
             async for snapshot in reply:

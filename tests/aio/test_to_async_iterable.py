@@ -217,7 +217,7 @@ def test_error_tells_a_reader_that_fell_behind_after_what_was_queued() -> None:
         async with rd.to_async_iterable(rd.from_async_iterable(stream), "error", maxsize=3) as values:
             await turns(50)
             assert [await anext(values) for _ in range(3)] == [0, 1, 2]
-            with pytest.raises(rd.BufferOverflowError, match="3 values behind"):
+            with pytest.raises(rd.errors.BufferOverflowError, match="3 values behind"):
                 await anext(values)
         assert (stream.given, stream.closed) == (4, 1)
 
@@ -227,7 +227,7 @@ def test_error_tells_a_reader_that_fell_behind_after_what_was_queued() -> None:
 def test_error_carries_the_snapshot_that_did_not_fit() -> None:
     async def main() -> None:
         deltas = rx.from_iterable([rd.Snapshot(content=mark) for mark in "abc"])
-        with pytest.raises(rd.BufferOverflowError) as raised:
+        with pytest.raises(rd.errors.BufferOverflowError) as raised:
             async with rd.to_async_iterable(deltas.pipe(rd.scan_deltas()), "error", maxsize=2) as values:
                 await drain(values)
         assert raised.value.snapshot is not None
@@ -382,7 +382,7 @@ def test_each_reader_of_a_shared_source_has_its_own_policy(overflow: Any, share:
             assert [await anext(quick) for _ in range(12)] == items
             if overflow == "error":
                 assert [await anext(slow) for _ in range(3)] == items[:3]
-                with pytest.raises(rd.BufferOverflowError):
+                with pytest.raises(rd.errors.BufferOverflowError):
                     await anext(slow)
                 stream.go_on.set()
             elif overflow == "latest":
@@ -524,7 +524,7 @@ def test_a_stuck_reader_of_a_shared_source_is_ended_when_it_is_far_behind_and_th
         ):
             assert [await anext(quick) for _ in range(1000)] == news
             assert [await anext(stuck) for _ in range(204)] == news[:204]
-            with pytest.raises(rd.BufferOverflowError, match="204 values behind the others"):
+            with pytest.raises(rd.errors.BufferOverflowError, match="204 values behind the others"):
                 await anext(stuck)
             stream.go_on.set()
             assert await drain(quick) == []

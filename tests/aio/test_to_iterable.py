@@ -135,7 +135,7 @@ def test_block_makes_the_source_wait(maxsize: int) -> None:
 def test_error_tells_a_reader_that_fell_behind() -> None:
     with (
         rd.to_iterable(rx.from_iterable(range(9)), "error", maxsize=3) as values,
-        pytest.raises(rd.BufferOverflowError),
+        pytest.raises(rd.errors.BufferOverflowError),
     ):
         list(values)
 

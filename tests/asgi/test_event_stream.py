@@ -471,7 +471,7 @@ def test_a_reader_who_is_stuck_starves_nobody_who_reads_the_same_source_and_litt
         assert max(lengths["join"]) <= 1024 + far
         reads_again.set()
         if far == 100:
-            with pytest.raises(rd.BufferOverflowError, match="1,124 values behind the others"):
+            with pytest.raises(rd.errors.BufferOverflowError, match="1,124 values behind the others"):
                 await stuck
         else:
             await stuck

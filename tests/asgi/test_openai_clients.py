@@ -103,7 +103,7 @@ def model(messages: Sequence[rd.Message], name: str) -> rx.Observable[rd.Event]:
 async def completions(request: Any) -> Any:
     body = await request.json()
     try:
-        messages = rd.from_openai_chat(body["messages"], system=True)
+        messages = rd.requests.from_openai_chat(body["messages"], system=True)
     except rd.InvalidValueError as error:
         return responses.JSONResponse(
             {"error": {"message": str(error), "type": "invalid_request_error"}}, 400

@@ -17,7 +17,7 @@ SCOPE: Any = {"type": "http", "asgi": {"spec_version": "2.4"}, "method": "GET", 
 
 def test_responses_are_counted_together() -> None:
     meter = rd.ReaderMeter()
-    at_the_end: list[rd.ReaderMetrics] = []
+    at_the_end: list[rd.types.ReaderMetrics] = []
 
     async def main() -> None:
         reads_again, never = asyncio.Event(), asyncio.Event()

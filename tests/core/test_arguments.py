@@ -64,7 +64,7 @@ def test_null_shows_no_arguments_before_the_end(text: str) -> None:
 def test_nothing_else_is_taken_for_null(text: str) -> None:
     assert called(text).type == "invalid_tool_call"
     assert called(text).arguments == text
-    with pytest.raises(rd.InvalidToolCallError):
+    with pytest.raises(rd.errors.InvalidToolCallError):
         rd.ToolCall(call_id="c", name="f", arguments=text).complete()
 
 
@@ -76,11 +76,11 @@ def test_null_that_was_cut_off_must_not_run() -> None:
 def test_raw_control_characters_are_shown_while_they_come() -> None:
     call = rd.ToolCall(call_id="c", name="f", arguments='{"code": "a\n\tb')
     assert call.arguments_so_far == {"code": "a\n\tb"}
-    reader = rd.PartialJsonParser(control_characters=True)
+    reader = rd.core.PartialJsonParser(control_characters=True)
     for character in CODE:
         reader.feed(character)
     assert reader.close() == READ
-    strict = rd.PartialJsonParser()
+    strict = rd.core.PartialJsonParser()
     strict.feed(CODE)
     assert strict.error is not None
     assert "control character" in strict.error

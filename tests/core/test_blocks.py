@@ -150,7 +150,7 @@ def test_a_complete_call_from_outside_is_parsed(arguments: object) -> None:
     ],
 )
 def test_a_complete_call_from_outside_must_be_one(data: dict[str, Any], field: str) -> None:
-    with pytest.raises(rd.InvalidToolCallError) as caught:
+    with pytest.raises(rd.errors.InvalidToolCallError) as caught:
         rd.ToolCall.from_dict({**data, "status": "complete"})
     assert caught.value.field == field
     assert str(caught.value).startswith(f"{field}: ")
@@ -172,10 +172,10 @@ def test_completing_a_call() -> None:
     assert (done.status, done.arguments, done.open, done.key) == ("complete", {"a": [1]}, False, 0)
     assert done.complete() is done
     assert rd.ToolCall(call_id="c", name="f").complete().arguments == {}
-    with pytest.raises(rd.InvalidToolCallError, match="invalid json: no text"):
+    with pytest.raises(rd.errors.InvalidToolCallError, match="invalid json: no text"):
         rd.ToolCall(call_id="c", name="f", arguments="").complete()
     with pytest.raises(
-        rd.InvalidToolCallError, match="invalid json"
+        rd.errors.InvalidToolCallError, match="invalid json"
     ):  # deviation (h): marked complete by hand
         rd.ToolCall(call_id="c", name="f", arguments="{", status="complete").complete()
 
@@ -235,9 +235,9 @@ def test_which_arguments_are_final_while_they_come() -> None:
 
 def test_a_preview_is_read_on_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
     fed: list[str] = []
-    feed = rd.PartialJsonParser.feed
+    feed = rd.core.PartialJsonParser.feed
     monkeypatch.setattr(
-        rd.PartialJsonParser, "feed", lambda self, piece: (fed.append(piece), feed(self, piece))[1]
+        rd.core.PartialJsonParser, "feed", lambda self, piece: (fed.append(piece), feed(self, piece))[1]
     )
     call = rd.core.BlockFold(rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c", "name": "f"}))
     kept = []
@@ -308,14 +308,14 @@ def test_a_preview_shows_its_own_arguments_also_where_later_ones_are_read_meanwh
 ) -> None:
     early = rd.ToolCall(arguments='{"a": [1, ').merge(rd.ToolCall(arguments="2, "))
     later = early.merge(rd.ToolCall(arguments="3]}"))
-    value: Any = rd.PartialJsonParser.value
+    value: Any = rd.core.PartialJsonParser.value
 
-    def read_later_first(reader: rd.PartialJsonParser) -> Any:  # as another thread may
-        monkeypatch.setattr(rd.PartialJsonParser, "value", value)
+    def read_later_first(reader: rd.core.PartialJsonParser) -> Any:  # as another thread may
+        monkeypatch.setattr(rd.core.PartialJsonParser, "value", value)
         assert later.arguments_so_far == {"a": [1, 2, 3]}
         return value.fget(reader)
 
-    monkeypatch.setattr(rd.PartialJsonParser, "value", property(read_later_first))
+    monkeypatch.setattr(rd.core.PartialJsonParser, "value", property(read_later_first))
     assert early.arguments_so_far == {"a": [1, 2]}
 
 
@@ -368,7 +368,7 @@ def test_merging_calls() -> None:
     assert rd.ToolCall(name="get_").merge(rd.ToolCall(name="weather")).name == "get_weather"
     done = rd.ToolCall(status="complete", result=rd.ToolResult("c", 1), error="e")
     assert done.merge(rd.ToolCall()) == done == rd.ToolCall().merge(done)
-    with pytest.raises(rd.MergeError, match="same index, not 0 with 1"):
+    with pytest.raises(rd.errors.MergeError, match="same index, not 0 with 1"):
         rd.ToolCall(index=0).merge(rd.ToolCall(index=1))
 
 

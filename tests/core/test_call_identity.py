@@ -148,7 +148,7 @@ def test_news_of_an_id_are_news_of_all_that_had_it() -> None:
 def test_what_is_held_is_bounded() -> None:
     calls = CallIdentity(rd.Limits(block_chars=10_000))
     calls.steps([START, *call(0), *call(1, args="", end=False)])
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         for _ in range(20_000):
             calls.step(ev.ToolCallDelta(1, "x" * 100))
             calls.step(ev.BlockDelta(1, {"x": 1}))

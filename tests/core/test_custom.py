@@ -92,7 +92,7 @@ def test_a_message_takes_no_more_of_them_than_blocks() -> None:
     folded = rd.Fold(limits=rd.Limits(blocks=2))
     folded.step(ev.Custom("a", 1))
     folded.step(ev.Custom("a", 2))
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         folded.step(ev.Custom("a", 3))
     assert caught.value.snapshot == folded.snapshot
     assert len(folded.snapshot.custom_events) == 2

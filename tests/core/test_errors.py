@@ -13,20 +13,20 @@ from rxdelta.core import RxDeltaError
 SNAPSHOT = rd.apply_event(None, rd.events.BlockStart(0, {"type": "text", "text": "so far"}))
 ERRORS = [
     rd.InvalidValueError("no", field="index", value=-1),
-    rd.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
+    rd.errors.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
     rd.ProtocolError("no", violation="delta_before_start"),
-    rd.MergeError("no"),
+    rd.errors.MergeError("no"),
     rd.ProviderError("busy", type="overloaded_error", code="529", transient=True, snapshot=SNAPSHOT),
     rd.IncompleteMessageError("no", snapshot=SNAPSHOT),
-    rd.InvalidToolCallError("no", call_id="c", name="f", field="arguments"),
+    rd.errors.InvalidToolCallError("no", call_id="c", name="f", field="arguments"),
     rd.StreamInterrupted("no", snapshot=SNAPSHOT),
-    rd.StallTimeoutError("no"),
-    rd.EmptyStreamError("no"),
-    rd.BufferOverflowError("no"),
-    rd.LimitExceededError.of("blocks", 65_536, "the number of blocks"),
-    rd.UnknownWireFormatError("no"),
+    rd.errors.StallTimeoutError("no"),
+    rd.errors.EmptyStreamError("no"),
+    rd.errors.BufferOverflowError("no"),
+    rd.errors.LimitExceededError.of("blocks", 65_536, "the number of blocks"),
+    rd.errors.UnknownWireFormatError("no"),
     rd.ToolError("no"),
-    rd.AccessDeniedError("no", action="watch", stream_id="chat"),
+    rd.errors.AccessDeniedError("no", action="watch", stream_id="chat"),
 ]
 
 
@@ -44,16 +44,14 @@ def test_an_error_is_copied_with_all_its_facts(error: RxDeltaError, again: objec
 def test_all_errors_have_one_root() -> None:
     assert all(isinstance(error, rd.RxDeltaError) for error in ERRORS)
     assert {type(error).__name__ for error in ERRORS} | {"RxDeltaError"} == {
-        name
-        for name in rd.__all__
-        if isinstance(getattr(rd, name), type) and issubclass(getattr(rd, name), Exception)
+        name for name in rd.errors.__all__ if isinstance(getattr(rd.errors, name), type)
     }
 
 
 def test_standard_handlers_catch_what_they_expect() -> None:
-    for kind in (rd.InvalidValueError, rd.MalformedChunkError, rd.InvalidToolCallError):
+    for kind in (rd.InvalidValueError, rd.errors.MalformedChunkError, rd.errors.InvalidToolCallError):
         assert issubclass(kind, ValueError)
-    assert issubclass(rd.UnknownWireFormatError, LookupError)
+    assert issubclass(rd.errors.UnknownWireFormatError, LookupError)
 
 
 def test_an_error_is_short_however_long_the_place_is() -> None:
@@ -71,17 +69,17 @@ def test_what_an_error_says() -> None:
     )
     assert (ERRORS[11].limit, ERRORS[11].maximum) == ("blocks", 65_536)
     assert "as the chunk expected an object, found '…'" in str(
-        rd.MalformedChunkError.at("x", "", "an object", "…")
+        rd.errors.MalformedChunkError.at("x", "", "an object", "…")
     )
 
 
 def test_no_error_quotes_a_secret_not_even_one_that_the_quote_cuts_in_two() -> None:
     secret = "sk-canary" + "1a" * 40
     for value in ({"headers": {"x-api-key": "canary"}}, f"Bearer {secret}", "y " * 97 + secret, secret * 99):
-        error = rd.MalformedChunkError.at("x", "a", "an object", value)
+        error = rd.errors.MalformedChunkError.at("x", "a", "an object", value)
         assert "canary" not in f"{error} {error.found}"
         assert "canary" not in str(rd.InvalidValueError.of([("key", value, "must be a string")]))
-    assert "[redacted]" in rd.MalformedChunkError.at("x", "a", "an object", {"token": "canary"}).found
+    assert "[redacted]" in rd.errors.MalformedChunkError.at("x", "a", "an object", {"token": "canary"}).found
 
 
 def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None:
@@ -89,9 +87,9 @@ def test_a_value_of_any_length_or_with_a_hostile_repr_is_shown_shortly() -> None
         def __repr__(self) -> str:
             raise RuntimeError
 
-    long = rd.MalformedChunkError.at("x", "a", "an object", "y" * 10**6)
+    long = rd.errors.MalformedChunkError.at("x", "a", "an object", "y" * 10**6)
     assert len(str(long)) < 300
     assert long.found.endswith("…")
     assert "<Hostile whose repr raises RuntimeError>" in str(
-        rd.MalformedChunkError.at("x", "a", "b", Hostile())
+        rd.errors.MalformedChunkError.at("x", "a", "b", Hostile())
     )

@@ -88,12 +88,13 @@ def test_a_frozen_dict_with_something_changeable_inside_is_frozen_again() -> Non
 def test_a_frozen_value_equals_what_it_was_made_of_and_thaws_to_it(value: object) -> None:
     frozen = freeze(value)
     assert frozen == value
-    assert json.dumps(frozen) == json.dumps(value) == json.dumps(rd.thaw(frozen))
+    assert json.dumps(frozen) == json.dumps(value) == json.dumps(rd.core.thaw(frozen))
     assert hash(frozen) == hash(freeze(value))
     assert pickle.loads(pickle.dumps(frozen)) == frozen
     assert copy.copy(frozen) is copy.deepcopy(frozen) is freeze(frozen) is frozen
     assert not any(
-        isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList)) for found in containers(rd.thaw(frozen))
+        isinstance(found, (rd.core.FrozenDict, rd.core.FrozenList))
+        for found in containers(rd.core.thaw(frozen))
     )
 
 

@@ -27,9 +27,9 @@ def test_the_defaults() -> None:
     }
 
 
-def refused(folding: rd.Fold, event: rd.Event) -> rd.LimitExceededError:
+def refused(folding: rd.Fold, event: rd.Event) -> rd.errors.LimitExceededError:
     before = folding.snapshot
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         folding.step(event)
     assert caught.value.snapshot is before is folding.snapshot
     return caught.value
@@ -82,7 +82,7 @@ def test_the_limit_counts_what_was_there_when_the_fold_was_resumed() -> None:
 def test_a_block_may_be_exactly_as_long_as_allowed() -> None:
     fold = rd.core.BlockFold(ev.BlockStart(0, TEXT), limits=rd.Limits(block_chars=4))
     assert fold.step(ev.TextDelta(0, "abcd")).text == "abcd"
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         fold.step(ev.TextDelta(0, "e"))
 
 
@@ -141,7 +141,7 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
     ],
 )
 def test_bad_input_4_an_absurd_index_is_beyond_the_limit(make: object, index: int) -> None:
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         make(index)  # type: ignore[operator]
     assert caught.value.limit == "index"
 
@@ -189,6 +189,6 @@ def test_more_choices_than_allowed_are_refused() -> None:
     for choice in range(1_024):
         lifecycle.check(ev.MessageStart(choice=choice * 7))
     assert lifecycle.check(ev.BlockStart(0, TEXT, choice=7)) is None
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         lifecycle.check(ev.MessageStart(choice=1))
     assert (caught.value.limit, caught.value.maximum) == ("choices", 1_024)

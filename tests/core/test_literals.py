@@ -57,7 +57,7 @@ def test_a_paused_reply_is_complete_and_goes_back_to_each_provider() -> None:
     assert again.snapshot == paused == rd.Snapshot.from_dict(json.loads(json.dumps(paused.to_dict())))
     message = paused.to_message()
     assert (message.status, message.finish_reason) == ("complete", "pause")
-    for name in rd.REQUEST_FORMATS:
+    for name in rd.requests.REQUEST_FORMATS:
         stopped = {**message.to_dict(), "finish_reason": "stop", "provider_finish_reason": "end_turn"}
         assert rd.to_request(message, name) == rd.to_request(rd.Message.from_dict(stopped), name)
 
@@ -74,7 +74,7 @@ def test_the_calls_of_a_message_have_mappings_as_arguments() -> None:
     assert [block.arguments for block in message.blocks[2:]] == ['{"a"', "{"]  # type: ignore[union-attr]
     assert rd.Message.from_dict(json.loads(json.dumps(message.to_dict()))) == message
     for wrong in ("", "{", "[1]", "3"):
-        with pytest.raises(rd.InvalidToolCallError, match="arguments: invalid json"):
+        with pytest.raises(rd.errors.InvalidToolCallError, match="arguments: invalid json"):
             rd.Message(blocks=[rd.ToolCall(call_id="c", name="f", arguments=wrong)])
 
 

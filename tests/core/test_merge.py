@@ -46,7 +46,7 @@ def test_the_first_delta_makes_an_assistants_reply() -> None:
 
 
 def test_only_an_assistants_reply_takes_more() -> None:
-    with pytest.raises(rd.MergeError, match="role is 'unknown'"):
+    with pytest.raises(rd.errors.MergeError, match="role is 'unknown'"):
         rd.merge_delta(Delta("a"), Delta("b"))
 
 
@@ -164,7 +164,7 @@ def test_deviation_g_a_name_that_comes_again_is_kept_once() -> None:
 @pytest.mark.parametrize("arguments", ['{"a":1} x', '{"a"', "[]", ""])
 def test_deviation_h_a_call_is_complete_only_with_one_strict_object(arguments: str) -> None:
     for status in ("incomplete", "complete"):
-        with pytest.raises(rd.InvalidToolCallError):
+        with pytest.raises(rd.errors.InvalidToolCallError):
             merged(call("c", "f", arguments, status=status), Delta(status="complete")).to_message()
 
 

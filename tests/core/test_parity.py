@@ -84,13 +84,13 @@ def delta(data: Any) -> Any:
 
 def show_part(value: rd.ContentPart) -> dict[str, Any]:
     kind = {"reasoning": "thinking"}.get(value.type, value.type)
-    citations = [rd.thaw(one.raw) | one.to_dict() for one in value.citations]
-    return {"type": kind, "text": value.text, "options": rd.thaw(value.options), "citations": citations}
+    citations = [rd.core.thaw(one.raw) | one.to_dict() for one in value.citations]
+    return {"type": kind, "text": value.text, "options": rd.core.thaw(value.options), "citations": citations}
 
 
 def show_call(value: rd.ToolCall) -> dict[str, Any]:
     names = ("status", "call_id", "name", "arguments", "index", "display_text", "metadata")
-    return {name: rd.thaw(getattr(value, name)) for name in names}
+    return {name: rd.core.thaw(getattr(value, name)) for name in names}
 
 
 def show_usage(value: rd.TokenUsage | None) -> Any:
@@ -99,7 +99,7 @@ def show_usage(value: rd.TokenUsage | None) -> Any:
     return {
         "input": value.input_tokens,
         "output": value.output_tokens,
-        "raw": rd.thaw(value.raw),
+        "raw": rd.core.thaw(value.raw),
         "cumulative": value.cumulative,
     }
 
@@ -111,7 +111,7 @@ def show_content(value: Any) -> Any:
 
 
 def show_reply(value: rd.Snapshot | rd.Message) -> dict[str, Any]:
-    metadata = rd.thaw(value.metadata)
+    metadata = rd.core.thaw(value.metadata)
     if value.usage is not None:
         metadata["usage"] = show_usage(value.usage)
     return {
@@ -216,7 +216,9 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "tool_call_merge": lambda given: show_call(
         call(given["part"]) if given["primary"] is None else call(given["primary"]).merge(call(given["part"]))
     ),
-    "tool_call_arguments_as_map": lambda given: {"value": rd.thaw(call(given["call"]).arguments_as_map())},
+    "tool_call_arguments_as_map": lambda given: {
+        "value": rd.core.thaw(call(given["call"]).arguments_as_map())
+    },
     "tool_call_execution_status": lambda given: {
         "value": call(given["call"]).execution_status(
             *[given[name] for name in ("default",) if name in given]
@@ -295,7 +297,7 @@ def test_assembling_by_events(case: dict[str, Any]) -> None:
     got |= {
         "id": snapshot.id,
         "status": snapshot.status,
-        "usage": snapshot.usage and rd.thaw(snapshot.usage.raw),
+        "usage": snapshot.usage and rd.core.thaw(snapshot.usage.raw),
         "blocks": [show_block(block) for block in snapshot.blocks],
         **{name: [show_block(one) for one in some] for name, some in calls.items()},
     }

@@ -164,7 +164,7 @@ def test_after_a_violation_the_rules_are_those_of_what_the_event_has_changed() -
 def test_its_size_is_bounded() -> None:
     checker = rd.core.ProtocolChecker(limits=rd.Limits(choices=1))
     checker.check(S)
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         checker.check(ev.MessageStart(choice=1))
 
 

@@ -245,5 +245,5 @@ def test_there_are_no_more_runs_than_the_limit() -> None:
     walks = Walks(rd.Limits(runs=2))
     for run_id in (None, "a"):
         assert walks.of(ev.MessageStart(run_id=run_id))
-    with pytest.raises(rd.LimitExceededError, match="the number of runs"):
+    with pytest.raises(rd.errors.LimitExceededError, match="the number of runs"):
         walks.of(ev.MessageStart(run_id="b"))

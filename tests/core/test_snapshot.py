@@ -321,7 +321,7 @@ def test_deviation_h_a_complete_message_needs_complete_calls() -> None:
         rd.ToolCall(call_id="c", arguments="{}"),
     ):
         delta = rd.Snapshot(role="assistant", status="complete", tool_calls=[bad])
-        with pytest.raises(rd.InvalidToolCallError, match=r"^tool_calls: ") as caught:
+        with pytest.raises(rd.errors.InvalidToolCallError, match=r"^tool_calls: ") as caught:
             delta.to_message()
         assert caught.value.snapshot is delta
 

@@ -138,7 +138,7 @@ def test_the_events_of_a_message_fold_back_to_it(events: list[rd.Event]) -> None
     ended = fold(*rd.to_events(fold_leniently([*events, ev.MessageFinish("stop")])[-1]))
     try:
         message = ended.to_message()
-    except (rd.InvalidToolCallError, rd.IncompleteMessageError):
+    except (rd.errors.InvalidToolCallError, rd.IncompleteMessageError):
         return
     assert fold(*rd.to_events(message)).to_message() == message
 

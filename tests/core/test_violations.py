@@ -121,7 +121,7 @@ def test_the_counts_go_wherever_the_reply_goes(told: list[rd.Event]) -> None:
     if step.status != "incomplete" and not any(call.open for call in step.tool_calls):
         try:
             message = step.to_message()
-        except rd.InvalidToolCallError:
+        except rd.errors.InvalidToolCallError:
             return
         assert message.violations == step.violations
         assert rd.Message.from_dict(message.to_dict()).violations == step.violations

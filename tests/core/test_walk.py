@@ -173,20 +173,20 @@ def test_a_block_stays_as_it_was_if_its_new_content_is_too_long() -> None:
     before = walk.blocks[0].block
     long = {"type": "refusal", "refusal": "Hello"}
     for event in (ev.BlockStart(0, long), ev.BlockDelta(0, {"text": "Hello"}), ev.BlockFinish(0, long)):
-        with pytest.raises(rd.LimitExceededError):
+        with pytest.raises(rd.errors.LimitExceededError):
             walk.step(event)
         assert walk.blocks[0].block is before
 
 
 def test_limits_hold_where_something_is_added() -> None:
     walk = Walk(limits=rd.Limits(index=5, blocks=1, block_chars=3))
-    with pytest.raises(rd.LimitExceededError, match="index"):
+    with pytest.raises(rd.errors.LimitExceededError, match="index"):
         walk.step(ev.BlockStart(5, TEXT))
     walk.step(ev.BlockStart(0, TEXT))
     walk.step(ev.BlockStart(0, TEXT))
-    with pytest.raises(rd.LimitExceededError, match="blocks"):
+    with pytest.raises(rd.errors.LimitExceededError, match="blocks"):
         walk.step(ev.BlockStart(1, TEXT))
-    with pytest.raises(rd.LimitExceededError, match="block_chars"):
+    with pytest.raises(rd.errors.LimitExceededError, match="block_chars"):
         walk.step(ev.TextDelta(0, "abcd"))
 
 

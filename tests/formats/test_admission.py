@@ -45,7 +45,7 @@ def ag_ui_part(kind: str, value: str) -> Json:
 def requests_of(messages: list[rd.Message]) -> str:
     """What all formats make of them; one that has no place for a thing refuses it."""
     told: list[Any] = []
-    for wire_format in rd.REQUEST_FORMATS:
+    for wire_format in rd.requests.REQUEST_FORMATS:
         try:
             told.append(rd.to_request(messages, wire_format))
         except rd.RxDeltaError:
@@ -457,7 +457,7 @@ def test_metadata_that_would_go_to_the_provider_as_they_are_stay_here() -> None:
 
 CASES = [
     pytest.param(wire_format, case.values[0], id=f"{wire_format}/{case.id}", marks=case.marks)
-    for wire_format in rd.REQUEST_FORMATS
+    for wire_format in rd.requests.REQUEST_FORMATS
     if wire_format != "langchain"  # of which nothing is recorded
     for case in recordings(wire_format)
 ]
@@ -517,7 +517,7 @@ def test_whatever_a_browser_says_of_a_providers_tool_no_format_breaks_over_it(
     call["metadata"] = {"rxdelta": {"type": "server_tool_call", "metadata": asked}}
     result = {"id": "r", "role": "tool", "toolCallId": "c1", "content": "", "metadata": {"rxdelta": {"block": gave}}}  # fmt: skip
     messages = of_ag_ui({"id": "m", "role": "assistant", "content": "Hi", "toolCalls": [call]}, result)
-    for wire_format in rd.REQUEST_FORMATS:
+    for wire_format in rd.requests.REQUEST_FORMATS:
         rd.to_request(messages, wire_format)
 
 

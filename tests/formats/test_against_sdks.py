@@ -60,7 +60,7 @@ def ours(wire_format: str, chunks: list[Any]) -> dict[str, Any]:
             (
                 None if call.metadata.get("synthetic_id") is True else call.call_id,
                 call.name,
-                rd.thaw(call.arguments),
+                rd.core.thaw(call.arguments),
             )
             for call in calls
         ],

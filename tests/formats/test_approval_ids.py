@@ -51,7 +51,7 @@ def test_the_ai_sdk_answers_for_the_second_call_with_one_id(version: int) -> Non
     request = {"sdk": version, "body": body, "answers": [{"id": "call-0-1~for~call-0", "approved": True}]}
     (asked,) = ask("ai_sdk.mjs", [request])
     messages = asked["messages"]
-    answers = rd.approvals_from_ai_sdk(messages)
+    answers = rd.requests.approvals_from_ai_sdk(messages)
     assert answers == {"call-0-1": rd.Approval(True), "call-0": rd.Approval(True)}
     frames = ai_sdk.frames_of(decided(stored, answers), messages=messages, sdk_version=version)
     outputs = [(one["toolCallId"], one["output"]) for one in ai_sdk.of_type("tool-output-available", frames)]
@@ -69,7 +69,7 @@ def test_ag_ui_answers_for_the_second_call_with_one_id() -> None:
     (interrupt,) = frames[-1]["outcome"]["interrupts"]
     answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": True}
     request = {**request, "runId": "r2", "messages": ag_ui.read(frames).messages, "resume": [answer]}
-    answers = rd.approvals_from_ag_ui(request)
+    answers = rd.requests.approvals_from_ag_ui(request)
     assert answers == {interrupt["toolCallId"]: rd.Approval(True), "call-0": rd.Approval(True)}
     frames = ag_ui.frames_of(rd.wire.AgUiEncoder(request), decided(stored, answers))
     results = [(one["toolCallId"], one["content"]) for one in frames if one["type"] == "TOOL_CALL_RESULT"]
@@ -117,12 +117,14 @@ def ai_sdk_request(*answers: Any) -> Any:
 
 
 def ai_sdk_answers(*approved: Any) -> dict[str, rd.Approval]:
-    return rd.approvals_from_ai_sdk(ai_sdk_request(*({"id": "c1", "approved": one} for one in approved)))
+    return rd.requests.approvals_from_ai_sdk(
+        ai_sdk_request(*({"id": "c1", "approved": one} for one in approved))
+    )
 
 
 def ag_ui_answers(*approved: Any) -> dict[str, rd.Approval]:
     resume = [{"interruptId": "c1", "status": "resolved", "payload": one} for one in approved]
-    return rd.approvals_from_ag_ui({"messages": [], "resume": resume})
+    return rd.requests.approvals_from_ag_ui({"messages": [], "resume": resume})
 
 
 @pytest.mark.parametrize("read", [ai_sdk_answers, ag_ui_answers])
@@ -158,10 +160,10 @@ def test_an_answer_that_cannot_be_read_allows_nothing_beside_one_that_can(said: 
 def test_the_reason_of_the_refusal_is_kept(order: int) -> None:
     no = {"id": "c1", "approved": False, "reason": "No."}
     said = [{"id": "c1", "approved": True, "reason": "Yes."}, no][::order]
-    assert rd.approvals_from_ai_sdk(ai_sdk_request(*said)) == {"c1": NO}
+    assert rd.requests.approvals_from_ai_sdk(ai_sdk_request(*said)) == {"c1": NO}
     cancelled = [
         {"interruptId": "c1", "status": "cancelled"},
         {"interruptId": "c1", "status": "resolved", "payload": True},
     ]
     request = {"messages": [], "resume": cancelled[::order]}
-    assert rd.approvals_from_ag_ui(request) == {"c1": rd.Approval(False)}
+    assert rd.requests.approvals_from_ag_ui(request) == {"c1": rd.Approval(False)}

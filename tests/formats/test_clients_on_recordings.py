@@ -54,7 +54,7 @@ def check_ai_sdk(end: Ending, shown: Json) -> None:
     ours = [call for call in shown["calls"] if call["ours"]]
     runnable = [call for call in ours if call["state"] != "output-error"]
     assert calls([call["name"], call["input"]] for call in runnable) == calls(
-        [call.name, rd.thaw(call.arguments)] for call in wanted.tool_calls
+        [call.name, rd.core.thaw(call.arguments)] for call in wanted.tool_calls
     )
     assert sorted(shown["toolCalls"]) == sorted(call["id"] for call in runnable), (
         "each call once, and no other"
@@ -147,7 +147,7 @@ def check_ag_ui(end: Ending, shown: Json) -> None:
     answered = {message["toolCallId"] for message in shown["messages"] if message["role"] == "tool"}
     left = [{"role": "assistant", "toolCalls": [call]} for call in asked if call["id"] not in answered]
     waiting = ag_ui.shown(left)["calls"]
-    complete = [[call.name, rd.thaw(call.arguments)] for call in wanted.tool_calls]
+    complete = [[call.name, rd.core.thaw(call.arguments)] for call in wanted.tool_calls]
     assert {*calls(waiting)} <= {*calls(complete)}, "half a call may be run"
 
 

@@ -286,7 +286,7 @@ def test_data_that_are_kept_for_a_reset_are_bounded() -> None:
     encoder.encode(ev.Custom("a", 1))
     encoder.encode(ev.Custom("a", 1, transient=True))
     encoder.encode(ev.Custom("a", 1))
-    with pytest.raises(rd.LimitExceededError, match="parts"):
+    with pytest.raises(rd.errors.LimitExceededError, match="parts"):
         encoder.encode(ev.Custom("a", 1))
 
 
@@ -341,7 +341,7 @@ def test_the_state_and_the_steps_are_the_protocols_own() -> None:
 )
 def test_what_the_protocol_would_not_allow_is_custom(before: Events, note: ev.Custom) -> None:
     frames = to_ag_ui([*before, note, *turn(text(0, "Hi"))])
-    assert frames[1 + len(before)] == {"type": "CUSTOM", "name": note.name, "value": rd.thaw(note.data)}
+    assert frames[1 + len(before)] == {"type": "CUSTOM", "name": note.name, "value": rd.core.thaw(note.data)}
     assert said_in(decoded("ag-ui", frames)) == [*before, note]
 
 
@@ -482,7 +482,7 @@ def test_no_request_has_the_applications_data() -> None:
     said = attrs.evolve(plain, custom=[(n, ev.Custom("secret", "secret", str(n))) for n in range(4)])
     alone = rd.Message(role="assistant", custom=[(0, ev.Custom("secret", "secret"))])
     asked = rd.Message(role="user", blocks=[rd.ContentPart("text", "Well?")])
-    for wire_format in rd.REQUEST_FORMATS:
+    for wire_format in rd.requests.REQUEST_FORMATS:
         request = rd.to_request([asked, said, asked], wire_format)
         assert request == rd.to_request([asked, plain, asked], wire_format)
         assert "secret" not in json.dumps(rd.to_request([asked, alone], wire_format), default=repr)
@@ -563,7 +563,7 @@ def test_what_is_said_behind_the_last_text_is_behind_the_message() -> None:
 def test_the_data_of_a_browser_are_bounded() -> None:
     parts = [data_part("a", n) for n in range(rd.Limits().blocks)]
     assert len(rd.from_ai_sdk([ui_message(PROSE, *parts)])[0].custom_events) == len(parts)
-    with pytest.raises(rd.LimitExceededError, match="custom events"):
+    with pytest.raises(rd.errors.LimitExceededError, match="custom events"):
         rd.from_ai_sdk([ui_message(PROSE, *parts, PROSE, data_part("b", 1))])
 
 

@@ -209,7 +209,7 @@ def test_a_word_that_says_that_the_provider_failed_is_an_error(name: str, word: 
     assert error.code == word
     assert not any(isinstance(event, MessageFinish) for event in events)
     assert (
-        rd.is_transient(rd.ProviderError(error.message, code=error.code, transient=error.transient))
+        rd.errors.is_transient(rd.ProviderError(error.message, code=error.code, transient=error.transient))
         is transient
     )
     assert snapshot.status == "incomplete"
@@ -228,7 +228,7 @@ def test_the_error_of_a_failure_that_only_the_end_of_the_input_shows_can_be_retr
     (error,) = errors
     assert isinstance(error, rd.ProviderError)
     assert error.code == "MALFORMED_FUNCTION_CALL"
-    assert rd.is_transient(error)
+    assert rd.errors.is_transient(error)
     assert error.snapshot is not None
     assert error.snapshot.text == "Hi"
 

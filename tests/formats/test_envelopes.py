@@ -200,7 +200,7 @@ def test_lines_of_json_are_read() -> None:
 
 
 def test_a_wrapped_stream_of_another_format_is_refused() -> None:
-    with pytest.raises(rd.MalformedChunkError, match=r"use decode\('anthropic-messages'\)"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"use decode\('anthropic-messages'\)"):
         decoded("openai-chat", claude_lines(ANTHROPIC))
 
 
@@ -243,7 +243,7 @@ def test_an_error_without_an_envelope_is_an_error() -> None:
 @pytest.mark.parametrize("data", [b"{", "###", b"\xff", "[" * 5000])
 def test_bytes_that_are_no_json_are_malformed(data: Any) -> None:
     for name in ("auto", "anthropic-messages"):
-        with pytest.raises(rd.MalformedChunkError, match=r"chunk\.bytes"):
+        with pytest.raises(rd.errors.MalformedChunkError, match=r"chunk\.bytes"):
             decoded(name, [{"chunk": {"bytes": data}}])
 
 
@@ -263,7 +263,7 @@ def test_what_only_resembles_an_envelope_is_a_chunk(chunk: Any, name: str | None
     if name is not None:
         assert rd.providers.detect(chunk) == name
         return
-    with pytest.raises(rd.UnknownWireFormatError, match="seen: "):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: "):
         rd.providers.detect(chunk)
 
 
@@ -345,7 +345,7 @@ def test_a_run_of_claude_code_that_failed_is_an_error(result: Any) -> None:
 
 @pytest.mark.parametrize("name", ["auto", "anthropic-messages", "openai-chat"])
 def test_without_partial_messages_the_error_says_how_to_get_them(name: str) -> None:
-    with pytest.raises(rd.MalformedChunkError, match=r"Claude Code.*include_partial_messages=True"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"Claude Code.*include_partial_messages=True"):
         decoded(name, [INIT, {"type": "assistant", "message": {"content": []}, "session_id": "s"}, RESULT])
-    with pytest.raises(rd.MalformedChunkError, match=r"Agents SDK.*run_streamed"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"Agents SDK.*run_streamed"):
         decoded(name, [{"type": "run_item_stream_event", "name": "message_output_created"}])

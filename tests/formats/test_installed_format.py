@@ -79,7 +79,7 @@ def python(site: Path, code: str) -> Any:
 
 def error_of(site: Path, call: str) -> str:
     """The text of the `UnknownWireFormatError` that this call raises."""
-    code = f"try:\n    {call}\nexcept rd.UnknownWireFormatError as error:\n    result = str(error)"
+    code = f"try:\n    {call}\nexcept rd.errors.UnknownWireFormatError as error:\n    result = str(error)"
     return str(python(site, code)[0])
 
 
@@ -88,7 +88,7 @@ message = rx.from_iterable(CHUNKS).pipe(
     rd.decode("harbour", model="pilot-1"), rd.validate(), rd.scan_deltas(), rd.to_message()
 ).run()
 result = [message.text, message.model, message.status, message.usage.output_tokens]
-result += [[call.name, rd.thaw(call.arguments)] for call in message.tool_calls]
+result += [[call.name, rd.core.thaw(call.arguments)] for call in message.tool_calls]
 """
 
 
@@ -106,7 +106,7 @@ def test_an_option_that_it_does_not_know_is_refused(harbour: Path) -> None:
 def test_it_is_known_by_its_name_and_by_a_first_chunk(harbour: Path) -> None:
     names, log = python(
         harbour,
-        "result = [rd.providers.FORMATS[-1], rd.REQUEST_FORMATS[-1], rd.providers.detect(CHUNKS[0])]",
+        "result = [rd.providers.FORMATS[-1], rd.requests.REQUEST_FORMATS[-1], rd.providers.detect(CHUNKS[0])]",
     )
     assert names == ["harbour", "harbour", "harbour"]
     assert log == ""
@@ -170,7 +170,7 @@ result = []
 for name, chunk in (("post", {"letter": 1}), ("auto", {"letter": 1}), ("post", {"card": 1})):
     try:
         rx.of(chunk).pipe(rd.decode(name)).run()
-    except rd.MalformedChunkError as error:
+    except rd.errors.MalformedChunkError as error:
         result.append(str(error))
 """
     *letters, card = python(tmp_path, code)[0]
@@ -201,7 +201,7 @@ def test_a_broken_one_says_what_is_wrong_and_disturbs_no_other(
     place(tmp_path, "cable", entry, morse=module)
     place(tmp_path, "harbour", "harbour = rxdelta_harbour:FORMAT", rxdelta_harbour=HARBOUR)
     assert re.search(wrong, error_of(tmp_path, "rd.decode('morse')"))
-    code = f"{DECODED}\nresult = [result[0], rd.providers.detect(CHUNKS[0]), 'morse' in rd.REQUEST_FORMATS]"
+    code = f"{DECODED}\nresult = [result[0], rd.providers.detect(CHUNKS[0]), 'morse' in rd.requests.REQUEST_FORMATS]"
     found, log = python(tmp_path, code)
     assert found == ["Let me look.", "harbour", False]
     assert len(re.findall(wrong, log)) == 1

@@ -56,7 +56,7 @@ class Stream:
     def take(self, chunk: Any) -> None:
         try:
             self._step(self.decoder.decode(chunk))
-        except rd.MalformedChunkError as error:
+        except rd.errors.MalformedChunkError as error:
             self.failed = True
             self.told.append(str(error))
 
@@ -109,7 +109,7 @@ def tells(text: str) -> bool:
 
 
 def json_of(value: Any) -> str:
-    return json.dumps(rd.thaw(value), ensure_ascii=False)
+    return json.dumps(rd.core.thaw(value), ensure_ascii=False)
 
 
 def compact(value: Any) -> str:
@@ -128,7 +128,7 @@ def faults(
             continue
         open_before = said.get(call.call_id, call)
         is_known = (call.call_id, call.arguments) in known
-        if not (is_known or is_whole(wire_format, open_before, rd.thaw(call.arguments))):
+        if not (is_known or is_whole(wire_format, open_before, rd.core.thaw(call.arguments))):
             yield f"call {call.call_id} is complete with {shown}"
         elif late is not None and call.call_id == late.call_id and not before.finished:
             yield f"call {call.call_id} is complete without the arguments that came late"

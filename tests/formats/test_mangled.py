@@ -64,7 +64,7 @@ def fold(wire_format: str, chunks: list[Any]) -> tuple[rd.Snapshot, rd.RxDeltaEr
             break
     try:
         take(decoder.close())
-    except rd.MalformedChunkError as error:  # nothing could be read
+    except rd.errors.MalformedChunkError as error:  # nothing could be read
         failure = failure or error
     snapshot = snapshots.snapshot
     assert rd.Snapshot.from_dict(json.loads(json.dumps(snapshot.to_dict()))) == snapshot
@@ -92,7 +92,7 @@ def test_cut_off_after_any_chunk_it_is_a_snapshot_of_what_had_come(
         if cut.status != "incomplete" and wire_format not in SAYS_STOP_ALL_ALONG:
             assert (cut.status, cut.finish_reason) == (whole.status, whole.finish_reason)
         if cut.status == "incomplete":
-            with pytest.raises((rd.IncompleteMessageError, rd.InvalidToolCallError)):
+            with pytest.raises((rd.IncompleteMessageError, rd.errors.InvalidToolCallError)):
                 cut.to_message()
 
 

@@ -570,7 +570,7 @@ def read(wire_format: str, chunks: list[Chunk]) -> tuple[list[rd.Event], rd.Snap
         for chunk in chunks:
             events += decoder.decode(chunk)
         events += decoder.close()
-    except rd.MalformedChunkError:
+    except rd.errors.MalformedChunkError:
         return events, fold.snapshot, True
     for event in events:
         if not isinstance(event, rd.events.StreamError):

@@ -89,10 +89,12 @@ def usage_in(chunks: list[Any]) -> Json:
 
 
 def bill_of(wire_format: str, chunks: list[Any]) -> rd.core.FrozenDict[int]:
-    usages: list[rd.TokenUsage] = []
-    events = rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.usage_updates())
-    events.subscribe(usages.append, lambda _: None)  # a recorded error comes after the usage
-    return usages[-1].billed
+    seen: list[rd.Snapshot] = []
+    snapshots = rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.scan_deltas())
+    snapshots.subscribe(seen.append, lambda _: None)  # a recorded error comes after the usage
+    usage = seen[-1].usage
+    assert usage is not None
+    return usage.billed
 
 
 def priced(model: ModelInfo, provider: Any, usage: object) -> Decimal:

@@ -95,7 +95,7 @@ def test_it_ends_the_reply_with_its_own_sentence(form: str, wire_format: str, be
     if wire_format == "anthropic-messages" and "type" in chunk:
         pytest.skip("its type is that of an event")
     error = ended(wire_format, [*(BEGUN[wire_format] if begun else []), chunk])
-    assert (error.message, error.code, rd.is_transient(error)) == (sentence, code, transient)
+    assert (error.message, error.code, rd.errors.is_transient(error)) == (sentence, code, transient)
     assert error.snapshot is not None
     assert error.snapshot.text == ("Hi" if begun else "")
 
@@ -116,7 +116,7 @@ def test_other_servers_of_anthropic_s_format_have_more(
     chunk: Json, type_: str | None, code: str | None, transient: bool
 ) -> None:
     error = ended("anthropic-messages", [START, chunk])
-    assert (error.type, error.code, rd.is_transient(error)) == (type_, code, transient)
+    assert (error.type, error.code, rd.errors.is_transient(error)) == (type_, code, transient)
     assert error.message.startswith(("m", "insufficient balance"))
 
 
@@ -175,7 +175,7 @@ def test_without_the_name_of_a_format_it_is_that_error_too(form: str) -> None:
     rx.from_iterable([chunk]).pipe(rd.decode("auto"), rd.scan_deltas()).subscribe(on_error=errors.append)
     (error,) = errors
     assert isinstance(error, rd.ProviderError)
-    assert (error.message, rd.is_transient(error)) == (sentence, transient)
+    assert (error.message, rd.errors.is_transient(error)) == (sentence, transient)
 
 
 def test_what_a_form_has_beyond_its_sentence_and_code_goes_before_the_error() -> None:

@@ -69,7 +69,7 @@ def test_folds_to_the_expectation(wire_format: str, chunks: list[Any], expected:
     assert told == wanted
     assert (reply.id, reply.model) == (expected["response_id"] or None, expected["model"] or None)
     usage = reply.usage
-    figures = None if usage is None else (usage.input_tokens, usage.output_tokens, rd.thaw(usage.raw))
+    figures = None if usage is None else (usage.input_tokens, usage.output_tokens, rd.core.thaw(usage.raw))
     spent = expected["usage"]
     assert figures == (None if spent is None else (spent["input"], spent["output"], spent["raw"]))
     if wire_format in BLOCK_PROTOCOLS:

@@ -57,7 +57,7 @@ def results(messages: Iterable[rd.Message | rd.Snapshot]) -> list[rd.ToolResult 
 
 
 def metadata_of(found: Iterable[rd.ToolResult | None]) -> list[Any]:
-    return [None if result is None else rd.thaw(result.metadata) for result in found]
+    return [None if result is None else rd.core.thaw(result.metadata) for result in found]
 
 
 def body(frames: Iterable[Any]) -> str:
@@ -158,6 +158,6 @@ def test_what_a_client_writes_into_a_results_metadata_reaches_no_request() -> No
         (result,) = results(messages)
         assert result is not None
         assert result.metadata
-        for wire_format in rd.REQUEST_FORMATS:
+        for wire_format in rd.requests.REQUEST_FORMATS:
             request = rd.to_request(messages, wire_format)
             assert "stolen" not in json.dumps(request, default=str), wire_format

@@ -66,7 +66,7 @@ def test_runs_that_have_ended_are_forgotten_and_too_many_open_ones_refused() -> 
             decoder.decode({**run, "event": "on_chat_model_end"})
     for number in range(most // 2):
         decoder.decode({"event": "on_chat_model_start", "run_id": f"more {number}", "data": {}})
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         decoder.decode(chunk("one more", "x"))
     assert caught.value.limit == "runs"
 
@@ -90,7 +90,7 @@ def test_a_message_ends_with_its_run() -> None:
 def test_the_error_of_a_runs_chunk_is_the_formats() -> None:
     decoder = rd.providers.decoder("langchain")
     decoder.decode(chunk("a", "x"))
-    with pytest.raises(rd.MalformedChunkError, match=r"data\.chunk\.tool_call_chunks"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"data\.chunk\.tool_call_chunks"):
         decoder.decode(chunk("a", "", tool_call_chunks=1))
 
 

@@ -183,7 +183,7 @@ def test_the_number_of_runs_is_limited(make: Any) -> None:
     encoder = make(rd.Limits(runs=2))
     for name in "ab":
         encoder.encode(ev.MessageStart(run_id=name))
-    with pytest.raises(rd.LimitExceededError, match="runs"):
+    with pytest.raises(rd.errors.LimitExceededError, match="runs"):
         encoder.encode(ev.MessageStart(run_id="c"))
 
 

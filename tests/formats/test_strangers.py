@@ -39,10 +39,10 @@ REALTIME = [
 
 @pytest.mark.parametrize("first", range(len(REALTIME)))
 def test_realtime_is_refused_whatever_comes_first(first: int) -> None:
-    with pytest.raises(rd.MalformedChunkError, match="OpenAI Realtime"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="OpenAI Realtime"):
         rd.providers.detect(REALTIME[first])
     for name in ("auto", "openai-responses", "openai-chat"):
-        with pytest.raises(rd.MalformedChunkError, match=r"OpenAI Realtime.*Responses API"):
+        with pytest.raises(rd.errors.MalformedChunkError, match=r"OpenAI Realtime.*Responses API"):
             decoded(name, REALTIME[first:])
 
 
@@ -56,7 +56,7 @@ def test_no_recorded_stream_is_refused(wire_format: str) -> None:
     for case in recordings(wire_format):
         if not case.marks:
             for chunk in case.values[0]:
-                with suppress(rd.UnknownWireFormatError):
+                with suppress(rd.errors.UnknownWireFormatError):
                     rd.providers.detect(chunk)
 
 
@@ -107,14 +107,14 @@ def test_a_relative_of_the_ai_sdk_is_refused_whatever_comes_first(
     wire_format: str, name: str, chunks: list[Any]
 ) -> None:
     with pytest.raises(
-        rd.MalformedChunkError, match=rf"{name}.*which is no format here: .*decode\('ai-sdk'\)"
+        rd.errors.MalformedChunkError, match=rf"{name}.*which is no format here: .*decode\('ai-sdk'\)"
     ):
         decoded(wire_format, chunks)
 
 
 def test_a_relative_is_refused_by_its_bytes_too() -> None:
     data = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in MASTRA).encode()
-    with pytest.raises(rd.MalformedChunkError, match="Mastra"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="Mastra"):
         decoded("auto", [data])
 
 
@@ -127,7 +127,7 @@ def test_a_part_of_a_relative_amid_ui_messages_is_refused(chunk: dict[str, Any])
         {"type": "text-start", "id": "0"},
         {"type": "text-delta", "id": "0", "delta": "Hi"},
     ]
-    with pytest.raises(rd.MalformedChunkError, match="AI SDK's own parts"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="AI SDK's own parts"):
         decoded("ai-sdk", [*ours, chunk])
 
 
@@ -146,7 +146,7 @@ def test_a_part_of_a_relative_amid_ui_messages_is_refused(chunk: dict[str, Any])
     ],
 )
 def test_the_word_of_a_type_alone_shows_no_format(chunk: dict[str, Any]) -> None:
-    with pytest.raises(rd.UnknownWireFormatError):
+    with pytest.raises(rd.errors.UnknownWireFormatError):
         rd.providers.detect(chunk)
 
 
@@ -158,5 +158,5 @@ LINE = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": False}
 def test_a_stream_of_ollama_is_known_whatever_format_was_named(
     wire_format: str, message: dict[str, Any]
 ) -> None:
-    with pytest.raises(rd.MalformedChunkError, match=r"got a chunk of ollama: use decode\('ollama'\)"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"got a chunk of ollama: use decode\('ollama'\)"):
         decoded(wire_format, [{**LINE, **message}, {**LINE, **message, "done": True}])

@@ -159,7 +159,7 @@ def test_a_live_view_shows_the_thought_as_text_until_its_end() -> None:
 def test_a_reader_of_pieces_keeps_the_text_that_it_got_and_gets_the_reasoning_whole() -> None:
     events = decoded(chat(*SPOKEN))
     texts = rx.from_iterable(events).pipe(rd.text_deltas(), ops.to_list())
-    thoughts = rx.from_iterable(events).pipe(rd.reasoning_deltas(), ops.to_list())
+    thoughts = rx.from_iterable(events).pipe(rd.text_deltas(of="reasoning"), ops.to_list())
     assert texts.run() == ["So they ", "ask.", "\n", "\n\nHi", " there"]
     assert thoughts.run() == ["So they ask.\n"]
     markdown = rx.from_iterable(events).pipe(rd.stable_blocks(), ops.last()).run()

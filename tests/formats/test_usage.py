@@ -100,9 +100,11 @@ def ag_ui(*usage: Json) -> list[Json]:
 
 
 def told(wire_format: str, chunks: list[Json]) -> rd.TokenUsage:
-    usages: list[rd.TokenUsage] = []
-    rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.usage_updates()).subscribe(usages.append)
-    return usages[-1]
+    seen: list[rd.Snapshot] = []
+    rx.from_iterable(chunks).pipe(rd.decode(wire_format), rd.scan_deltas()).subscribe(seen.append)
+    usage = seen[-1].usage
+    assert usage is not None
+    return usage
 
 
 def known(usage: rd.TokenUsage) -> Json:

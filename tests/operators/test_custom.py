@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from random import Random
 from typing import Any, TypeAlias
 
@@ -181,10 +181,9 @@ READ_ON: dict[str, Callable[[], Operator]] = {
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
     "per_block": lambda: rd.per_block(lambda block: block),
-    "reasoning_deltas": rd.reasoning_deltas,
+    "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
     "stable_blocks": rd.stable_blocks,
     "text_deltas": rd.text_deltas,
-    "usage_updates": rd.usage_updates,
 }
 
 
@@ -537,7 +536,7 @@ def test_it_is_no_sign_of_the_providers_life(limits: dict[str, float], folded: b
     )
     clock.start()
     ((when, error),) = errors
-    assert isinstance(error, rd.StallTimeoutError)
+    assert isinstance(error, rd.errors.StallTimeoutError)
     assert when == (230 if begun else 225)
     assert len(values) > len(begun)
 
@@ -547,10 +546,10 @@ def test_it_is_no_chunk_of_the_metrics(folded: bool) -> None:
     clock = TestScheduler()
     own = [ReactiveTest.on_next(210 + 10 * n, ev.Custom("status", n)) for n in range(20)]
     reply = [ReactiveTest.on_next(255 + 20 * n, event) for n, event in enumerate(BEGUN)]
-    found: list[list[rd.StreamMetrics]] = []
+    found: list[list[rd.types.StreamMetrics]] = []
     for messages in (reply, sorted([*own, *reply], key=lambda one: one.time)):
         source: Observable[Any] = clock.create_cold_observable(*messages, ReactiveTest.on_completed(500))
-        measured: list[rd.StreamMetrics] = []
+        measured: list[rd.types.StreamMetrics] = []
         found.append(measured)
         tapped = source.pipe(rd.scan_deltas() if folded else ops.map(lambda event: event))
         slow = ops.delay(7, scheduler=clock)

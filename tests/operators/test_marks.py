@@ -10,6 +10,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 import rxdelta as rd
+from rxdelta import operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,6 @@ EMITS_PIECES: dict[str, Operator] = {
     "share_events": rd.share_events(),
     "retry_stream": lambda source: rd.retry_stream(lambda: source),
     "text_deltas": rd.text_deltas(),
-    "reasoning_deltas": rd.reasoning_deltas(),
     "completed_tool_calls": rd.completed_tool_calls(),
     "json_items": rd.json_items("steps"),
     "group_by_block": rd.group_by_block(),
@@ -60,7 +60,6 @@ EMITS_STATES: dict[str, Operator] = {
     "partial_arguments": rd.partial_arguments(),
     "partial_json": rd.partial_json(),
     "stable_blocks": rd.stable_blocks(),
-    "usage_updates": rd.usage_updates(),
     "until_all_tools_terminal": rd.until_all_tools_terminal(),
     "to_message": rd.to_message(),
 }
@@ -78,13 +77,11 @@ NEEDS_ALL: dict[str, Operator] = {
         "parse_ndjson",
         "scan_deltas",
         "text_deltas",
-        "reasoning_deltas",
         "completed_tool_calls",
         "json_items",
         "partial_arguments",
         "partial_json",
         "stable_blocks",
-        "usage_updates",
         "to_ai_sdk",
         "to_ag_ui",
         "to_langchain_events",
@@ -159,7 +156,7 @@ def test_branches_of_events_are_refused_and_those_of_blocks_taken() -> None:
     source.on_next(rd.events.BlockStart(0, {"type": "text"}))
     assert len(branches) == 4
     for branch in branches:
-        if isinstance(branch, rd.BlockStream):
+        if isinstance(branch, rd.types.BlockStream):
             branch.pipe(rd.throttle_latest(1))
         else:
             with pytest.raises(rd.InvalidValueError, match="throttle_latest would drop events of group_by_"):
@@ -171,14 +168,14 @@ def test_operators_of_the_users_own_may_say_what_they_emit() -> None:
         def step(self, value: Any) -> list[Any]:
             return [value, value]
 
-    own = rd.lift_machine("twice", lambda _: Twice(), emits="items", needs_all=True)
+    own = rd.building.lift_machine("twice", lambda _: Twice(), emits="items", needs_all=True)
     with pytest.raises(rd.InvalidValueError, match=r"conflate would drop items of twice\(\)"):
         Source.pipe(own, rd.conflate())
     with pytest.raises(rd.InvalidValueError, match=r"twice\(\) needs every value"):
         Source.pipe(rd.conflate(), own)
 
 
-@pytest.mark.parametrize("make", [rd.lift, rd.lift_machine, rd.lift_map])
+@pytest.mark.parametrize("make", [rd.building.lift, rd.building.lift_machine, rd.building.lift_map])
 def test_an_unknown_word_for_what_an_operator_emits_is_refused(make: Any) -> None:
     own = make("own", lambda _: None, emits="text")
     with pytest.raises(rd.InvalidValueError, match=r"emits: .* did you mean 'texts'\?"):
@@ -206,14 +203,8 @@ def test_a_refusal_advises_what_can_be_done_there() -> None:
 
 def test_every_operator_is_in_one_of_these_tables() -> None:
     """So that a new one is thought about."""
-    makers = {
-        name
-        for name in rd.operators.__all__
-        if callable(getattr(rd.operators, name))
-        and name.islower()
-        and name not in ("lift", "lift_machine", "lift_map")
-    }
-    assert makers - {"exponential_backoff", "is_transient"} == NOT_PUBLIC_STEPS
+    makers = {name for name in rd.__all__ if hasattr(operators, name) and name.islower()}
+    assert makers - {"exponential_backoff"} == NOT_PUBLIC_STEPS
 
 
 # Loops.

@@ -252,11 +252,10 @@ def client(state: Callable[[Events, Exception | None], Any]) -> Operator:
 
 PROJECTIONS: dict[str, Operator] = {
     "text_deltas": projection(rd.text_deltas(), summary=joined),
-    "reasoning_deltas": projection(rd.reasoning_deltas(), summary=joined),
+    "reasoning_deltas": projection(rd.text_deltas(of="reasoning"), summary=joined),
     "text_deltas(choice=1)": projection(rd.text_deltas(choice=1), summary=joined),
     "stable_blocks": projection(rd.stable_blocks(), summary=newest),
     "completed_tool_calls": projection(rd.completed_tool_calls()),
-    "usage_updates": projection(rd.usage_updates(), summary=newest),
     "partial_arguments": projection(rd.partial_arguments(), summary=newest),
     "partial_json": projection(rd.partial_json(), summary=newest),
     "json_items": projection(rd.json_items("n")),

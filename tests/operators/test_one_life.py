@@ -87,7 +87,7 @@ anything = st.lists(
 
 def as_calls(values: Sequence[Any]) -> Calls:
     return Counter(
-        (call.call_id, json.dumps(rd.thaw(call.arguments)))
+        (call.call_id, json.dumps(rd.core.thaw(call.arguments)))
         for call in values
         if isinstance(call, rd.ToolCall) and call.status == "complete"
     )

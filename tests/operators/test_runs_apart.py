@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from random import Random
 from typing import Any, TypeAlias
@@ -80,11 +80,11 @@ def replies_of(source: rx.Observable[rd.Event]) -> ByRun:
     """The newest message of each run, by `group_by_message`."""
     newest: ByRun = {}
 
-    def read(message: rd.MessageStream) -> None:
+    def read(message: rd.types.MessageStream) -> None:
         choices: dict[int, rd.Snapshot] = {}
         newest[message.run_id] = choices
 
-        def read_choice(one: rd.ChoiceStream) -> None:
+        def read_choice(one: rd.types.ChoiceStream) -> None:
             fold = rd.Fold(choice=one.choice)
             one.subscribe(lambda event: choices.update({one.choice: fold.step(event)}))
 
@@ -103,7 +103,7 @@ def by_message(events: Events) -> ByRun:
 
 def by_run(events: Events) -> ByRun:
     found: ByRun = {}
-    runs: list[rd.RunStream] = []
+    runs: list[rd.types.RunStream] = []
     rx.from_iterable(events).pipe(rd.group_by_run(), ops.do_action(runs.append)).subscribe(
         lambda run: found.update({run.run_id: kept(run)})
     )
@@ -157,7 +157,7 @@ def shared(events: Events) -> ByRun:
 def blocks(events: Events) -> ByRun:
     found: ByRun = {}
 
-    def last(block: rd.BlockStream) -> rx.Observable[Any]:
+    def last(block: rd.types.BlockStream) -> rx.Observable[Any]:
         told = block.pipe(ops.catch(lambda *_: rx.empty()), ops.last_or_default())
         return told.pipe(ops.map(lambda value: (block.run_id, block.choice, str(block.index), value)))
 
@@ -247,9 +247,8 @@ REPLY = [
 OF_ONE_RUN: dict[str, Callable[[], Any]] = {
     "scan_deltas": rd.scan_deltas,
     "text_deltas": rd.text_deltas,
-    "reasoning_deltas": rd.reasoning_deltas,
+    "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
     "completed_tool_calls": rd.completed_tool_calls,
-    "usage_updates": rd.usage_updates,
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
     "json_items": rd.json_items,
@@ -318,7 +317,7 @@ def test_a_slow_reader_gets_each_run_with_its_deltas_joined() -> None:
 def test_metrics_add_up_the_usage_of_the_runs() -> None:
     usage = [ev.MessageStart(), ev.UsageUpdate(rd.TokenUsage(7, 1)), ev.UsageUpdate(rd.TokenUsage(7, 2))]
     lists = [named([*usage, ev.MessageFinish("stop")], name) for name in "abc"]
-    metrics: list[rd.StreamMetrics] = []
+    metrics: list[rd.types.StreamMetrics] = []
     told(rx.from_iterable(woven(Random(1), lists)).pipe(rd.tap_metrics(metrics.append)))
     told(
         rx.from_iterable([event for events in lists for event in events]).pipe(rd.tap_metrics(metrics.append))
@@ -334,7 +333,7 @@ def test_metrics_have_the_newest_usage_of_a_run_whose_message_ended_before_anoth
     for order in ("a1 b10 a100", "a1 b10 a100 b1000", "a1 a100 b10"):
         events = [event for one in order.split() for event in reply(one[0], int(one[1:]))]
         newest = {one[0]: int(one[1:]) for one in order.split()}
-        metrics: list[rd.StreamMetrics] = []
+        metrics: list[rd.types.StreamMetrics] = []
         told(rx.from_iterable(events).pipe(rd.tap_metrics(metrics.append)))
         assert metrics[-1].usage is not None
         assert metrics[-1].usage.input_tokens == sum(newest.values()), order

@@ -82,7 +82,7 @@ async def one(seed: int) -> str:
         wanted = tools.wants[n]
         assert call.result is not None
         assert call.result.is_error is (call.execution_status() == "failed")
-        told = rd.thaw(call.result.content)
+        told = rd.core.thaw(call.result.content)
         late = (
             told == "the tool did not end within 2 seconds"
         )  # as any may be, where the machine is slow enough

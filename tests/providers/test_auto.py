@@ -53,14 +53,14 @@ def test_no_more_chunks_are_held_than_a_few_and_the_error_says_what_the_first_wa
     decoder = rd.providers.decoder("auto")
     for _ in range(19):
         assert not decoder.decode(ODD)
-    with pytest.raises(rd.UnknownWireFormatError, match="seen: type="):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: type="):
         decoder.decode({"other": 1})
 
 
 def test_a_stream_that_ends_before_it_has_told_is_an_error_and_an_empty_one_is_not() -> None:
     decoder = rd.providers.decoder("auto")
     assert not decoder.decode(ODD)
-    with pytest.raises(rd.UnknownWireFormatError, match="seen: type="):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: type="):
         decoder.close()
     assert not rd.providers.decoder("auto").close()
 
@@ -69,7 +69,7 @@ def test_a_stream_that_ends_before_it_has_told_is_an_error_and_an_empty_one_is_n
 def test_what_is_no_chunk_says_what_it_is(value: object) -> None:
     decoder = rd.providers.decoder("auto")
     assert not decoder.decode(value)
-    with pytest.raises(rd.UnknownWireFormatError, match="a chunk is an object, this is"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="a chunk is an object, this is"):
         decoder.close()
 
 
@@ -89,7 +89,7 @@ def test_options_go_to_the_format() -> None:
 def test_events_are_passed_on() -> None:
     events = named("openai-chat", OPENAI)
     assert auto(events) == events
-    with pytest.raises(rd.MalformedChunkError, match="an event"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="an event"):
         auto([*events, OPENAI[0]])
 
 
@@ -111,7 +111,7 @@ def test_the_chunks_in_a_helper_s_events_are_decoded_and_its_other_events_left_o
 def test_a_format_may_be_known(only: Any) -> None:
     body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in OPENAI)
     assert auto([body], only=only) == auto(OPENAI, only=only) == named("openai-chat", OPENAI)
-    with pytest.raises(rd.UnknownWireFormatError, match="morse"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="morse"):
         rd.decode("auto", only="morse")
 
 
@@ -124,7 +124,7 @@ def test_decode_auto_is_an_operator() -> None:
 
 def test_limits_are_those_of_the_parser_too() -> None:
     body = rx.of(b'data: {"id": "c", "choices": []}\n\n')
-    with pytest.raises(rd.LimitExceededError, match="line_bytes"):
+    with pytest.raises(rd.errors.LimitExceededError, match="line_bytes"):
         body.pipe(rd.decode("auto", limits=rd.Limits(line_bytes=9))).run()
 
 
@@ -147,7 +147,7 @@ def test_a_name_that_does_not_fit_says_which_one_does(name: str) -> None:
         if (name, other) in FITS:
             assert named(name, chunks)
             continue
-        with pytest.raises(rd.MalformedChunkError) as caught:
+        with pytest.raises(rd.errors.MalformedChunkError) as caught:
             named(name, chunks)
         assert f"decode({name!r}) got a chunk of {other}: use decode({other!r})" in str(caught.value)
         assert caught.value.wire_format == name
@@ -202,7 +202,8 @@ def test_chunks_that_no_format_knows_are_provider_events_and_the_end_says_that_n
     odd = [event for _ in range(30) for event in decoder.decode(ODD)]
     assert {type(event) for event in odd} == {rd.events.ProviderEvent}
     with pytest.raises(
-        rd.MalformedChunkError, match=r"nothing .* as anthropic-messages: .*known: ag-ui, .*'of.tomorrow'"
+        rd.errors.MalformedChunkError,
+        match=r"nothing .* as anthropic-messages: .*known: ag-ui, .*'of.tomorrow'",
     ):
         decoder.close()
 
@@ -229,7 +230,7 @@ def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: s
     if strange == "an API's gateway" and name in ("anthropic-messages", "mistral", "openai-chat"):
         assert isinstance(named(name, STRANGE[strange])[-1], rd.events.StreamError)
         return
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         named(name, STRANGE[strange])
     first, said = STRANGE[strange][0], str(caught.value)
     assert caught.value.wire_format == name
@@ -238,7 +239,7 @@ def test_a_stream_of_which_nothing_can_be_read_is_an_error(name: str, strange: s
     assert all(field in said.partition("seen: ")[2] for field in first)
     if strange == "an API's gateway":
         return
-    with pytest.raises(rd.UnknownWireFormatError, match="seen: "):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: "):
         auto(STRANGE[strange])
 
 
@@ -253,7 +254,7 @@ def test_a_sentence_alone_is_the_error_of_who_stands_in_front(
         events = auto(chunks)
         assert isinstance(events[-1], rd.events.StreamError)
         assert events[-1].message == sentence
-        assert rd.is_transient(rd.ProviderError.by(events[-1])) is transient
+        assert rd.errors.is_transient(rd.ProviderError.by(events[-1])) is transient
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_a_sentence_alone_is_the_error_of_who_stands_in_front(
 def test_chunks_of_a_format_that_begin_no_reply_are_an_error(name: str, chunk: Any) -> None:
     for decode in (auto, partial(named, name)):
         with pytest.raises(
-            rd.MalformedChunkError, match=f"as {name}: no chunk begins a reply .seen: .*type="
+            rd.errors.MalformedChunkError, match=f"as {name}: no chunk begins a reply .seen: .*type="
         ):
             decode([chunk])
 
@@ -293,7 +294,7 @@ def test_a_stream_of_state_alone_is_no_mistake_where_the_format_carries_it() -> 
 
 
 def test_nothing_read_ends_the_operator_and_a_failure_of_the_source_comes_first() -> None:
-    with pytest.raises(rd.MalformedChunkError, match="nothing of this stream"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="nothing of this stream"):
         rx.of(*STRANGE["Codex"]).pipe(rd.decode("openai-chat")).run()
     cut = rx.concat(rx.of(*STRANGE["Codex"]), rx.throw(ConnectionError("cut")))
     with pytest.raises(ConnectionError, match="cut"):
@@ -302,15 +303,15 @@ def test_nothing_read_ends_the_operator_and_a_failure_of_the_source_comes_first(
 
 def test_a_cached_content_of_gemini_is_no_reply() -> None:
     cached = {"name": "cachedContents/a", "model": "models/m", "usageMetadata": {"totalTokenCount": 3}}
-    with pytest.raises(rd.MalformedChunkError, match="nothing of this stream could be read as gemini"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="nothing of this stream could be read as gemini"):
         named("gemini", [cached])
-    with pytest.raises(rd.UnknownWireFormatError, match="seen: model, name"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="seen: model, name"):
         rd.providers.detect(cached)
 
 
 def test_a_long_stream_of_another_format_is_refused_before_its_end() -> None:
     decoder = rd.providers.decoder("openai-chat")
-    with pytest.raises(rd.MalformedChunkError, match="anthropic-messages"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="anthropic-messages"):
         for _ in range(30):
             decoder.decode(ANTHROPIC[0])
 
@@ -367,11 +368,11 @@ def test_a_record_comes_with_its_last_byte() -> None:
 
 @pytest.mark.parametrize("body", ["<html>\n<body>", "Unauthorized", "Hello, you"])
 def test_what_is_neither_is_an_error_that_quotes_it(body: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         parsed([body])
     assert body.split("\n")[0] in str(caught.value)
 
 
 def test_an_object_among_bytes_is_malformed() -> None:
-    with pytest.raises(rd.MalformedChunkError, match="bytes or text, as before"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="bytes or text, as before"):
         auto(["{", {"choices": []}])

@@ -43,12 +43,12 @@ def test_the_names_are_those_of_the_design() -> None:
 
 def test_type_checkers_know_the_names_in_the_same_order() -> None:
     assert get_args(rd.providers.WireFormat) == rd.providers.FORMATS
-    assert get_args(rd.requests.RequestFormat) == rd.REQUEST_FORMATS
+    assert get_args(rd.requests.RequestFormat) == rd.requests.REQUEST_FORMATS
 
 
 @pytest.mark.parametrize("name", ["", "openai", "OpenAI-Chat", "morse"])
 def test_an_unknown_name_lists_those_there_are(name: str) -> None:
-    with pytest.raises(rd.UnknownWireFormatError) as caught:
+    with pytest.raises(rd.errors.UnknownWireFormatError) as caught:
         rd.providers.decoder(name)
     for known in rd.providers.FORMATS:
         assert known in str(caught.value)
@@ -75,7 +75,7 @@ def test_an_option_that_the_format_does_not_know_is_refused_where_it_was_written
     ],
 )
 def test_what_is_no_known_format_says_what_is_known_and_what_was_seen(chunk: Any, seen: str) -> None:
-    with pytest.raises(rd.UnknownWireFormatError) as caught:
+    with pytest.raises(rd.errors.UnknownWireFormatError) as caught:
         rd.providers.detect(chunk)
     assert seen in str(caught.value)
     assert "known: ag-ui, ai-sdk, anthropic-messages, " in str(caught.value)
@@ -91,7 +91,7 @@ def test_what_is_no_known_format_says_what_is_known_and_what_was_seen(chunk: Any
 )
 def test_what_is_no_reply_of_ours_is_no_format(chunks: list[Any]) -> None:
     for chunk in chunks:
-        with pytest.raises(rd.UnknownWireFormatError, match="known: "):
+        with pytest.raises(rd.errors.UnknownWireFormatError, match="known: "):
             rd.providers.detect(chunk)
 
 
@@ -116,7 +116,7 @@ def test_a_decoder_takes_so_many_choices_and_no_more(
     decoder = rd.providers.decoder(wire_format)
     for number in range(1_024):
         assert decoder.decode(chunk(number * 3))
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         decoder.decode(chunk(1))
     assert caught.value.limit == "choices"
     assert decoder.decode(chunk(3))

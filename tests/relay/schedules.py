@@ -234,7 +234,7 @@ class _Connection:
             assert folded(head) == folded(events[:at])
         if not self.is_last:
             return
-        if self.got and isinstance(self.got[-1], rd.EmptyStreamError):
+        if self.got and isinstance(self.got[-1], rd.errors.EmptyStreamError):
             assert self.entries == []
             return
         self._check_end()

@@ -169,9 +169,9 @@ def test_an_error_of_ours_that_quotes_a_foreign_one_is_masked_too(open_relay: Op
 
 OURS: list[rd.RxDeltaError] = [
     rd.ProviderError("busy", type="overloaded_error", code="529", transient=True),
-    rd.StallTimeoutError("silent", limit="idle", seconds=3.0),
-    rd.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
-    rd.LimitExceededError.of("blocks", 3, "it"),
+    rd.errors.StallTimeoutError("silent", limit="idle", seconds=3.0),
+    rd.errors.MalformedChunkError.at("openai-chat", "choices[0]", "an object", 3),
+    rd.errors.LimitExceededError.of("blocks", 3, "it"),
     rd.InvalidValueError("wrong", field="a", value=object()),
     rd.StreamInterrupted("the network went away"),
 ]
@@ -460,7 +460,7 @@ def test_a_stream_that_grows_beyond_the_limit_ends_with_what_it_has(open_relay: 
             source, life = silent(*HELLO)
             for got in (await read(source.pipe(relay.publish("chat"))), await read(relay.watch("chat"))):
                 error = got[-1]
-                assert isinstance(error, rd.LimitExceededError)
+                assert isinstance(error, rd.errors.LimitExceededError)
                 assert (error.limit, error.maximum) == ("max_events", 4)
             assert error.snapshot is not None
             assert error.snapshot.text == "He"
@@ -493,14 +493,14 @@ def test_what_raises_behind_a_timer_of_a_run_ends_the_run() -> None:
     async def main() -> None:
         async with Relay.open() as relay:
 
-            def begin(sink: rd.Sink[rd.Event]) -> Any:
+            def begin(sink: rd.building.Sink[rd.Event]) -> Any:
                 sink.timer(sink.clock()).start(0.001, divide)
                 return sink
 
             def divide() -> None:
                 raise ZeroDivisionError
 
-            assert await relay.start("chat", rx.never().pipe(rd.lift("boom", begin)))
+            assert await relay.start("chat", rx.never().pipe(rd.building.lift("boom", begin)))
             (got,) = await read(relay.watch("chat"))
             assert type(got) is rd.StreamInterrupted
 

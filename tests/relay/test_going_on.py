@@ -199,7 +199,7 @@ async def answered(relay: Relay, call_id: str) -> bool:
     while True:
         try:
             answer = await rd.first_value(relay.watch(f"answer/{call_id}"))
-        except rd.EmptyStreamError:
+        except rd.errors.EmptyStreamError:
             continue  # nobody has answered for a lease
         assert isinstance(answer, ev.Custom)
         return bool(answer.data)

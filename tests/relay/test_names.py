@@ -255,7 +255,7 @@ def test_who_is_refused_asks_the_server_for_nothing(valkey_url: str) -> None:
                         rd.for_each(scoped.entries("chat"), print),
                         rd.for_each(rx.never().pipe(scoped.publish("chat")), print),
                     ):
-                        with pytest.raises(rd.AccessDeniedError):
+                        with pytest.raises(rd.errors.AccessDeniedError):
                             await call
                     await asyncio.sleep(0.02)
                 await client.echo(f"end of {prefix}")

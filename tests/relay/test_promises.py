@@ -248,7 +248,7 @@ def test_who_comes_before_the_stream_waits_for_a_lease(open_relay: Opener) -> No
     async def main() -> None:
         async with two(open_relay, lease=0.2) as (here, there):
             (error,) = await read(there.watch("chat"))
-            assert isinstance(error, rd.EmptyStreamError)
+            assert isinstance(error, rd.errors.EmptyStreamError)
             early = asyncio.create_task(read(there.watch("chat")))
             await asyncio.sleep(0.05)
             assert await here.start("chat", rx.of(*HELLO))

@@ -223,7 +223,7 @@ def test_who_watches_what_nobody_publishes_waits_for_one_lease() -> None:
         scheduler.advance_to(29)
         assert got == []
         scheduler.advance_to(100)
-        assert got == [(rd.EmptyStreamError, 30.0)]
+        assert got == [(rd.errors.EmptyStreamError, 30.0)]
 
     in_relay(check, lease=30)
 

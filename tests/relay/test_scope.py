@@ -55,7 +55,7 @@ def test_two_tenants_streams_with_one_id_are_two(open_relay: Opener) -> None:
             assert await theirs.is_live("chat")
             assert [await each.streams() for each in (ours, theirs)] == [[], ["chat"]]
             assert sorted(await relay.streams()) == ["chat", "lobby"]
-            with pytest.raises(rd.EmptyStreamError):
+            with pytest.raises(rd.errors.EmptyStreamError):
                 await heard(ours, "lobby")
             assert await theirs.cancel("chat", "enough")
 
@@ -194,7 +194,7 @@ def test_a_refusal_is_one_error_and_says_nothing_of_the_stream(
                 (relay.scope(allow=check), "not there"),
                 (theirs, "there"),
             ):
-                with pytest.raises(rd.AccessDeniedError) as caught:
+                with pytest.raises(rd.errors.AccessDeniedError) as caught:
                     await use(scoped, stream_id)
                 error = caught.value
                 assert (error.action, error.stream_id, error.__cause__) == (action, stream_id, None)
@@ -214,7 +214,7 @@ def test_what_is_refused_subscribes_nothing(open_relay: Opener, through: str) ->
         async with open_relay() as relay:
             for is_async in (False, True):
                 scoped = relay.scope(allow=Check(lambda: False, is_async))
-                with pytest.raises(rd.AccessDeniedError):
+                with pytest.raises(rd.errors.AccessDeniedError):
                     if through == "start":
                         await scoped.start("chat", source)
                     else:
@@ -245,7 +245,7 @@ def test_a_check_that_raises_refuses_and_a_subscriber_hears_why(
     async def main() -> None:
         async with Relay.open() as relay:
             await relay.start("chat", said("Hello"))
-            with pytest.raises(rd.AccessDeniedError, match="the check of it failed") as caught:
+            with pytest.raises(rd.errors.AccessDeniedError, match="the check of it failed") as caught:
                 await asyncio.wait_for(use(relay.scope(allow=Check(fail, is_async)), "chat"), 20)
             cause = caught.value.__cause__
             # Python lets no StopIteration leave a coroutine.
@@ -265,7 +265,7 @@ def test_a_check_that_raises_refuses_each_use(action: str, use: Use, is_async: b
     async def main() -> None:
         async with Relay.open() as relay:
             await relay.start("chat", said("Hello"))
-            with pytest.raises(rd.AccessDeniedError) as caught:
+            with pytest.raises(rd.errors.AccessDeniedError) as caught:
                 await use(relay.scope(allow=Check(fail, is_async)), "chat")
             assert caught.value.__cause__ is wrong
             assert "hunter2" not in str(caught.value)
@@ -281,7 +281,7 @@ def test_only_true_allows(answer: object, is_async: bool) -> None:
         async with Relay.open() as relay:
             await relay.start("chat", said("Hello"))
             for use in (watch, start):
-                with pytest.raises(rd.AccessDeniedError) as caught:
+                with pytest.raises(rd.errors.AccessDeniedError) as caught:
                     await use(relay.scope(allow=Check(lambda: answer, is_async)), "chat")
                 assert "must return True or False" in str(caught.value.__cause__)
 
@@ -334,9 +334,9 @@ def test_both_are_asked_the_outer_one_first_and_either_may_refuse(
                     assert await heard(nested, "chat") == "Hello"
                     assert not await nested.is_live("chat")
                 else:
-                    with pytest.raises(rd.AccessDeniedError):
+                    with pytest.raises(rd.errors.AccessDeniedError):
                         await heard(nested, "chat")
-                    with pytest.raises(rd.AccessDeniedError):
+                    with pytest.raises(rd.errors.AccessDeniedError):
                         await nested.is_live("chat")
                 assert order == asked * 2
 
@@ -361,7 +361,7 @@ def test_streams_lists_what_may_be_watched(open_relay: Opener) -> None:
             assert await scoped.streams() == ["ann/1", "ann/2"]
             assert await scoped.scope(allow=second).streams() == ["ann/2"]
             with pytest.raises(
-                rd.AccessDeniedError
+                rd.errors.AccessDeniedError
             ) as caught:  # an empty list would say that there is nothing
                 await relay.scope(allow=lambda *_: 1 / 0 > 0).streams()
             assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -428,7 +428,7 @@ def test_a_check_that_is_cancelled_from_outside_refuses() -> None:
                 await asyncio.sleep(0)
                 return True
 
-            with pytest.raises(rd.AccessDeniedError) as caught:
+            with pytest.raises(rd.errors.AccessDeniedError) as caught:
                 await asyncio.wait_for(watch(relay.scope(allow=check), "chat"), 20)
             assert isinstance(caught.value.__cause__, asyncio.CancelledError)
 

@@ -141,11 +141,11 @@ def shape(wire_format: str, message: rd.Message) -> list[Any]:
         if block.type in NOT_SENT[wire_format]:
             continue
         if isinstance(block, rd.ToolCall):
-            arguments = rd.thaw(block.arguments) if block.type != "invalid_tool_call" else "invalid"
+            arguments = rd.core.thaw(block.arguments) if block.type != "invalid_tool_call" else "invalid"
             shapes.append((block.type, block.call_id, block.name, arguments, block.metadata.get("signature")))
         elif block.text or block.options:
             signed = {name: block.options.get(name) for name in ("signature", "data", "output")}
-            shapes.append((block.type, block.text or "", rd.thaw(signed)))
+            shapes.append((block.type, block.text or "", rd.core.thaw(signed)))
     if wire_format in WITHOUT_BLANKS:
         for place in range(len(shapes) - 1, 0, -1):
             (before, said, *_), (kind, blank, *_) = shapes[place - 1], shapes[place]

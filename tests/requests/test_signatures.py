@@ -50,7 +50,7 @@ def written(message: rd.Message, wire_format: str) -> str:
     return json.dumps(rd.to_request(whole(message), wire_format), default=lambda found: found.hex())
 
 
-@pytest.mark.parametrize("wire_format", rd.REQUEST_FORMATS)
+@pytest.mark.parametrize("wire_format", rd.requests.REQUEST_FORMATS)
 def test_no_request_has_another_vendors_signature(wire_format: str) -> None:
     seen = 0
     for case in recorded():

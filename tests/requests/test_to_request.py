@@ -270,16 +270,16 @@ def test_what_no_conversation_is_made_of_is_refused(wrong: Any) -> None:
 
 
 def test_an_unknown_format_lists_those_there_are() -> None:
-    with pytest.raises(rd.UnknownWireFormatError, match="openai-chat"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="openai-chat"):
         rd.to_request([], "morse")
 
 
 def test_a_format_that_is_only_read_says_why() -> None:
     with pytest.raises(
-        rd.UnknownWireFormatError, match=r"'openai-completions', because .* without turns; there"
+        rd.errors.UnknownWireFormatError, match=r"'openai-completions', because .* without turns; there"
     ):
         rd.to_request(["Hi"], "openai-completions")
-    assert "openai-completions" not in rd.REQUEST_FORMATS
+    assert "openai-completions" not in rd.requests.REQUEST_FORMATS
 
 
 def test_the_messages_are_plain_json_of_their_own() -> None:
@@ -324,7 +324,7 @@ BLOCKS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("wire_format", rd.REQUEST_FORMATS)
+@pytest.mark.parametrize("wire_format", rd.requests.REQUEST_FORMATS)
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.type)
 def test_no_block_of_a_reply_can_speak_for_the_system(wire_format: str, block: Any) -> None:
     """It may have gone through a browser."""
@@ -334,7 +334,7 @@ def test_no_block_of_a_reply_can_speak_for_the_system(wire_format: str, block: A
     assert all(isinstance(one.get("type", ""), str) for one in said)
 
 
-@pytest.mark.parametrize("wire_format", rd.REQUEST_FORMATS)
+@pytest.mark.parametrize("wire_format", rd.requests.REQUEST_FORMATS)
 @pytest.mark.parametrize("name", ["provider_type", "item_id", "tool_call_id", "type", "sent_as", "citations"])
 def test_what_a_block_brings_may_be_any_json(wire_format: str, name: str) -> None:
     odd: dict[str, Any] = {"item_id": "x", "provider_type": "x_output", name: {"not": ["a word"]}}

@@ -54,7 +54,7 @@ def test_definitions_in_each_providers_form(wire_format: str, written: Any) -> N
 
 
 def test_every_format_that_writes_requests_writes_tools() -> None:
-    assert all(tools_of(wire_format, [NOW]) for wire_format in rd.REQUEST_FORMATS)
+    assert all(tools_of(wire_format, [NOW]) for wire_format in rd.requests.REQUEST_FORMATS)
 
 
 def _anthropic() -> Any:
@@ -278,7 +278,7 @@ def test_a_providers_own_tools_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("none", [None, [], {}, ()])
-@pytest.mark.parametrize("wire_format", rd.REQUEST_FORMATS)
+@pytest.mark.parametrize("wire_format", rd.requests.REQUEST_FORMATS)
 def test_no_tools_are_no_field(wire_format: str, none: Any) -> None:
     assert rd.to_request("Hi", wire_format, tools=none) == rd.to_request("Hi", wire_format)
 
@@ -334,7 +334,7 @@ def test_a_format_that_takes_no_tools_says_so(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(rd.InvalidValueError, match="harbour takes none"):
         rd.to_request("Hi", "harbour", tools=[TIDES])
     monkeypatch.undo()
-    with pytest.raises(rd.UnknownWireFormatError, match="without turns"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="without turns"):
         rd.to_request("Hi", "openai-completions", tools=[TIDES])
 
 

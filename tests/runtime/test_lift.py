@@ -48,7 +48,7 @@ class Forgiving(Doubling):
 class Passing:
     """A state: each value, and one that is added."""
 
-    def __init__(self, sink: rd.Sink[str]) -> None:
+    def __init__(self, sink: rd.building.Sink[str]) -> None:
         self._sink = sink
 
     def on_next(self, value: str) -> None:
@@ -68,15 +68,15 @@ class Upper:
 
 
 def machine() -> Any:
-    return rd.lift_machine("doubling", lambda _: Doubling())
+    return rd.building.lift_machine("doubling", lambda _: Doubling())
 
 
 def state() -> Any:
-    return rd.lift("passing", Passing)
+    return rd.building.lift("passing", Passing)
 
 
 def mapper() -> Any:
-    return rd.lift_map("upper", lambda _: Upper())
+    return rd.building.lift_map("upper", lambda _: Upper())
 
 
 ALL = pytest.mark.parametrize("make", [machine, state, mapper])
@@ -115,7 +115,7 @@ def test_errors_of_the_own_code_end_the_stream_after_the_values_before_them() ->
 
 
 def test_a_machine_may_turn_errors_into_values() -> None:
-    operator: Any = rd.lift_machine("forgiving", lambda _: Forgiving())
+    operator: Any = rd.building.lift_machine("forgiving", lambda _: Forgiving())
     assert read(rx.of("a", "?", "b").pipe(operator)) == ["a", "A", "(boom)", "|"]
     assert read(rx.throw(BOOM).pipe(operator)) == ["(boom)", "|"]
 
@@ -224,7 +224,7 @@ def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:
     done: list[Any] = []
 
     class Asking:
-        def __init__(self, sink: rd.Sink[str]) -> None:
+        def __init__(self, sink: rd.building.Sink[str]) -> None:
             self._sink = sink
 
         def on_next(self, value: str) -> None:
@@ -236,7 +236,7 @@ def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:
         observer.on_next("b")
         return Disposable()
 
-    asking = rd.lift("asking", Asking)
+    asking = rd.building.lift("asking", Asking)
     Observable(subscribe).pipe(asking, ops.take(1)).subscribe()
     assert done == []
     Observable(subscribe).pipe(asking, ops.take(3)).subscribe(lambda value: done.append(value.upper()))
@@ -245,7 +245,7 @@ def test_an_effect_waits_for_the_chain_and_for_the_turn() -> None:
 
 def test_an_observer_that_raises_in_a_timers_turn_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     class Ticking:
-        def __init__(self, sink: rd.Sink[str]) -> None:
+        def __init__(self, sink: rd.building.Sink[str]) -> None:
             self._sink = sink
             self.timer = sink.timer(sink.clock())
             self.timer.start(5, self.tick, "tick")
@@ -261,7 +261,7 @@ def test_an_observer_that_raises_in_a_timers_turn_is_reported(caplog: pytest.Log
 
     scheduler, source = TestScheduler(), Subject[str]()
     with caplog.at_level(logging.ERROR, "rxdelta"):
-        source.pipe(rd.lift("ticking", Ticking)).subscribe(draw, scheduler=scheduler)
+        source.pipe(rd.building.lift("ticking", Ticking)).subscribe(draw, scheduler=scheduler)
         scheduler.advance_to(10)
     assert [record.exc_info[1] for record in caplog.records if record.exc_info] == [BOOM]
     assert source.observers == []
@@ -271,13 +271,13 @@ def test_the_last_owned_is_disposed_first_and_the_source_before_all() -> None:
     order: list[str] = []
 
     class Owning:
-        def __init__(self, sink: rd.Sink[str]) -> None:
+        def __init__(self, sink: rd.building.Sink[str]) -> None:
             for name in "ab":
                 sink.own(Disposable(lambda name=name: order.append(name)))
             self.on_next = sink.on_next
 
     rx.never().pipe(
-        ops.finally_action(lambda: order.append("source")), rd.lift("owning", Owning)
+        ops.finally_action(lambda: order.append("source")), rd.building.lift("owning", Owning)
     ).subscribe().dispose()
     assert order == ["source", "b", "a"]
 
@@ -350,7 +350,7 @@ class Replaying:
 )
 def test_limits_given_at_decode_hold_behind_it(behind: list[Any]) -> None:
     got = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), *behind))
-    assert isinstance(got[-1], rd.LimitExceededError)
+    assert isinstance(got[-1], rd.errors.LimitExceededError)
     assert not isinstance(read(rx.of(*TEXT).pipe(rd.decode(Replaying), *behind))[-1], Exception)
 
 
@@ -369,7 +369,7 @@ def test_limits_given_at_decode_hold_for_the_reading_behind_turns_that_are_subsc
 ) -> None:
     async def main() -> None:
         turn = rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY))
-        with pytest.raises(rd.LimitExceededError):
+        with pytest.raises(rd.errors.LimitExceededError):
             await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None)
         await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None, limits=rd.Limits())
 
@@ -380,7 +380,7 @@ def test_limits_given_at_decode_hold_for_requests_that_come_later() -> None:
     decode = rd.decode(Replaying, limits=TINY)
     requests = iter([rx.throw(TimeoutError()).pipe(decode), rx.of(*TEXT).pipe(decode)])
     got = read(rd.retry_stream(lambda: next(requests), backoff=lambda *_: 0).pipe(rd.scan_deltas()))
-    assert isinstance(got[-1], rd.LimitExceededError)
+    assert isinstance(got[-1], rd.errors.LimitExceededError)
 
 
 def test_an_operators_own_limits_come_first() -> None:

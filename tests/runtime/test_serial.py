@@ -10,7 +10,7 @@ import rxdelta as rd
 
 
 def test_a_step_that_is_given_during_a_step_waits_for_its_end() -> None:
-    serial, got = rd.Serial(), list[str]()
+    serial, got = rd.building.Serial(), list[str]()
 
     def step(name: str) -> None:
         got.append(name)
@@ -24,7 +24,7 @@ def test_a_step_that_is_given_during_a_step_waits_for_its_end() -> None:
 
 
 def test_a_second_thread_leaves_its_step_and_goes_on() -> None:
-    serial, got = rd.Serial(), list[str]()
+    serial, got = rd.building.Serial(), list[str]()
     entered, go_on = threading.Event(), threading.Event()
 
     def block(name: str) -> None:
@@ -44,7 +44,7 @@ def test_a_second_thread_leaves_its_step_and_goes_on() -> None:
 
 
 def test_after_a_step_that_raises_the_next_call_runs_the_rest() -> None:
-    serial, got = rd.Serial(), list[str]()
+    serial, got = rd.building.Serial(), list[str]()
 
     def fail(_: str) -> None:
         serial.put(got.append, "b")
@@ -58,7 +58,7 @@ def test_after_a_step_that_raises_the_next_call_runs_the_rest() -> None:
 
 
 def test_steps_that_are_put_wait_for_the_flush() -> None:
-    serial, got = rd.Serial(), list[str]()
+    serial, got = rd.building.Serial(), list[str]()
     serial.put(got.append, "a")
     assert got == []
     serial.flush()
@@ -66,7 +66,7 @@ def test_steps_that_are_put_wait_for_the_flush() -> None:
 
 
 def test_an_effect_runs_when_no_step_is_running_and_is_not_nested_in_another() -> None:
-    serial, got = rd.Serial(), list[str]()
+    serial, got = rd.building.Serial(), list[str]()
 
     def second() -> None:
         got.append("second")

@@ -66,10 +66,10 @@ def test_the_limits_are_those_of_the_page() -> None:
     fold = rd.Fold(limits=rd.Limits(block_chars=3))
     for index in range(9):  # each by itself
         fold.step(ev.BlockStart(index, {"type": "text", "text": "abc"}))
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         fold.step(ev.TextDelta(0, "d"))
     assert caught.value.snapshot is fold.snapshot
-    with pytest.raises(rd.LimitExceededError, match="line_bytes"):
+    with pytest.raises(rd.errors.LimitExceededError, match="line_bytes"):
         rx.of(b"data: " + b"x" * 20).pipe(rd.parse_sse(limits=rd.Limits(line_bytes=20))).run()
     for depth, kind in ((99, "tool_call"), (101, "invalid_tool_call")):
         call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": json.dumps(deep(depth))}
@@ -95,7 +95,7 @@ def test_what_grows_by_keys_ends(which: str) -> None:
         on_error=errors.append
     )
     (error,) = errors
-    assert isinstance(error, rd.LimitExceededError)
+    assert isinstance(error, rd.errors.LimitExceededError)
     assert error.limit == "members"
     assert error.snapshot is not None
 
@@ -115,7 +115,7 @@ def test_a_fold_takes_no_more_keys_than_its_limit(event: rd.Event) -> None:
     fold = rd.Fold(limits=rd.Limits(members=2))
     fold.step(ev.BlockStart(0, {"type": "text", "text": "Hi"}))
     before = fold.step(ev.BlockStart(1, {"type": "tool_call", "id": "c", "name": "f"}))
-    with pytest.raises(rd.LimitExceededError, match="members") as caught:
+    with pytest.raises(rd.errors.LimitExceededError, match="members") as caught:
         fold.step(event)
     assert caught.value.snapshot is before is fold.snapshot
     enough = rd.Fold(before, limits=rd.Limits(members=3))
@@ -166,7 +166,7 @@ def test_a_relays_bounds_are_those_of_the_page() -> None:
             with pytest.raises(rd.InvalidValueError):
                 relay.watch("x" * (longest + 1))
             await relay.start("s", rx.from_iterable([*BEGUN, ev.TextDelta(0, "a"), *ENDED]))
-            with pytest.raises(rd.LimitExceededError):
+            with pytest.raises(rd.errors.LimitExceededError):
                 await rd.for_each(relay.watch("s"), lambda _: None)
 
     run(main)
@@ -203,7 +203,7 @@ MANY: dict[str, Callable[[int], Any]] = {
 def test_twice_as_much_takes_twice_as_long(which: str) -> None:
     def cost(count: int) -> int:
         said = [{"id": "1", "role": "assistant", "parts": MANY[which](count)}]
-        return lines_run(lambda: [rd.from_ai_sdk(said), rd.approvals_from_ai_sdk(said)])
+        return lines_run(lambda: [rd.from_ai_sdk(said), rd.requests.approvals_from_ai_sdk(said)])
 
     assert cost(300) < 3.6 * cost(100)
 

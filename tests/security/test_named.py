@@ -55,7 +55,7 @@ WAITING = rx.from_iterable(rd.to_events(message_with(call_part("input-available"
 
 def answered(call_id: str = "c1", approved: Any = True, **more: Any) -> Mapping[str, rd.Approval]:
     part = call_part("approval-responded", call_id, approval={"id": call_id, "approved": approved}, **more)
-    return rd.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": [part]}])
+    return rd.requests.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": [part]}])
 
 
 def by(answers: Mapping[str, rd.Approval]) -> Callable[[rd.ToolCall], rd.Approval | None]:
@@ -122,7 +122,7 @@ def test_an_answer_that_is_none_allows_nothing(said: Any) -> None:
     assert till.paid == []
     resume = [{"interruptId": "c1", "status": "resolved", "payload": {"approved": said}}]
     with pytest.raises(rd.InvalidValueError, match=r"resume\[0\]"):
-        rd.approvals_from_ag_ui({**RUN, "resume": resume})
+        rd.requests.approvals_from_ag_ui({**RUN, "resume": resume})
 
 
 @says("Of several answers for one call")
@@ -130,9 +130,9 @@ def test_an_answer_that_is_none_allows_nothing(said: Any) -> None:
 def test_a_refusal_stands_beside_a_permission(said: tuple[bool, bool]) -> None:
     till = Till()
     answers = [call_part("approval-responded", approval={"id": "c1", "approved": one}) for one in said]
-    of_ai_sdk = rd.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": answers}])
+    of_ai_sdk = rd.requests.approvals_from_ai_sdk([{"id": "m", "role": "assistant", "parts": answers}])
     resume = [{"interruptId": "c1", "status": "resolved", "payload": one} for one in said]
-    for approvals in (of_ai_sdk, rd.approvals_from_ag_ui({**RUN, "resume": resume})):
+    for approvals in (of_ai_sdk, rd.requests.approvals_from_ag_ui({**RUN, "resume": resume})):
         till.go_on(WAITING, approvals)
     assert till.paid == []
 
@@ -175,7 +175,7 @@ def said_by_each(role: str, url: str | None = None, **options: Any) -> list[Call
     return [
         lambda: rd.from_ai_sdk(ui, **options),
         lambda: rd.from_ag_ui(ag_ui, **options),
-        lambda: rd.from_openai_chat(chat, **options),
+        lambda: rd.requests.from_openai_chat(chat, **options),
     ]
 
 
@@ -199,7 +199,7 @@ def test_a_browser_names_what_everybody_may_read(url: str) -> None:
         assert read()
     stored = {"type": "file", "file": {"file_id": "file-1"}}
     with pytest.raises(rd.InvalidValueError, match="file_id"):
-        rd.from_openai_chat([{"role": "user", "content": [stored]}])
+        rd.requests.from_openai_chat([{"role": "user", "content": [stored]}])
 
 
 @says("A host counts as")

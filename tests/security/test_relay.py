@@ -62,7 +62,7 @@ def test_a_tenants_streams_are_its_own(opened: Any) -> None:
             assert await read(relay.scope("ann"), "chat")
             for other in (relay, relay.scope("bob"), relay.scope("ann/chat"), relay.scope("*")):
                 for name in ("chat", "ann/chat", "ann:chat", "../ann/chat", "ann\\chat", "ann%2Fchat", "*"):
-                    with pytest.raises(rd.EmptyStreamError):
+                    with pytest.raises(rd.errors.EmptyStreamError):
                         await other_read(other, name)
                 assert await other.streams() == []
             for name in ("x" * 257, "a\nb", "", None):
@@ -75,7 +75,7 @@ def test_a_tenants_streams_are_its_own(opened: Any) -> None:
 async def other_read(relay: Relay, stream_id: str) -> None:
     """Read what isn't there, without waiting for somebody to publish it."""
     if not await relay.is_live(stream_id) and stream_id not in await relay.streams():
-        raise rd.EmptyStreamError("nobody has published it")
+        raise rd.errors.EmptyStreamError("nobody has published it")
     await read(relay, stream_id)
 
 
@@ -105,7 +105,7 @@ def test_a_scope_refuses_all_that_is_not_allowed_and_says_nothing(opened: Any) -
                         rd.last_value(scoped.entries(name)),
                         rd.last_value(reply().pipe(scoped.publish(name))),
                     ):
-                        with pytest.raises(rd.AccessDeniedError) as caught:
+                        with pytest.raises(rd.errors.AccessDeniedError) as caught:
                             await call
                         told.add(str(caught.value).replace(name, "…").replace(caught.value.action, "…"))
                 assert len(told) == 1
@@ -134,7 +134,7 @@ def test_who_watches_goes_on(opened: Any) -> None:
             source.on_completed()
             assert PRIVATE in str(await reading)
             await published
-            with pytest.raises(rd.AccessDeniedError):
+            with pytest.raises(rd.errors.AccessDeniedError):
                 await read(scoped, "chat")
 
     run(main)
@@ -160,7 +160,7 @@ def test_the_text_of_an_exception_of_a_check_stays_here(caplog: pytest.LogCaptur
             await response({"type": "http", "method": "GET", "headers": []}, asyncio.Event().wait, send)
             assert sent[0]["status"] == 403
             assert SECRET not in str(sent)
-            with pytest.raises(rd.AccessDeniedError) as caught:
+            with pytest.raises(rd.errors.AccessDeniedError) as caught:
                 await read(relay.scope(allow=fails), "chat")
             assert str(caught.value.__cause__) == SECRET
 

@@ -101,7 +101,7 @@ def test_an_error_quotes_little_and_no_secret() -> None:
     assert KEY not in str(caught.value)
     assert "[redacted]" in str(caught.value)
     assert len(rd.core.quote("to be " * 1_000)) == 200
-    with pytest.raises(rd.MalformedChunkError) as malformed:
+    with pytest.raises(rd.errors.MalformedChunkError) as malformed:
         rx.of({"choices": KEY}).pipe(rd.decode("openai-chat")).run()
     assert KEY not in str(malformed.value)
 

@@ -75,10 +75,10 @@ def read_or_refused(read: Callable[[Any], Any], given: Any) -> None:
     ("read", "given"),
     [
         (rd.from_ai_sdk, UI),
-        (rd.approvals_from_ai_sdk, UI[:1]),
+        (rd.requests.approvals_from_ai_sdk, UI[:1]),
         (rd.from_ag_ui, RUN),
-        (rd.approvals_from_ag_ui, RUN),
-        (rd.from_openai_chat, CHAT),
+        (rd.requests.approvals_from_ag_ui, RUN),
+        (rd.requests.from_openai_chat, CHAT),
     ],
 )  # fmt: skip
 def test_whatever_a_browser_sends_is_values_or_our_error(read: Any, given: Any) -> None:

@@ -356,7 +356,7 @@ def wanted(message: rd.Snapshot | rd.Message) -> Json:
     known = {block.call_id for block in message.blocks if isinstance(block, rd.ToolCall)} - {None}
     for block in message.blocks:
         if isinstance(block, rd.ToolCall):
-            arguments = rd.thaw(block.arguments)
+            arguments = rd.core.thaw(block.arguments)
             said = arguments if isinstance(arguments, dict) else _parsed(arguments or "")
             told["calls"].append((block.name or "", said))
         elif block.type in ("text", "refusal"):

@@ -41,8 +41,10 @@ ROOT = Path(__file__).resolve().parents[2]
 RELEASED = ROOT / "tests" / "released_api.json"
 DOORS = (
     "",
+    "errors",
     "events",
-    "operators",
+    "building",
+    "types",
     "providers",
     "requests",
     "wire",
@@ -119,7 +121,7 @@ def describe_command(parser: argparse.ArgumentParser) -> Entry:
 
 def is_made_by_rxdelta(cls: type) -> bool:
     """Whether operators and doors make its objects, and no program: its constructor isn't public."""
-    return issubclass(cls, (Observable, rd.Sink, rd.Reply, rd.BlockingReply, Relay))
+    return issubclass(cls, (Observable, rd.building.Sink, rd.types.Reply, rd.types.BlockingReply, Relay))
 
 
 def broken_since_release() -> list[str]:

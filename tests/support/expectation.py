@@ -132,7 +132,7 @@ def told_by(reply: rd.Snapshot | rd.Message) -> Told:
         "refusal": "".join(part.text or "" for part in parts if part.type == "refusal"),
         "tool_calls": [_told_call(call) for call in calls if call.type != "server_tool_call"],
         "server_tool_calls": [_told_call(call) for call in calls if call.type == "server_tool_call"],
-        "citations": [rd.thaw(citation.raw) for part in parts for citation in part.citations],
+        "citations": [rd.core.thaw(citation.raw) for part in parts for citation in part.citations],
         "others": [
             _other(part) for part in parts if part.options.get("provider_type", "").endswith("_result")
         ]
@@ -144,7 +144,7 @@ def told_by(reply: rd.Snapshot | rd.Message) -> Told:
 def _told_call(call: rd.ToolCall) -> tuple[Any, ...]:
     arguments = call.arguments_so_far if call.open and call.is_final() else call.arguments
     call_id = None if call.metadata.get("synthetic_id") is True else call.call_id
-    return (call_id, call.name, {} if arguments in (None, "") else rd.thaw(arguments))
+    return (call_id, call.name, {} if arguments in (None, "") else rd.core.thaw(arguments))
 
 
 _GEMINI_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
@@ -154,12 +154,12 @@ def _gemini_part(block: rd.ContentPart | rd.ToolCall) -> list[Told]:
     """The provider's own part again: nothing of it may be lost."""
     if isinstance(block, rd.ToolCall):
         kind, call_id = block.metadata.get("provider_type"), _told_call(block)[0]
-        fields = rd.thaw(block.arguments)
+        fields = rd.core.thaw(block.arguments)
         if kind == "toolCall":
             fields = {"toolType": block.name} | ({"args": fields} if fields else {})
     else:
         kind, call_id = block.options.get("provider_type"), block.options.get("tool_call_id")
-        fields = rd.thaw(block.options.get("output")) or {}
+        fields = rd.core.thaw(block.options.get("output")) or {}
         if kind == "toolResponse":
             fields = {"toolType": block.options["toolType"]} | ({"response": fields} if fields else {})
     if kind not in _GEMINI_PARTS:
@@ -169,7 +169,7 @@ def _gemini_part(block: rd.ContentPart | rd.ToolCall) -> list[Told]:
 
 def _other(part: rd.ContentPart) -> Told:
     """The provider's own block again: nothing of it may be lost."""
-    whole = rd.thaw(part.options)
+    whole = rd.core.thaw(part.options)
     kind = whole.pop("provider_type")
     whole.pop("status", None)
     return {"type": kind, "tool_use_id": whole.pop("tool_call_id"), "content": whole.pop("output"), **whole}

@@ -47,7 +47,7 @@ ENDINGS: Mapping[str, Callable[[Encoder], list[Frame]]] = {
     "source error": lambda encoder: [*encoder.fail(ConnectionError(LEAK))],
     "provider error": _then(ev.StreamError(LEAK, "overloaded")),
     "stop": _then(ev.MessageInterrupted("user")),
-    "stall": lambda encoder: [*encoder.fail(rd.StallTimeoutError(LEAK, limit="idle", seconds=1.0))],
+    "stall": lambda encoder: [*encoder.fail(rd.errors.StallTimeoutError(LEAK, limit="idle", seconds=1.0))],
 }
 """How a stream may end, each with the frames that an encoder then writes."""
 

@@ -66,6 +66,6 @@ def parts_of(found: rd.Message) -> list[rd.ContentPart]:
 def blocks(*chunks: Any) -> list[tuple[str, Any]]:
     """Each block's type and text, or arguments."""
     return [
-        (block.type, block.text if isinstance(block, rd.ContentPart) else rd.thaw(block.arguments))
+        (block.type, block.text if isinstance(block, rd.ContentPart) else rd.core.thaw(block.arguments))
         for block in message(*chunks).blocks
     ]

@@ -89,7 +89,7 @@ def said(found: Iterable[rd.Snapshot | rd.Message]) -> list[Any]:
         for block in snapshot.blocks:
             if isinstance(block, rd.ToolCall):
                 result = None if block.result is None else block.result.content
-                told.append((block.type, block.name, rd.thaw(block.arguments), result))
+                told.append((block.type, block.name, rd.core.thaw(block.arguments), result))
             elif told and told[-1][0] == block.type and block.type in ("text", "reasoning"):
                 told[-1] = (block.type, (told[-1][1] or "") + (block.text or ""))
             else:

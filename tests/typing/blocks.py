@@ -16,27 +16,27 @@ def text_of(block: rd.ContentPart | rd.ToolCall) -> str:
 
 
 def streams(events: Observable[rd.Event]) -> None:
-    assert_type(events.pipe(rd.group_by_block()), Observable[rd.BlockStream])
-    assert_type(events.pipe(rd.group_by_block(limits=rd.Limits(blocks=8))), Observable[rd.BlockStream])
-    assert_type(events.pipe(rd.group_by_choice()), Observable[rd.ChoiceStream])
-    assert_type(events.pipe(rd.group_by_message()), Observable[rd.MessageStream])
-    assert_type(events.pipe(rd.group_by_run()), Observable[rd.RunStream])
-    assert_type(events.pipe(rd.group_by_run(limits=rd.Limits(runs=8))), Observable[rd.RunStream])
+    assert_type(events.pipe(rd.group_by_block()), Observable[rd.types.BlockStream])
+    assert_type(events.pipe(rd.group_by_block(limits=rd.Limits(blocks=8))), Observable[rd.types.BlockStream])
+    assert_type(events.pipe(rd.group_by_choice()), Observable[rd.types.ChoiceStream])
+    assert_type(events.pipe(rd.group_by_message()), Observable[rd.types.MessageStream])
+    assert_type(events.pipe(rd.group_by_run()), Observable[rd.types.RunStream])
+    assert_type(events.pipe(rd.group_by_run(limits=rd.Limits(runs=8))), Observable[rd.types.RunStream])
     assert_type(events.pipe(rd.with_run("a")), Observable[rd.Event])
     own: Subject[rd.events.Custom] = Subject()
     assert_type(events.pipe(rd.with_custom(own)), Observable[rd.Event])
     assert_type(events.pipe(rd.with_run("a", parent="b"), rd.scan_deltas()), Observable[rd.Snapshot])
 
 
-def one_run(run: rd.RunStream, message: rd.MessageStream) -> None:
+def one_run(run: rd.types.RunStream, message: rd.types.MessageStream) -> None:
     assert_type(run.run_id, str | None)
     assert_type(run.parent_run_id, str | None)
     assert_type(message.run_id, str | None)
     assert_type(message.parent_run_id, str | None)
-    assert_type(run.pipe(rd.group_by_message()), Observable[rd.MessageStream])
+    assert_type(run.pipe(rd.group_by_message()), Observable[rd.types.MessageStream])
 
 
-def one_block(block: rd.BlockStream) -> None:
+def one_block(block: rd.types.BlockStream) -> None:
     assert_type(block.index, int | str)
     assert_type(block.choice, int)
     assert_type(block.kind, str)
@@ -46,7 +46,7 @@ def one_block(block: rd.BlockStream) -> None:
 
 
 def pipelines(events: Observable[rd.Event]) -> None:
-    def texts(block: rd.BlockStream) -> Observable[str]:
+    def texts(block: rd.types.BlockStream) -> Observable[str]:
         return block.pipe(ops.map(text_of))
 
     paced = events.pipe(rd.per_block(lambda block: block.pipe(rd.throttle_latest(0.05))))
@@ -55,7 +55,7 @@ def pipelines(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.per_block(lambda block: block)), Observable[rd.ContentPart | rd.ToolCall])
 
 
-def events_of_streams(choice: rd.ChoiceStream, message: rd.MessageStream) -> None:
+def events_of_streams(choice: rd.types.ChoiceStream, message: rd.types.MessageStream) -> None:
     assert_type(choice.choice, int)
     assert_type(choice.pipe(rd.scan_deltas(), rd.to_message()), Observable[rd.Message])
     assert_type(message.id, str | None)

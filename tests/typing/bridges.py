@@ -58,12 +58,12 @@ def measuring(events: Observable[rd.Event], snapshots: Observable[rd.Snapshot]) 
     assert_type(events.pipe(rd.tap_otel("openai", "gpt-5"), rd.scan_deltas()), Observable[rd.Snapshot])
 
 
-def note(metrics: rd.StreamMetrics) -> None:
+def note(metrics: rd.types.StreamMetrics) -> None:
     assert_type(metrics.tokens_per_second, float | None)
-    assert_type(metrics.outcome, rd.StreamOutcome | None)
+    assert_type(metrics.outcome, rd.types.StreamOutcome | None)
 
 
-async def store(metrics: rd.StreamMetrics) -> None: ...
+async def store(metrics: rd.types.StreamMetrics) -> None: ...
 
 
 def wrong(snapshots: Observable[rd.Snapshot]) -> None:

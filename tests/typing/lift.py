@@ -21,7 +21,7 @@ class Mapper:
 
 
 class State:
-    def __init__(self, sink: rd.Sink[int]) -> None:
+    def __init__(self, sink: rd.building.Sink[int]) -> None:
         self._sink = sink
 
     def on_next(self, value: str) -> None:
@@ -30,15 +30,15 @@ class State:
 
 
 def machine() -> Callable[[Observable[str]], Observable[int]]:
-    return rd.lift_machine("machine", lambda _: Machine())
+    return rd.building.lift_machine("machine", lambda _: Machine())
 
 
 def mapper() -> Callable[[Observable[str]], Observable[int]]:
-    return rd.lift_map("mapper", lambda _: Mapper())
+    return rd.building.lift_map("mapper", lambda _: Mapper())
 
 
 def operators_of_ones_own(texts: Observable[str]) -> None:
-    assert_type(rd.lift("state", State), Callable[[Observable[str]], Observable[int]])
-    assert_type(texts.pipe(rd.lift("state", State)), Observable[int])
+    assert_type(rd.building.lift("state", State), Callable[[Observable[str]], Observable[int]])
+    assert_type(texts.pipe(rd.building.lift("state", State)), Observable[int])
     assert_type(texts.pipe(machine()), Observable[int])
     assert_type(texts.pipe(mapper()), Observable[int])

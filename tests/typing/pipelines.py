@@ -145,7 +145,9 @@ def to_openai_chat(events: Observable[rd.Event]) -> None:
         events.pipe(rd.to_openai_chat(tools=["look"], on_error=str), rd.to_sse(15)), Observable[bytes]
     )
     assert_type(rd.wire.openai_chat_completion([rd.wire.DONE]), dict[str, Any])
-    assert_type(rd.from_openai_chat([{"role": "user", "content": "Hi"}], allow=["s3"]), list[rd.Message])
+    assert_type(
+        rd.requests.from_openai_chat([{"role": "user", "content": "Hi"}], allow=["s3"]), list[rd.Message]
+    )
 
 
 def to_langchain(events: Observable[rd.Event]) -> None:

@@ -34,36 +34,39 @@ class Keys(TypedDict):
 
 def projections(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.text_deltas()), Observable[str])
-    assert_type(events.pipe(rd.reasoning_deltas(choice=1)), Observable[str])
-    assert_type(events.pipe(rd.completed_tool_calls()), Observable[rd.CompleteToolCall | rd.InvalidToolCall])
-    assert_type(events.pipe(rd.usage_updates()), Observable[rd.TokenUsage])
+    assert_type(events.pipe(rd.text_deltas(of="reasoning", choice=1)), Observable[str])
+    assert_type(
+        events.pipe(rd.completed_tool_calls()),
+        Observable[rd.types.CompleteToolCall | rd.types.InvalidToolCall],
+    )
     assert_type(events.pipe(rd.json_items("items")), Observable[Any])
     assert_type(events.pipe(rd.json_items(["items", 0], call_id="c1")), Observable[Any])
 
 
 def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
-    assert_type(events.pipe(rd.partial_arguments()), Observable[rd.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_arguments()), Observable[rd.types.PartialValue[Any]])
     assert_type(
-        events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.PartialValue[Any]]
+        events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.types.PartialValue[Any]]
     )
-    assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.PartialValue[Any]])
-    assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.PartialValue[Frozen]])
-    assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.PartialValue[Data]])
+    assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.types.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.types.PartialValue[Frozen]])
+    assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.types.PartialValue[Data]])
     assert_type(
-        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)), Observable[rd.PartialValue[Model]]
+        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)),
+        Observable[rd.types.PartialValue[Model]],
     )
-    assert_type(events.pipe(rd.partial_arguments("c1", Keys)), Observable[rd.PartialValue[Keys]])
+    assert_type(events.pipe(rd.partial_arguments("c1", Keys)), Observable[rd.types.PartialValue[Keys]])
 
 
 def documents(events: Observable[rd.Event]) -> None:
-    assert_type(events.pipe(rd.partial_json()), Observable[rd.PartialValue[Any]])
-    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.PartialValue[Any]])
-    assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.PartialValue[Model]])
-    assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.PartialValue[Frozen]])
-    assert_type(events.pipe(rd.partial_json(into=Keys)), Observable[rd.PartialValue[Keys]])
+    assert_type(events.pipe(rd.partial_json()), Observable[rd.types.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.types.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.types.PartialValue[Model]])
+    assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.types.PartialValue[Frozen]])
+    assert_type(events.pipe(rd.partial_json(into=Keys)), Observable[rd.types.PartialValue[Keys]])
 
 
-def values(partial: rd.PartialValue[Data]) -> None:
+def values(partial: rd.types.PartialValue[Data]) -> None:
     assert_type(partial.value, Data | None)
     print(partial.value.title)  # type: ignore[union-attr]  # pyright: ignore[reportOptionalMemberAccess]
     if partial.value is not None:
@@ -76,7 +79,7 @@ def values(partial: rd.PartialValue[Data]) -> None:
     partial.value = Data("x")  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def keys(partial: rd.PartialValue[Keys]) -> None:
+def keys(partial: rd.types.PartialValue[Keys]) -> None:
     if partial.value is not None:
         assert_type(partial.value["title"], str)
         print(partial.value["titel"])  # type: ignore[typeddict-item]  # pyright: ignore[reportGeneralTypeIssues, reportTypedDictNotRequiredAccess, reportUnknownArgumentType]
@@ -84,7 +87,7 @@ def keys(partial: rd.PartialValue[Keys]) -> None:
 
 def operators() -> tuple[Any, ...]:
     text: Callable[[Observable[rd.Event]], Observable[str]] = rd.text_deltas()
-    plan: Callable[[Observable[rd.Event]], Observable[rd.PartialValue[Model]]] = rd.partial_json(Model)
+    plan: Callable[[Observable[rd.Event]], Observable[rd.types.PartialValue[Model]]] = rd.partial_json(Model)
     rd.json_items(1.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.text_deltas(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     return text, plan

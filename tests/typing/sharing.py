@@ -12,7 +12,9 @@ from reactivex.subject import Subject
 import rxdelta as rd
 
 
-def sharing(events: Observable[rd.Event], snapshots: Observable[rd.Snapshot], block: rd.BlockStream) -> None:
+def sharing(
+    events: Observable[rd.Event], snapshots: Observable[rd.Snapshot], block: rd.types.BlockStream
+) -> None:
     assert_type(snapshots.pipe(rd.share_latest()), Observable[rd.Snapshot])
     assert_type(block.pipe(rd.share_latest(keep=True)), Observable[rd.ContentPart | rd.ToolCall])
     assert_type(snapshots.pipe(rd.share_latest(grace=30, reset_on_error=True)), Observable[rd.Snapshot])
@@ -36,11 +38,11 @@ def surviving(
     assert_type(snapshots.pipe(rd.on_settled(store), rd.to_message()), Observable[rd.Message])
 
 
-def settle(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
+def settle(snapshot: rd.Snapshot | None, outcome: rd.types.StreamOutcome) -> None:
     assert_type(outcome.error, Exception | None)
 
 
-async def store(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None: ...
+async def store(snapshot: rd.Snapshot | None, outcome: rd.types.StreamOutcome) -> None: ...
 
 
 def retrying(
@@ -57,7 +59,7 @@ def retrying(
     assert_type(rd.retry_stream(informed), Observable[rd.Event])
     assert_type(rd.retry_stream(ask_another), Observable[rd.Event])
     assert_type(rd.retry_stream(with_default, resume=True), Observable[rd.Event])
-    assert_type(rd.retry_stream(start, retry_if=rd.is_transient), Observable[rd.Event])
+    assert_type(rd.retry_stream(start, retry_if=rd.errors.is_transient), Observable[rd.Event])
     assert_type(rd.retry_stream(lambda: start()).pipe(rd.scan_deltas()), Observable[rd.Snapshot])
     assert_type(rd.retry_stream(lambda snapshot, error: informed(snapshot, error)), Observable[rd.Event])
 

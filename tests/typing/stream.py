@@ -18,7 +18,7 @@ async def ask(
     create: Callable[[], Awaitable[AsyncIterator[dict[str, Any]]]], events: Observable[rd.Event]
 ) -> rd.Message:
     async with rd.stream(create) as reply:
-        assert_type(reply, rd.Reply)
+        assert_type(reply, rd.types.Reply)
         async for snapshot in reply:
             assert_type(snapshot, rd.Snapshot)
             draw(snapshot)
@@ -37,11 +37,11 @@ async def ask(
 # What the doors return fits standard types.
 
 
-def asked(chunks: list[dict[str, Any]]) -> AbstractAsyncContextManager[rd.Reply]:
+def asked(chunks: list[dict[str, Any]]) -> AbstractAsyncContextManager[rd.types.Reply]:
     return rd.stream(chunks)
 
 
-def asked_blocking(chunks: list[dict[str, Any]]) -> AbstractContextManager[rd.BlockingReply]:
+def asked_blocking(chunks: list[dict[str, Any]]) -> AbstractContextManager[rd.types.BlockingReply]:
     return rd.stream(chunks)
 
 
@@ -59,7 +59,7 @@ def read_blocking(events: Observable[rd.Event]) -> AbstractContextManager[Iterat
 
 def ask_blocking(create: Callable[[], Iterator[dict[str, Any]]], body: bytes) -> rd.Message:
     with rd.stream(create, "openai-chat") as reply:
-        assert_type(reply, rd.BlockingReply)
+        assert_type(reply, rd.types.BlockingReply)
         for snapshot in reply:
             assert_type(snapshot, rd.Snapshot)
             draw(snapshot)

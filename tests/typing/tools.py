@@ -15,7 +15,7 @@ def say(call: rd.ToolCall, error: Exception) -> str:
     return f"{call.name}: {type(error).__name__}"
 
 
-def say_more(call: rd.CompleteToolCall, error: Exception) -> str:
+def say_more(call: rd.types.CompleteToolCall, error: Exception) -> str:
     return f"{call.name}, of {call.arguments['city']}: {type(error).__name__}"
 
 

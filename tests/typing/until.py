@@ -28,15 +28,17 @@ def up_to_the_last_tool(
     )
 
 
-def blocks_and_tail(events: Observable[rd.Event], markdown: rd.StableMarkdown) -> None:
-    assert_type(events.pipe(rd.stable_blocks()), Observable[rd.StableMarkdown])
-    assert_type(events.pipe(rd.stable_blocks(choice=1, limits=rd.Limits())), Observable[rd.StableMarkdown])
+def blocks_and_tail(events: Observable[rd.Event], markdown: rd.types.StableMarkdown) -> None:
+    assert_type(events.pipe(rd.stable_blocks()), Observable[rd.types.StableMarkdown])
+    assert_type(
+        events.pipe(rd.stable_blocks(choice=1, limits=rd.Limits())), Observable[rd.types.StableMarkdown]
+    )
     assert_type(events.pipe(rd.stable_blocks(), ops.map(sealed)), Observable[tuple[str, ...]])
     assert_type(markdown.tail, str)
     assert_type(markdown.text, str)
-    assert_type(rd.operators.MarkdownSplitter().feed("a"), rd.StableMarkdown)
-    assert_type(rd.operators.MarkdownSplitter().finish(), rd.StableMarkdown)
+    assert_type(rd.building.MarkdownSplitter().feed("a"), rd.types.StableMarkdown)
+    assert_type(rd.building.MarkdownSplitter().finish(), rd.types.StableMarkdown)
 
 
-def sealed(markdown: rd.StableMarkdown) -> tuple[str, ...]:
+def sealed(markdown: rd.types.StableMarkdown) -> tuple[str, ...]:
     return markdown.sealed

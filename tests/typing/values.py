@@ -12,7 +12,7 @@ import rxdelta as rd
 from rxdelta.core import FrozenDict
 from rxdelta.events import TextDelta
 
-Ended = rd.CompleteToolCall | rd.InvalidToolCall
+Ended = rd.types.CompleteToolCall | rd.types.InvalidToolCall
 
 
 def look(call: rd.ToolCall) -> None: ...
@@ -41,7 +41,7 @@ def imported_from_the_module_of_events(event: rd.Event) -> None:
 
 def calls_of_a_message(message: rd.Message) -> None:
     for call in message.tool_calls:
-        assert_type(call, rd.CompleteToolCall)
+        assert_type(call, rd.types.CompleteToolCall)
         assert_type(dict(call.arguments), dict[str, Any])
         run(call.arguments["port"])
         run(**call.arguments)
@@ -83,9 +83,9 @@ def name_of(call: rd.ToolCall) -> str | None:
 
 def asked(call: Ended) -> dict[str, Any] | None:
     if call.type == "invalid_tool_call":
-        assert_type(call, rd.InvalidToolCall)
+        assert_type(call, rd.types.InvalidToolCall)
         return None
-    assert_type(call, rd.CompleteToolCall)
+    assert_type(call, rd.types.CompleteToolCall)
     return dict(call.arguments)
 
 
@@ -94,7 +94,7 @@ def matched(call: Ended) -> None:
         case "tool_call":
             run(call.arguments["port"])
         case "invalid_tool_call":
-            assert_type(call, rd.InvalidToolCall)
+            assert_type(call, rd.types.InvalidToolCall)
     print(call.arguments["port"])  # type: ignore[index]  # pyright: ignore[reportArgumentType, reportCallIssue, reportOptionalSubscript, reportUnknownArgumentType]
 
 

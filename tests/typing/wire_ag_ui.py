@@ -24,7 +24,7 @@ def frames(events: Observable[rd.Event], run: RunAgentInput) -> None:
 
 def messages(run: RunAgentInput) -> None:
     assert_type(rd.from_ag_ui(run), list[rd.Message])
-    assert_type(rd.approvals_from_ag_ui(run), dict[str, rd.Approval])
+    assert_type(rd.requests.approvals_from_ag_ui(run), dict[str, rd.Approval])
     assert_type(rd.from_ag_ui({"messages": []}, system=True, allow={"s3", "file_id"}), list[rd.Message])
 
 

@@ -17,7 +17,7 @@ def frames(events: Observable[rd.Event]) -> None:
 
 
 def going_on(events: Observable[rd.Event], body: Mapping[str, Any]) -> None:
-    assert_type(rd.approvals_from_ai_sdk(body["messages"]), dict[str, rd.Approval])
+    assert_type(rd.requests.approvals_from_ai_sdk(body["messages"]), dict[str, rd.Approval])
     more = rd.to_ai_sdk(messages=body["messages"], sources="results", provider_items=True)
     assert_type(events.pipe(more), Observable[rd.wire.AiSdkFrame | rd.wire.Done])
     rd.to_ai_sdk(sources="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -78,7 +78,7 @@ def approvals_from_ag_ui(run_input: object) -> dict[str, Approval]:
     Example:
         >>> import rxdelta as rd
         >>> resume = [{"interruptId": "call_1", "status": "resolved", "payload": {"approved": True}}]
-        >>> rd.approvals_from_ag_ui({"threadId": "t", "runId": "r", "messages": [], "resume": resume})
+        >>> rd.requests.approvals_from_ag_ui({"threadId": "t", "runId": "r", "messages": [], "resume": resume})
         {'call_1': Approval(approved=True, reason=None)}
     """
     return Answers(run_input).approvals

@@ -119,7 +119,7 @@ def approvals_from_ai_sdk(messages: Iterable[Json]) -> dict[str, Approval]:
         >>> import rxdelta as rd
         >>> approval = {"id": "c1", "approved": True}
         >>> part = {"type": "tool-pay", "toolCallId": "c1", "state": "approval-responded", "input": {}, "approval": approval}
-        >>> answers = rd.approvals_from_ai_sdk([{"id": "m1", "role": "assistant", "parts": [part]}])
+        >>> answers = rd.requests.approvals_from_ai_sdk([{"id": "m1", "role": "assistant", "parts": [part]}])
         >>> answers["c1"].approved
         True
     """

@@ -69,7 +69,7 @@ def from_openai_chat(
     Example:
         >>> import rxdelta as rd
         >>> messages = [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
-        >>> rd.to_request(rd.from_openai_chat(messages), "anthropic-messages")
+        >>> rd.to_request(rd.requests.from_openai_chat(messages), "anthropic-messages")
         {'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'Hi'}]}]}
     """
     admission, conversation = Admission(allow), _Conversation(system)

@@ -41,7 +41,7 @@ class PartialValue(Generic[T]):
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.PartialValue({"query": "tides"}, "c1", "search", complete=True).is_final("query")
+        >>> rd.types.PartialValue({"query": "tides"}, "c1", "search", complete=True).is_final("query")
         True
     """
 

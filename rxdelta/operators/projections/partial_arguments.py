@@ -79,7 +79,7 @@ def partial_arguments(
         >>> start = rd.events.BlockStart(0, {"type": "tool_call_chunk", "id": "c1", "name": "search"})
         >>> args = ['{"query": "ti', 'des", "days"', ": 3}"]
         >>> events = rx.of(start, *[rd.events.ToolCallDelta(0, text) for text in args], rd.events.BlockFinish(0))
-        >>> def draw(partial: rd.PartialValue) -> None:
+        >>> def draw(partial: rd.types.PartialValue) -> None:
         ...     print(partial.value, partial.is_final("query"), partial.complete)
         >>> events.pipe(rd.partial_arguments()).subscribe(draw).dispose()
         {'query': 'ti'} False False

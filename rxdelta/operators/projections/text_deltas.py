@@ -1,9 +1,10 @@
-"""The pieces of a reply's text and of its reasoning."""
+"""The pieces of a reply's text, or of its reasoning."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from rxdelta.core import check_word
 from rxdelta.core.events import ReasoningDelta, TextDelta
 from rxdelta.operators.projections.projection import Projection, project
 from rxdelta.operators.projections.prose import Prose
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
     from rxdelta.core import BlockFold, Change, Event, Limits, Walk
 
-__all__ = ["reasoning_deltas", "text_deltas"]
+__all__ = ["text_deltas"]
 
 
 @operator_maker
 def text_deltas(
-    *, choice: int = 0, limits: Limits | None = None
+    *, of: Literal["text", "reasoning"] = "text", choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[str]]:
-    """Emit the pieces of the reply's text, from all its text blocks, as they arrive.
+    """Emit the pieces of the reply's text, or of its reasoning, from all blocks of that type, as they arrive.
 
     The text of a block's start is its first piece. If a finish has more text than arrived before, the missing end is a
     piece too. If a finish contradicts the emitted text, which can't be taken back, the block emits no more. Deltas of
@@ -33,11 +34,12 @@ def text_deltas(
     Completes with the source. Another attempt, or another message, emits its own pieces.
 
     Args:
+        of: The type of the blocks: `text`, or `reasoning`.
         choice: Which of several alternative replies.
         limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
-    a value that is no event.
+    a value that is no event, and for another `of`.
 
     Example:
         >>> import reactivex as rx
@@ -48,37 +50,8 @@ def text_deltas(
         He
         llo
     """
-    return project(
-        "text_deltas", lambda name, walk: _Pieces(name, walk, "text"), choice, limits, emits="texts"
-    )
-
-
-@operator_maker
-def reasoning_deltas(
-    *, choice: int = 0, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[str]]:
-    """Emit the pieces of the reply's reasoning, from all its reasoning blocks, as they arrive.
-
-    Otherwise the same as `text_deltas`.
-
-    Args:
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
-
-    Errors: As `text_deltas`.
-
-    Example:
-        >>> import reactivex as rx
-        >>> import rxdelta as rd
-        >>> start = rd.events.BlockStart(0, {"type": "reasoning"})
-        >>> events = rx.of(start, rd.events.ReasoningDelta(0, "Tides "), rd.events.ReasoningDelta(0, "turn."))
-        >>> events.pipe(rd.reasoning_deltas()).subscribe(print).dispose()
-        Tides
-        turn.
-    """
-    return project(
-        "reasoning_deltas", lambda name, walk: _Pieces(name, walk, "reasoning"), choice, limits, emits="texts"
-    )
+    check_word("of", of, ("text", "reasoning"))
+    return project("text_deltas", lambda name, walk: _Pieces(name, walk, of), choice, limits, emits="texts")
 
 
 class _Pieces(Projection[str]):

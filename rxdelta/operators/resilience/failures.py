@@ -84,9 +84,9 @@ def is_transient(error: BaseException) -> bool:
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.is_transient(rd.ProviderError("Overloaded", type="overloaded_error"))
+        >>> rd.errors.is_transient(rd.ProviderError("Overloaded", type="overloaded_error"))
         True
-        >>> rd.is_transient(rd.ProviderError("No such model", type="not_found_error"))
+        >>> rd.errors.is_transient(rd.ProviderError("No such model", type="not_found_error"))
         False
     """
     known: BaseException | None = error

@@ -77,7 +77,7 @@ def stall_timeout(
         >>> silent = rx.concat(rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hel"})), rx.never())
         >>> try:
         ...     silent.pipe(rd.stall_timeout(0.1), rd.scan_deltas()).run()
-        ... except rd.StallTimeoutError as error:
+        ... except rd.errors.StallTimeoutError as error:
         ...     print(error.limit, error.snapshot.text)
         idle Hel
     """

@@ -41,7 +41,7 @@ class StreamMetrics:
 
     Example:
         >>> import rxdelta as rd
-        >>> metrics = rd.StreamMetrics(seconds=3, chunks=41, streaming_seconds=2, usage=rd.TokenUsage(5, 60))
+        >>> metrics = rd.types.StreamMetrics(seconds=3, chunks=41, streaming_seconds=2, usage=rd.TokenUsage(5, 60))
         >>> metrics.chunks_per_second, metrics.tokens_per_second, metrics.mean_gap
         (20.0, 30.0, 0.05)
     """

@@ -143,16 +143,16 @@ def test_an_interrupt_of_a_sub_agent_says_so_and_the_sub_agent_is_suspended() ->
 )
 def test_the_answers_of_a_request_are_decisions(answer: Json, decision: rd.Approval) -> None:
     request = answered(answer)
-    assert rd.approvals_from_ag_ui(request) == {"c1": decision}
+    assert rd.requests.approvals_from_ag_ui(request) == {"c1": decision}
     as_object = RunAgentInput.model_validate(request)
-    assert rd.approvals_from_ag_ui(as_object) == {"c1": decision}
+    assert rd.requests.approvals_from_ag_ui(as_object) == {"c1": decision}
     assert (the_call(request).result is None) is decision.approved
 
 
 @pytest.mark.parametrize("given", [{}, {"resume": None}, {"resume": []}, {"messages": []}])
 def test_a_request_without_answers_decides_nothing(given: Json) -> None:
-    assert rd.approvals_from_ag_ui(given) == {}
-    assert rd.approvals_from_ag_ui(RunAgentInput(thread_id="t", run_id="r", messages=[])) == {}
+    assert rd.requests.approvals_from_ag_ui(given) == {}
+    assert rd.requests.approvals_from_ag_ui(RunAgentInput(thread_id="t", run_id="r", messages=[])) == {}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_request_without_answers_decides_nothing(given: Json) -> None:
     ],
 )
 def test_no_decision_is_guessed(resume: Any, field: str) -> None:
-    for reader in (rd.approvals_from_ag_ui, rd.from_ag_ui):
+    for reader in (rd.requests.approvals_from_ag_ui, rd.from_ag_ui):
         with pytest.raises(rd.InvalidValueError) as caught:
             reader({"messages": [], "resume": resume})
         assert caught.value.field == field
@@ -267,7 +267,7 @@ def test_nothing_is_sent_of_a_call_that_has_its_result() -> None:
     for event in events:
         stored.step(event)
     ran: list[str] = []
-    answers = rd.approvals_from_ag_ui(request)
+    answers = rd.requests.approvals_from_ag_ui(request)
     updates: list[rd.Event] = []
     rx.from_iterable(rd.to_events(stored.snapshot)).pipe(
         rd.run_tools(
@@ -386,7 +386,7 @@ def test_an_interrupt_without_a_call_is_kept_for_the_reader() -> None:
     frames += [{"type": "RUN_FINISHED", "threadId": "t1", "runId": "r1", "outcome": asked}]
     finish = events_of(frames)[-1]
     assert isinstance(finish, ev.MessageFinish)
-    assert (finish.provider_reason, rd.thaw(finish.metadata)["interrupts"]) == (
+    assert (finish.provider_reason, rd.core.thaw(finish.metadata)["interrupts"]) == (
         "interrupt",
         asked["interrupts"],
     )
@@ -425,7 +425,7 @@ def test_the_real_clients_ask_answer_and_go_on() -> None:
         second = seen["second"]
         assert (second["error"], second["warnings"]) == (None, [])
         decided = {"c1": rd.Approval(True), "c2": rd.Approval(False, "Too late.")}
-        assert rd.approvals_from_ag_ui(second["request"]) == decided
+        assert rd.requests.approvals_from_ag_ui(second["request"]) == decided
         assert second["messages"] == messages
         blocks = [block for said in rd.from_ag_ui(second["request"]) for block in said.blocks]
         statuses = [block.execution_status() for block in blocks if isinstance(block, rd.ToolCall)]

@@ -237,7 +237,7 @@ def test_a_run_without_an_end_was_cut_off() -> None:
 def test_a_malformed_chunk_is_named(chunk: Any, path: str) -> None:
     decoder = rd.providers.decoder("ag-ui")
     decoder.decode(START)
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoder.decode(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("ag-ui", path)
 
@@ -308,9 +308,9 @@ def test_any_chunks_at_all_give_events_that_keep_the_protocol_or_our_errors(chun
     for chunk in chunks:
         try:
             take(decoder.decode(chunk))
-        except rd.MalformedChunkError:
+        except rd.errors.MalformedChunkError:
             continue
-    with suppress(rd.MalformedChunkError):  # nothing could be read
+    with suppress(rd.errors.MalformedChunkError):  # nothing could be read
         take(decoder.close())
 
 

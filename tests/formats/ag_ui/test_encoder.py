@@ -134,7 +134,7 @@ def test_beyond_a_limit_the_client_keeps_what_it_has(limits: rd.Limits, events: 
         ev.MessageStart("m1"), *events, limits=limits, on_error=lambda error: seen.append(error) or "x"
     )
     assert frames[-1] == {"type": "RUN_ERROR", "message": "x"}
-    assert [type(error) for error in seen] == [rd.LimitExceededError]
+    assert [type(error) for error in seen] == [rd.errors.LimitExceededError]
     assert shown(read(frames).messages)["text"] == "Hi"
 
 
@@ -148,7 +148,7 @@ def test_a_block_that_waits_for_a_call_is_limited_too() -> None:
     one = encoder(serialize_tool_calls=True, limits=rd.Limits(block_chars=3))
     for event in waiting[:-1]:
         one.encode(event)
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         one.encode(waiting[-1])
 
 

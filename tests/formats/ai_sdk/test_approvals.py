@@ -179,7 +179,7 @@ def test_messages_that_are_none_are_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="messages"):
         rd.to_ai_sdk(messages=wrong)
     with pytest.raises(rd.InvalidValueError, match="messages"):
-        rd.approvals_from_ai_sdk(wrong)
+        rd.requests.approvals_from_ai_sdk(wrong)
 
 
 @pytest.mark.parametrize("version", [6, 7])
@@ -261,10 +261,10 @@ def test_the_answers_are_those_of_the_last_message() -> None:
         **part("approval-responded", approval={"id": "x", "approved": False, "reason": "No."}),
         "toolCallId": "c2",
     }
-    answers = rd.approvals_from_ai_sdk(said(yes, no))
+    answers = rd.requests.approvals_from_ai_sdk(said(yes, no))
     assert answers == {"c1": rd.Approval(True), "c2": rd.Approval(False, "No.")}
-    assert rd.approvals_from_ai_sdk([*said(yes), {"role": "user", "parts": []}]) == {}
-    assert rd.approvals_from_ai_sdk([]) == {}
+    assert rd.requests.approvals_from_ai_sdk([*said(yes), {"role": "user", "parts": []}]) == {}
+    assert rd.requests.approvals_from_ai_sdk([]) == {}
 
 
 @pytest.mark.parametrize(
@@ -280,12 +280,14 @@ def test_the_answers_are_those_of_the_last_message() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_answer_allows_nothing(strange: Any) -> None:
-    assert rd.approvals_from_ai_sdk(said(strange)) == {}
+    assert rd.requests.approvals_from_ai_sdk(said(strange)) == {}
 
 
 def test_an_answer_counts_for_the_newest_call_with_its_id() -> None:
     yes = part("approval-responded", approval={"id": "c1", "approved": True})
-    assert rd.approvals_from_ai_sdk(said(yes, {"type": "step-start"}, part("approval-requested"))) == {}
+    assert (
+        rd.requests.approvals_from_ai_sdk(said(yes, {"type": "step-start"}, part("approval-requested"))) == {}
+    )
 
 
 # The client itself.
@@ -303,9 +305,9 @@ def test_the_client_asks_answers_and_goes_on() -> None:
     (waiting,) = rd.from_ai_sdk(asked["messages"])[1].waiting_calls
     assert waiting.call_id == "c1"
     assert asked["message"]["parts"][1]["approval"] == {"id": "c1"}
-    assert rd.approvals_from_ai_sdk(asked["messages"]) == {}
-    assert rd.approvals_from_ai_sdk(allowed["messages"]) == {"c1": rd.Approval(True)}
-    assert rd.approvals_from_ai_sdk(refused["messages"]) == {"c1": rd.Approval(False, "Too deep.")}
+    assert rd.requests.approvals_from_ai_sdk(asked["messages"]) == {}
+    assert rd.requests.approvals_from_ai_sdk(allowed["messages"]) == {"c1": rd.Approval(True)}
+    assert rd.requests.approvals_from_ai_sdk(refused["messages"]) == {"c1": rd.Approval(False, "Too deep.")}
     continued = [
         {"messages": one["messages"], "body": body(go_on(one["messages"], *updates, *ANSWER))}
         for one, updates in ((allowed, [RUNS, DONE]), (refused, [DENIED]))
@@ -364,7 +366,7 @@ def test_a_stored_reply_is_decided_by_the_clients_answer_and_goes_on() -> None:
         )
 
     def second(stored: rd.Message, messages: list[Any]) -> list[Any]:
-        answers = rd.approvals_from_ai_sdk(messages)
+        answers = rd.requests.approvals_from_ai_sdk(messages)
         tools = rd.run_tools({"look": look}, approve=lambda call: answers.get(call.call_id))
         decided = rx.from_iterable(rd.to_events(stored)).pipe(tools)
         news = decided.pipe(ops.filter(lambda event: isinstance(event, ev.ToolUpdate)))

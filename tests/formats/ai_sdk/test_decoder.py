@@ -227,7 +227,7 @@ def test_what_is_not_ours_passes() -> None:
     ],
 )
 def test_a_malformed_chunk_is_named(chunk: Any, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("ai-sdk", path)
 
@@ -426,7 +426,7 @@ def test_more_blocks_than_a_message_may_have_are_refused(monkeypatch: pytest.Mon
 
     limited = functools.partial(rd.core.Walk, limits=rd.Limits(blocks=2))
     monkeypatch.setattr(messages, "Walk", limited)
-    with pytest.raises(rd.LimitExceededError, match="number of blocks"):
+    with pytest.raises(rd.errors.LimitExceededError, match="number of blocks"):
         rd.from_ai_sdk([ui(*[{"type": "text", "text": "Hi"}] * 3)])
     step = {"type": "step-start"}
     assert len(rd.from_ai_sdk([ui(*[step, {"type": "text", "text": "Hi"}] * 3)])) == 3

@@ -330,7 +330,7 @@ def test_what_is_no_event_is_refused() -> None:
 def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], event: rd.Event) -> None:
     encoder = rd.wire.AiSdkEncoder(limits=rd.Limits(**limits), on_error=str)
     frames = [frame for one in [START, *TEXT[:2], CALL[0]] for frame in encoder.encode(one)]
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         encoder.encode(event)
     frames += encoder.fail(caught.value)
     assert "text-end" in types(frames)
@@ -416,7 +416,7 @@ def test_a_recorded_reply_keeps_the_rules_and_comes_back(
     events = events_of(wire_format, chunks)
     frames = frames_of_anything(events, None, sdk_version=version, provider_items=True)
     read(frames, version)
-    reply = rd.thaw(fold(*[event for event in events if getattr(event, "choice", 0) == 0]).to_dict())
+    reply = rd.core.thaw(fold(*[event for event in events if getattr(event, "choice", 0) == 0]).to_dict())
     snapshot = rd.Snapshot.from_dict(reply)
     if snapshot.status == "incomplete":
         return

@@ -51,7 +51,7 @@ def unnamed(arguments: str) -> tuple[str, str, Any]:
 def shown(snapshot: rd.Snapshot) -> list[tuple[str, str | None, Any]]:
     """Each block in the order of the message: a part by its text, a call by its name and arguments."""
     return [
-        (block.type, block.name or "", rd.thaw(block.arguments))
+        (block.type, block.name or "", rd.core.thaw(block.arguments))
         if isinstance(block, rd.ToolCall)
         else (block.type, block.text, {name for name in block.options if name != "signed_by"})
         for block in snapshot.blocks
@@ -205,7 +205,7 @@ def test_however_kinds_and_indexes_are_woven_nothing_is_lost_and_no_call_is_made
     ],
 )  # fmt: skip
 def test_what_has_not_the_field_of_its_type_is_malformed(stray: Chunk, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decode(stray)
     assert caught.value.path == path
 

@@ -388,5 +388,5 @@ def test_every_chunk_is_recognised(chunk: Chunk) -> None:
 )
 def test_other_models_own_formats_are_no_format_of_ours(chunk: Chunk) -> None:
     assert not recognises(chunk)
-    with pytest.raises(rd.UnknownWireFormatError):
+    with pytest.raises(rd.errors.UnknownWireFormatError):
         rd.providers.detect(chunk)

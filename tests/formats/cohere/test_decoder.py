@@ -287,7 +287,7 @@ def test_every_chunk_is_recognised(chunk: Chunk) -> None:
 )
 def test_version_1_and_other_protocols_of_like_names_are_other_formats(chunk: Chunk) -> None:
     assert not recognises(chunk)
-    with pytest.raises(rd.UnknownWireFormatError):
+    with pytest.raises(rd.errors.UnknownWireFormatError):
         rd.providers.detect(chunk)
 
 

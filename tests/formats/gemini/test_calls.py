@@ -93,7 +93,7 @@ def test_the_picture_of_streamed_arguments_grows() -> None:
     ]:
         for event in decoder.decode(chunk):
             fold.step(event)
-        seen.append(rd.thaw(fold.snapshot.blocks[0].arguments_so_far))  # type: ignore[union-attr]
+        seen.append(rd.core.thaw(fold.snapshot.blocks[0].arguments_so_far))  # type: ignore[union-attr]
     assert seen[1:] == [{"a": "x"}, {"a": "xy"}, {"a": "xy", "b": ["z"]}]
 
 
@@ -197,7 +197,7 @@ def test_the_ways_to_write_a_path(path: str, arguments: Chunk) -> None:
 @pytest.mark.parametrize("path", ["", "a", "$", "$[0]", "$.", "$..a", "$.a[", "$.a[-1]", "$.a[*]", "$x"])
 def test_what_is_no_path_is_malformed(path: str) -> None:
     decoder = GeminiDecoder()
-    with pytest.raises(rd.MalformedChunkError, match=r"partialArgs\[0\].jsonPath"):
+    with pytest.raises(rd.errors.MalformedChunkError, match=r"partialArgs\[0\].jsonPath"):
         decoder.decode(said(call("f", partialArgs=[{"jsonPath": path, "numberValue": 1}])))
 
 
@@ -216,7 +216,7 @@ def test_a_path_too_deep_is_refused(path: str) -> None:
     if len(path) < 10:
         message(chunk, STOP)
         return
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         GeminiDecoder().decode(chunk)
 
 

@@ -232,7 +232,7 @@ def test_usage_is_told_on_change() -> None:
 def test_usage_in_a_malformed_chunk_is_told_with_the_next() -> None:
     decoder = GeminiDecoder()
     decoder.decode(said(text("Hi")))
-    with pytest.raises(rd.MalformedChunkError):
+    with pytest.raises(rd.errors.MalformedChunkError):
         decoder.decode({"candidates": [[]], "usageMetadata": {"promptTokenCount": 3}})
     found = [*decoder.decode(STOP), *decoder.close()]
     assert [event.usage.input_tokens for event in found if isinstance(event, UsageUpdate)] == [3]
@@ -446,15 +446,15 @@ def test_recordings_as_the_sdks_objects_are_the_same_message(chunks: list[Chunk]
     ],
 )
 def test_a_malformed_chunk_names_the_place(chunk: Any, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         GeminiDecoder().decode(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("gemini", path)
 
 
 def test_a_hostile_index_is_refused() -> None:
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         GeminiDecoder().decode(said(text("a"), index=2**31))
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         GeminiDecoder().decode(
             said(call("f", partialArgs=[{"jsonPath": f"$.a[{'9' * 5000}]", "numberValue": 1}]))
         )
@@ -462,7 +462,7 @@ def test_a_hostile_index_is_refused() -> None:
 
 def test_what_came_before_the_fault_is_not_lost() -> None:
     decoder, fold = GeminiDecoder(), Fold()
-    with pytest.raises(rd.MalformedChunkError):
+    with pytest.raises(rd.errors.MalformedChunkError):
         decoder.decode(said(text("a"), 1))
     for event in [*decoder.decode(said(text("b"), reason="STOP")), *decoder.close()]:
         fold.step(event)

@@ -81,7 +81,7 @@ def test_a_content_of_no_known_type_is_kept_whole(type: Any) -> None:
     strange = {"type": type, "data": "QUJD"}
     chunks = [CREATED, *step(0, "model_output", content=[strange]), completed()]
     (part,) = parts_of(message(*chunks))
-    assert (part.type, rd.thaw(part.options)["data"]) == ("unsupported", "QUJD")
+    assert (part.type, rd.core.thaw(part.options)["data"]) == ("unsupported", "QUJD")
 
 
 def test_annotations_are_the_texts_citations() -> None:

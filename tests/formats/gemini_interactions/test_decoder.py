@@ -291,13 +291,13 @@ def test_the_sdks_objects_are_read_as_what_they_were_made_of() -> None:
     ],
 )
 def test_a_malformed_chunk_names_the_place(chunk: Any, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         GeminiInteractionsDecoder().decode(chunk)
     assert (caught.value.wire_format, caught.value.path) == ("gemini-interactions", path)
 
 
 def test_a_hostile_index_is_refused() -> None:
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         GeminiInteractionsDecoder().decode(start(2**31, "thought"))
 
 

@@ -45,7 +45,7 @@ class HarbourDecoder:
                 events += self._finish_text()
                 events.append(ev.MessageFinish(why, usage=rd.TokenUsage(read, written)))
             case _:
-                raise rd.MalformedChunkError.at(NAME, "", "an op: say, call or done", chunk)
+                raise rd.errors.MalformedChunkError.at(NAME, "", "an op: say, call or done", chunk)
         return events
 
     def close(self) -> Sequence[rd.Event]:
@@ -69,7 +69,7 @@ def request(turns: Sequence[rd.requests.Turn | rd.requests.Native]) -> dict[str,
     log: list[Any] = []
     for turn in turns:
         if isinstance(turn, Mapping):  # an item in Harbour's own form
-            log.append(rd.thaw(turn))
+            log.append(rd.core.thaw(turn))
             continue
         for part in turn.parts:
             if part.type == "text":
@@ -77,10 +77,11 @@ def request(turns: Sequence[rd.requests.Turn | rd.requests.Native]) -> dict[str,
             elif turn.role != "assistant":  # what a person said is never left out
                 raise rd.InvalidValueError.of([("messages", part, f"{NAME} takes nothing but text")])
         log += [
-            {"call": call.call_id, "name": call.name, "args": rd.thaw(call.arguments)} for call in turn.calls
+            {"call": call.call_id, "name": call.name, "args": rd.core.thaw(call.arguments)}
+            for call in turn.calls
         ]
         log += [
-            {"result": rd.thaw(result.content), "of": result.call_id, "failed": result.is_error}
+            {"result": rd.core.thaw(result.content), "of": result.call_id, "failed": result.is_error}
             for result in turn.results
         ]
     return {"log": log}

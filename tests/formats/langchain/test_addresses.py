@@ -150,7 +150,7 @@ def test_what_other_modes_say_passes_on(item: Any, name: str) -> None:
 
 @pytest.mark.parametrize("item", [(1, 2), (), ("messages",), [chunk("a")], (chunk("a"), {}, 1), "text"])
 def test_any_other_tuple_is_malformed(item: Any) -> None:
-    with pytest.raises(rd.MalformedChunkError, match="langchain"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="langchain"):
         decoded(item)
 
 
@@ -182,7 +182,7 @@ def test_the_output_of_a_tool_may_be_a_message_or_a_command_with_one() -> None:
         (update,) = decoded(("tools", {**TOOL, "output": output}))
         assert isinstance(update, rd.events.ToolUpdate)
         assert update.result is not None
-        assert (update.execution_status, rd.thaw(update.result.content)) == (status, content)
+        assert (update.execution_status, rd.core.thaw(update.result.content)) == (status, content)
 
 
 def test_the_runs_of_tools_end_their_calls() -> None:

@@ -29,7 +29,7 @@ def test_another_id_at_an_index_is_another_call_and_what_has_none_goes_on_with_t
         chunk(tool_call_chunks=[call(" 2}")]),
         LAST,
     )
-    assert [(one.call_id, rd.thaw(one.arguments)) for one in reply.tool_calls] == [
+    assert [(one.call_id, rd.core.thaw(one.arguments)) for one in reply.tool_calls] == [
         ("i", {"a": 1}),
         ("j", {"b": 2}),
     ]
@@ -42,7 +42,10 @@ def test_null_is_whole_so_fragments_go_on_with_the_next_call() -> None:
         chunk(tool_call_chunks=[call(" 2}")]),
         LAST,
     )
-    assert [(one.call_id, rd.thaw(one.arguments)) for one in reply.tool_calls] == [("i", {}), ("j", {"b": 2})]
+    assert [(one.call_id, rd.core.thaw(one.arguments)) for one in reply.tool_calls] == [
+        ("i", {}),
+        ("j", {"b": 2}),
+    ]
 
 
 def test_a_call_without_an_index_is_whole_and_may_start_at_once() -> None:
@@ -61,15 +64,17 @@ def test_indexes_of_calls(index: Any) -> None:
 
 @pytest.mark.parametrize("index", [True, 1.5, "lc_0", "x", [], {}])
 def test_what_is_no_index_of_a_call_is_malformed(index: Any) -> None:
-    with pytest.raises(rd.MalformedChunkError, match=r"langchain chunk: at tool_call_chunks\[0\]\.index"):
+    with pytest.raises(
+        rd.errors.MalformedChunkError, match=r"langchain chunk: at tool_call_chunks\[0\]\.index"
+    ):
         decoded(chunk(tool_call_chunks=[call("{}", index)]))
 
 
 @pytest.mark.parametrize("index", [2**31, -(2**31), 10**400])
 def test_an_absurd_index_is_refused(index: int) -> None:
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         decoded(chunk(tool_call_chunks=[call("{}", index)]))
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         decoded(chunk([{"type": "text", "text": "a", "index": index}]))
 
 
@@ -160,7 +165,7 @@ def test_calls_that_langchain_made_of_fragments_are_not_read_twice() -> None:
         chunk(tool_call_chunks=[call('rt"}')], tool_calls=[], invalid_tool_calls=[]),
         LAST,
     ).tool_calls
-    assert rd.thaw(block.arguments) == {"a": "Port"}
+    assert rd.core.thaw(block.arguments) == {"a": "Port"}
 
 
 def test_the_old_function_call_is_a_call() -> None:

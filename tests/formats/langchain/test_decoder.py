@@ -38,14 +38,14 @@ from rxdelta.formats.langchain.decoder import recognises
     ],
 )
 def test_what_is_malformed_is_named_by_its_path(found: Any, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(found)
     assert (caught.value.wire_format, caught.value.path) == ("langchain", path)
 
 
 def test_what_came_before_the_fault_is_not_lost() -> None:
     decoder = rd.providers.decoder("langchain")
-    with pytest.raises(rd.MalformedChunkError):
+    with pytest.raises(rd.errors.MalformedChunkError):
         decoder.decode(chunk(["a", 1]))
     assert decoder.decode(chunk("b"))[0].event == "message-start"
 
@@ -124,7 +124,7 @@ def test_any_json_gives_events_or_our_errors(chunks: list[Any]) -> None:
                 json.dumps(event.to_dict())
                 fold.step(event)
     with suppress(
-        rd.ProtocolError, rd.MalformedChunkError
+        rd.ProtocolError, rd.errors.MalformedChunkError
     ):  # of events that were theirs; all another format's
         for event in decoder.close():
             fold.step(event)
@@ -199,7 +199,7 @@ def test_any_chunks_keep_the_protocol_and_end_every_block(chunks: list[Chunk]) -
             fold.step(event)
     try:
         last = decoder.close()
-    except rd.MalformedChunkError:  # nothing was read
+    except rd.errors.MalformedChunkError:  # nothing was read
         last = ()
     for event in last:
         assert lifecycle.check(event) is None, event
@@ -225,4 +225,4 @@ def test_a_stream_with_a_chunk_lost_doubled_or_swapped(place: int) -> None:
     ):
         reply = folded(*mangled)
         for one in reply.tool_calls:
-            assert one.status == "incomplete" or rd.thaw(one.arguments) in ({"at": "sea"}, {})
+            assert one.status == "incomplete" or rd.core.thaw(one.arguments) in ({"at": "sea"}, {})

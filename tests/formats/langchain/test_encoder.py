@@ -368,7 +368,7 @@ def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], eve
     one = encoder(limits=rd.Limits(**limits), on_error=str)
     before = [ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.TextDelta(0, "Hi"), ev.BlockStart(1, CALL)]
     frames = [frame for told in before for frame in one.encode(told)]
-    with pytest.raises(rd.LimitExceededError) as caught:
+    with pytest.raises(rd.errors.LimitExceededError) as caught:
         one.encode(event)
     frames += one.fail(caught.value)
     Rules().check(frames)
@@ -376,7 +376,7 @@ def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], eve
 
 
 def test_an_absurd_index_is_refused_by_default() -> None:
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         encoder().encode(ev.BlockStart(2**31, TEXT))
 
 

@@ -39,7 +39,7 @@ def said(reply: Reply) -> tuple[Any, ...]:
 
 def told(snapshot: rd.Snapshot) -> tuple[Any, ...]:
     message = snapshot.to_message()
-    calls = [(call.call_id, call.name, str(rd.thaw(call.arguments))) for call in message.tool_calls]
+    calls = [(call.call_id, call.name, str(rd.core.thaw(call.arguments))) for call in message.tool_calls]
     usage = message.usage and (message.usage.input_tokens, message.usage.output_tokens)
     return (message.text, calls[0] if calls else None, usage)
 

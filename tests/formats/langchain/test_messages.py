@@ -176,7 +176,7 @@ def test_whole_messages_of_two_replies_are_two() -> None:
 
 
 def test_a_reply_in_another_is_refused() -> None:
-    with pytest.raises(rd.MalformedChunkError, match="LangGraph's tuples"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="LangGraph's tuples"):
         decoded(chunk("a", id=OWN[0]), chunk("b", id=OWN[1]), chunk("c", id=OWN[0]))
 
 

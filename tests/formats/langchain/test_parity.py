@@ -41,9 +41,9 @@ def folded(events: Sequence[rd.events.Event]) -> rd.Snapshot:
 
 def preview(text: Any) -> Any:
     """Arguments that are not there yet, unless they can't become one JSON object any more."""
-    reader = rd.PartialJsonParser()
+    reader = rd.core.PartialJsonParser()
     reader.feed(text)
-    return rd.thaw(reader.value) if reader.error is None else None
+    return rd.core.thaw(reader.value) if reader.error is None else None
 
 
 class Projection:
@@ -68,7 +68,7 @@ class Projection:
     def message(self) -> dict[str, Any]:
         calls = [block for block in self.live.blocks if self.space(block) == "call"]
         parsed = [self.parsed(call) for call in calls if isinstance(call, rd.ToolCall)]
-        metadata = rd.thaw(self.ended.metadata)
+        metadata = rd.core.thaw(self.ended.metadata)
         kwargs = metadata.pop("additional_kwargs", {}) | self.kwargs()
         known = {"model_name": self.ended.model, "finish_reason": self.ended.provider_finish_reason}
         usage = self.ended.usage
@@ -81,7 +81,7 @@ class Projection:
             "chunk_position": self.chunk_position,
             "additional_kwargs": kwargs,
             "response_metadata": metadata | {name: value for name, value in known.items() if value},
-            "usage_metadata": None if usage is None else rd.thaw(usage.raw),
+            "usage_metadata": None if usage is None else rd.core.thaw(usage.raw),
         }
 
     def space(self, block: rd.ContentPart | rd.ToolCall) -> str:
@@ -97,7 +97,7 @@ class Projection:
     def arguments(self, call: rd.ToolCall) -> Any:
         """LangChain tells no arguments from empty ones, which a fold does not."""
         came = call.key in self.pieces
-        return ("" if came else None) if call.arguments is None else rd.thaw(call.arguments)
+        return ("" if came else None) if call.arguments is None else rd.core.thaw(call.arguments)
 
     def name(self, call: rd.ToolCall) -> str | None:
         return self.starts[call.key].content.get("name") if call.name is None else call.name
@@ -126,7 +126,7 @@ class Projection:
         """The arguments at the end, if the call is a valid one there."""
         final = next(block for block in reply.blocks if block.key == call.key)
         assert isinstance(final, rd.ToolCall)
-        return rd.thaw(final.arguments) if final.type == "tool_call" else None
+        return rd.core.thaw(final.arguments) if final.type == "tool_call" else None
 
     def content(self) -> Any:
         """A string, unless there are parts of a list."""
@@ -156,17 +156,17 @@ class Projection:
                 "name": self.name(block),
                 "args": self.arguments(block),
                 "id": self.call_id(block),
-                **rd.thaw(metadata),
+                **rd.core.thaw(metadata),
             }
         # A field is told again when it has grown by an eighth, and at the end.
         block = next(one for one in self.ended.blocks if one.key == block.key)
         assert isinstance(block, rd.ContentPart)
         if block.type == "unsupported":
-            whole = rd.thaw(block.options)
+            whole = rd.core.thaw(block.options)
             start = self.starts[block.key].content["value"]
             return whole if "type" in start else {"type": "non_standard", "value": whole}
         wire = rd.core.block_to_wire(block)
-        citations = [rd.thaw(citation.raw) for citation in block.citations]
+        citations = [rd.core.thaw(citation.raw) for citation in block.citations]
         wire.pop("citations", None)
         return wire | ({"annotations": citations} if citations else {})
 

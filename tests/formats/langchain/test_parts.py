@@ -246,7 +246,7 @@ def test_a_field_that_changes_its_type_is_malformed(first: Any, second: Any) -> 
         lambda value: chunk([{"type": "x", "v": value, "index": 0}]),
         lambda value: chunk("a", additional_kwargs={"v": value}),
     ):
-        with pytest.raises(rd.MalformedChunkError, match=r"\.v expected"):
+        with pytest.raises(rd.errors.MalformedChunkError, match=r"\.v expected"):
             decoded(make(first), make(second))
 
 

@@ -70,7 +70,7 @@ def test_what_an_event_says_beside_is_not_lost() -> None:
     found = {"event": "message-finish", "reason": "stop", "additional_kwargs": {"signatures": {"c": "s"}}}
     (event,) = decoded(found)
     assert isinstance(event, rd.events.MessageFinish)
-    assert rd.thaw(event.metadata) == {"additional_kwargs": {"signatures": {"c": "s"}}}
+    assert rd.core.thaw(event.metadata) == {"additional_kwargs": {"signatures": {"c": "s"}}}
     delta = {
         "event": "content-block-delta",
         "index": 0,
@@ -119,7 +119,7 @@ def test_the_agent_protocols_envelope() -> None:
     ],
 )
 def test_a_malformed_event_is_named(found: Chunk) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(found)
     assert caught.value.wire_format == "langchain"
 
@@ -179,7 +179,7 @@ def test_a_foreign_tools_channel_is_read() -> None:
         {"event": "tool-finished", "tool_call_id": "c", "result": 1},
         {"event": "tool-finished", "tool_call_id": "c", "result": {"duration": "x"}},
     ):
-        with pytest.raises(rd.MalformedChunkError):
+        with pytest.raises(rd.errors.MalformedChunkError):
             decoded(frame(**wrong))
 
 

@@ -41,14 +41,14 @@ def shape(message: rd.Message) -> list[Any]:
     for block in message.blocks:
         if isinstance(block, rd.ToolCall):
             kind = "tool_call" if block.type == "invalid_tool_call" else block.type
-            told = {} if block.type == "invalid_tool_call" else rd.thaw(block.arguments)
+            told = {} if block.type == "invalid_tool_call" else rd.core.thaw(block.arguments)
             told = {} if isinstance(told, dict) and "invalid_arguments" in told else told
             shapes.append((kind, block.call_id, block.name, told or {}))
         elif block.options.get("redacted"):
             shapes.append(("redacted", block.options["data"]))
         elif block.type == "server_tool_result":
             named = block.options.get("tool_call_id") or ""
-            shapes.append((block.type, named, rd.thaw(block.options.get("output"))))
+            shapes.append((block.type, named, rd.core.thaw(block.options.get("output"))))
         elif block.text or block.options or block.citations:
             kind = {"refusal": "text"}.get(block.type, block.type)
             shapes.append((kind, block.text or "", block.options.get("signature"), len(block.citations)))

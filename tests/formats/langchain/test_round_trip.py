@@ -116,7 +116,7 @@ def check_with_langchain(frames: Iterable[Frame], reply: rd.Snapshot) -> None:
     assert message.id == (reply.id or "made-0")
     calls = [block for block in reply.blocks if isinstance(block, rd.ToolCall)]
     assert [(call["id"], call["name"], call["args"]) for call in message.tool_calls] == [
-        (call.call_id, call.name, rd.thaw(call.arguments)) for call in calls if call.type == "tool_call"
+        (call.call_id, call.name, rd.core.thaw(call.arguments)) for call in calls if call.type == "tool_call"
     ]
     invalid = [call for call in calls if call.type == "invalid_tool_call"]
     assert [call["error"] for call in message.invalid_tool_calls] == [call.error for call in invalid]

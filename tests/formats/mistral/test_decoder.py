@@ -87,7 +87,10 @@ def test_whole_calls_on_the_chunk_of_the_finish_reason() -> None:
     events = decoded(chunk({"tool_calls": calls}, "tool_calls", usage=USAGE), close=False)
     assert [event.event for event in events[-2:]] == ["content-block-finish"] * 2  # so the tools start
     reply = folded(chunk({"content": None, "tool_calls": calls}, "tool_calls", usage=USAGE))
-    assert [(one.call_id, rd.thaw(one.arguments)) for one in reply.tool_calls] == [("a", {}), ("b", {"a": 1})]
+    assert [(one.call_id, rd.core.thaw(one.arguments)) for one in reply.tool_calls] == [
+        ("a", {}),
+        ("b", {"a": 1}),
+    ]
     assert reply.finish_reason == "tool_use"
 
 
@@ -107,7 +110,7 @@ def test_calls_that_come_in_fragments(call_id: Chunk) -> None:
     reply = folded(
         *(chunk({"tool_calls": [one]}) for one in (first, *more)), chunk({"content": ""}, "tool_calls")
     )
-    assert [(one.name, rd.thaw(one.arguments)) for one in reply.tool_calls] == [("f", {"a": 1})]
+    assert [(one.name, rd.core.thaw(one.arguments)) for one in reply.tool_calls] == [("f", {"a": 1})]
 
 
 def test_the_last_text_and_the_usage_come_with_the_finish_reason() -> None:
@@ -233,11 +236,11 @@ def test_an_error_ends_the_stream(error: Chunk, said: str) -> None:
 
 def test_errors_and_what_passes_on_are_in_its_name() -> None:
     with pytest.raises(
-        rd.MalformedChunkError, match=r"malformed mistral chunk: at choices\[0\]\.delta\.content"
+        rd.errors.MalformedChunkError, match=r"malformed mistral chunk: at choices\[0\]\.delta\.content"
     ) as one:
         decoded(chunk({"content": 1}))
     assert (one.value.wire_format, one.value.path) == ("mistral", "choices[0].delta.content")
-    with pytest.raises(rd.MalformedChunkError, match="malformed mistral chunk: as the chunk"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="malformed mistral chunk: as the chunk"):
         decoded("x")
     (event,) = decoded({"something": "else"}, close=False)
     assert isinstance(event, rd.events.ProviderEvent)
@@ -246,7 +249,7 @@ def test_errors_and_what_passes_on_are_in_its_name() -> None:
 
 @pytest.mark.parametrize("index", [True, 1.5, "x"])
 def test_what_is_no_index_is_malformed(index: Any) -> None:
-    with pytest.raises(rd.MalformedChunkError, match="malformed mistral chunk"):
+    with pytest.raises(rd.errors.MalformedChunkError, match="malformed mistral chunk"):
         decoded(chunk({"index": index, "content": "a"}))
 
 

@@ -100,7 +100,7 @@ def test_a_reason_that_says_that_the_provider_failed_is_an_error(word: str, end:
             rd.decode("openai-chat"), rd.scan_deltas()
         ).run()
     assert caught.value.snapshot == snapshot
-    assert rd.is_transient(caught.value)
+    assert rd.errors.is_transient(caught.value)
 
 
 def test_a_choice_that_failed_lets_the_others_finish_first() -> None:

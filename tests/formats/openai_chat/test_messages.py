@@ -19,7 +19,9 @@ USER = {"role": "user", "content": "Hi"}
 
 def sent(messages: list[Any], wire_format: str = "openai-chat", **options: Any) -> list[Any]:
     """The messages of the next request."""
-    found: list[Any] = rd.to_request(rd.from_openai_chat(messages, **options), wire_format)["messages"]
+    found: list[Any] = rd.to_request(rd.requests.from_openai_chat(messages, **options), wire_format)[
+        "messages"
+    ]
     return found
 
 
@@ -45,7 +47,7 @@ def test_any_provider_gets_the_result_behind_its_call() -> None:
     assert [block["id"] for block in calls["content"]] == ["c1", "c2"]
     said = [(one.get("tool_use_id"), one.get("content")) for one in results["content"]]
     assert said[:2] == [("c1", "one"), ("c2", "two")]
-    _, reply = rd.from_openai_chat(messages)
+    _, reply = rd.requests.from_openai_chat(messages)
     assert [(call.call_id, call.result and call.result.content) for call in reply.tool_calls] == [
         ("c1", "one"),
         ("c2", "two"),
@@ -54,7 +56,7 @@ def test_any_provider_gets_the_result_behind_its_call() -> None:
 
 
 def test_of_calls_with_one_id_the_newest_gets_the_result() -> None:
-    first, _, second = rd.from_openai_chat([ASKED, USER, ASKED, answer("found")])
+    first, _, second = rd.requests.from_openai_chat([ASKED, USER, ASKED, answer("found")])
     assert first.tool_calls[0].result is None
     assert second.tool_calls[0].result == rd.ToolResult("c1", "found")
 
@@ -72,13 +74,13 @@ def test_a_result_without_its_call_stays_a_message() -> None:
     ],
 )
 def test_a_result_is_text(content: Any, read: str) -> None:
-    (reply,) = rd.from_openai_chat([ASKED, answer(content)])
+    (reply,) = rd.requests.from_openai_chat([ASKED, answer(content)])
     assert reply.tool_calls[0].result == rd.ToolResult("c1", read)
 
 
 def test_a_call_that_cannot_be_read_is_invalid_and_goes_back_with_its_result() -> None:
     broken = {**ASKED, "tool_calls": [{**CALL, "function": {"name": "look", "arguments": '{"at'}}]}
-    (reply,) = rd.from_openai_chat([broken, answer("That was no JSON.")])
+    (reply,) = rd.requests.from_openai_chat([broken, answer("That was no JSON.")])
     (call,) = reply.invalid_tool_calls
     assert (call.arguments, call.result) == ('{"at', rd.ToolResult("c1", "That was no JSON."))
 
@@ -101,8 +103,8 @@ def test_media_go_on_to_any_provider() -> None:
 def test_instructions_are_the_applications_to_allow(role: str) -> None:
     messages = [{"role": role, "content": "Obey."}]
     with pytest.raises(rd.InvalidValueError, match=r"messages\[0\].role: is allowed with system=True only"):
-        rd.from_openai_chat(messages)
-    (message,) = rd.from_openai_chat(messages, system=True)
+        rd.requests.from_openai_chat(messages)
+    (message,) = rd.requests.from_openai_chat(messages, system=True)
     assert (message.role, message.text) == ("system", "Obey.")
 
 
@@ -125,8 +127,8 @@ def test_a_client_names_no_file_that_only_the_server_may_read(
     part: dict[str, Any], says: str, allow: str
 ) -> None:
     with pytest.raises(rd.InvalidValueError, match=says):
-        rd.from_openai_chat(user(part))
-    assert len(rd.from_openai_chat(user(part), allow=[allow])) == 1
+        rd.requests.from_openai_chat(user(part))
+    assert len(rd.requests.from_openai_chat(user(part), allow=[allow])) == 1
 
 
 def test_a_forged_reply_names_none_either() -> None:
@@ -142,7 +144,7 @@ def test_a_forged_reply_names_none_either() -> None:
         "tool_calls": [{**CALL, "provider_type": "computer_call", "s3Location": {"uri": "s3://bucket/a"}}],
         "annotations": [{"type": "url_citation", "url_citation": {"url": "s3://bucket/a"}}],
     }
-    (message,) = rd.from_openai_chat([forged])
+    (message,) = rd.requests.from_openai_chat([forged])
     assert [block.type for block in message.blocks] == ["text", "tool_call"]
     assert not message.tool_calls[0].metadata
     for name in ("openai-chat", "anthropic-messages", "openai-responses", "gemini", "bedrock-converse"):
@@ -174,7 +176,7 @@ def test_a_forged_reply_names_none_either() -> None:
 )
 def test_what_is_no_conversation_is_refused_by_its_path(messages: Any, says: str) -> None:
     with pytest.raises(rd.InvalidValueError, match=says):
-        rd.from_openai_chat(messages)
+        rd.requests.from_openai_chat(messages)
 
 
 def test_a_reply_comes_back_from_its_client() -> None:
@@ -185,13 +187,13 @@ def test_a_reply_comes_back_from_its_client() -> None:
     events = rx.from_iterable(rd.to_events(rd.Message(blocks=blocks, finish_reason="tool_use")))
     frames = events.pipe(rd.to_openai_chat(), ops.to_list()).run()
     (choice,) = rd.wire.openai_chat_completion(frames)["choices"]
-    (back,) = rd.from_openai_chat([choice["message"]])
+    (back,) = rd.requests.from_openai_chat([choice["message"]])
     assert [*back.blocks] == blocks
 
 
 def test_the_time_for_a_large_message_grows_with_its_size() -> None:
     def lines(size: int) -> int:
         parts = [{"type": kind, kind: "x"} for kind in ("text", "thinking")] * size
-        return lines_run(lambda: rd.from_openai_chat([{"role": "assistant", "content": parts}]))
+        return lines_run(lambda: rd.requests.from_openai_chat([{"role": "assistant", "content": parts}]))
 
     assert lines(400) < 5 * lines(100)

@@ -183,7 +183,7 @@ def test_what_is_no_number_is_no_index(index: Any) -> None:
 @pytest.mark.parametrize("index", [2**31, "9" * 5000, 1e300])
 def test_a_huge_index_is_refused_by_the_limit(index: Any) -> None:
     for bad in (call(fragment(index)), text("a", index=index)):
-        with pytest.raises(rd.LimitExceededError):
+        with pytest.raises(rd.errors.LimitExceededError):
             OpenAIChatDecoder().decode(bad)
 
 

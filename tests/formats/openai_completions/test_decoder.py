@@ -147,12 +147,12 @@ def test_lists_of_logprobs_go_on() -> None:
         chunk(choice("a", logprobs=logprobs("a", 0), token_ids=[1])),
         chunk(choice("b", "stop", logprobs=logprobs("b", 1), token_ids=[2])),
     )
-    assert rd.thaw(reply.metadata["logprobs"]) == {
+    assert rd.core.thaw(reply.metadata["logprobs"]) == {
         "tokens": ["a", "b"],
         "token_logprobs": [-1, -1],
         "text_offset": [0, 1],
     }
-    assert rd.thaw(reply.metadata["token_ids"]) == [1, 2]
+    assert rd.core.thaw(reply.metadata["token_ids"]) == [1, 2]
 
 
 def test_what_a_vendor_adds_stays_with_the_message() -> None:
@@ -162,7 +162,7 @@ def test_what_a_vendor_adds_stays_with_the_message() -> None:
         chunk(choice("", "stop", stop_reason="END", content_filter_results={"hate": 1})),
     )
     assert (reply.id, reply.model) == ("c1", "m")
-    assert rd.thaw(reply.metadata) == {
+    assert rd.core.thaw(reply.metadata) == {
         "created": 1,
         "prompt_filter_results": [{"a": 1}],
         "system_fingerprint": "fp",
@@ -245,13 +245,13 @@ def test_what_comes_too_late_or_is_unknown_passes_on() -> None:
     ],
 )
 def test_what_is_malformed_is_named_by_its_path(found: Any, path: str) -> None:
-    with pytest.raises(rd.MalformedChunkError) as caught:
+    with pytest.raises(rd.errors.MalformedChunkError) as caught:
         decoded(found)
     assert (caught.value.wire_format, caught.value.path) == ("openai-completions", path)
 
 
 def test_an_absurd_index_is_refused() -> None:
-    with pytest.raises(rd.LimitExceededError):
+    with pytest.raises(rd.errors.LimitExceededError):
         decoded(chunk(choice("a", index=2**31)))
 
 

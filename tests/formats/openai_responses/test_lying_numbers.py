@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -237,7 +238,7 @@ def test_numbers_count_only_where_they_agree_with_the_content(form: str, numbere
     assert message.status == "complete"
     # What has been emitted can't be taken back.
     assert sorted(pieces_of(found, rd.text_deltas)) == sorted(message.text)
-    assert sorted(pieces_of(found, rd.reasoning_deltas)) == sorted(message.reasoning)
+    assert sorted(pieces_of(found, partial(rd.text_deltas, of="reasoning"))) == sorted(message.reasoning)
     for before in seen:
         assert len(before.text) <= len(message.text)
         assert len(before.reasoning) <= len(message.reasoning)
@@ -309,7 +310,7 @@ def test_a_counted_text_stands_once_however_it_is_cut(said: list[str], thoughts:
     whole = [("reasoning", "".join(thoughts))] if thoughts else []
     assert blocks(seen[-1]) == [*whole, ("text", "".join(said))]
     assert pieces_of(found, rd.text_deltas) == "".join(said)
-    assert pieces_of(found, rd.reasoning_deltas) == "".join(thoughts)
+    assert pieces_of(found, partial(rd.text_deltas, of="reasoning")) == "".join(thoughts)
 
 
 def test_another_message_of_the_same_length_is_another_message() -> None:

@@ -134,7 +134,7 @@ def test_numbers_far_apart_do_not_count_and_cost_no_memory(far: int) -> None:
 @pytest.mark.parametrize("place", [10**400, -1])
 def test_an_absurd_place_is_refused_as_without_numbers(place: int) -> None:
     begin, item, a, bad, _ = numbered(*said("a", "b"))
-    with pytest.raises((rd.LimitExceededError, rd.MalformedChunkError)):
+    with pytest.raises((rd.errors.LimitExceededError, rd.errors.MalformedChunkError)):
         decode(begin, item, a, {**bad, "output_index": place})
 
 

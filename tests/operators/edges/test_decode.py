@@ -37,12 +37,12 @@ class Obedient:
 
     def decode(self, chunk: Any, /) -> Sequence[rd.Event]:
         if "?" in chunk:
-            raise rd.MalformedChunkError("malformed")
+            raise rd.errors.MalformedChunkError("malformed")
         return self._events(chunk)
 
     def close(self) -> Sequence[rd.Event]:
         if "?" in self.rest:
-            raise rd.MalformedChunkError("cut off")
+            raise rd.errors.MalformedChunkError("cut off")
         return self._events(self.rest)
 
     def _events(self, chunk: str) -> Sequence[rd.Event]:
@@ -80,9 +80,13 @@ def shown(messages: list[Any]) -> list[Any]:
         pytest.param(
             ["a!b"], "z", "|", [(1, "a"), (1, "z"), (1, rd.ProviderError)], id="pending before that"
         ),
-        pytest.param(["a", "?", "c"], "", "|", [(1, "a"), (2, rd.MalformedChunkError)], id="malformed"),
-        pytest.param(["?"], "z", "|", [(1, "z"), (1, rd.MalformedChunkError)], id="pending before malformed"),
-        pytest.param(["a"], "?", "|", [(1, "a"), (2, rd.MalformedChunkError)], id="close fails"),
+        pytest.param(
+            ["a", "?", "c"], "", "|", [(1, "a"), (2, rd.errors.MalformedChunkError)], id="malformed"
+        ),
+        pytest.param(
+            ["?"], "z", "|", [(1, "z"), (1, rd.errors.MalformedChunkError)], id="pending before malformed"
+        ),
+        pytest.param(["a"], "?", "|", [(1, "a"), (2, rd.errors.MalformedChunkError)], id="close fails"),
         pytest.param(
             ["a"], "?", "#", [(1, "a"), (2, ValueError)], id="the source's error, not that of close"
         ),
@@ -199,7 +203,7 @@ def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard() -> None
 
     got: list[Any] = []
     Observable(subscribe).pipe(rd.decode(Noting)).subscribe(got.append, got.append, lambda: got.append("|"))
-    assert [type(one) for one in got] == [rd.events.TextDelta, rd.MalformedChunkError]
+    assert [type(one) for one in got] == [rd.events.TextDelta, rd.errors.MalformedChunkError]
     assert decoded == ["a", "?"]
 
 
@@ -210,7 +214,7 @@ def test_a_provider_error_says_what_the_event_said() -> None:
 
 
 def test_an_unknown_format_and_what_is_no_format_are_refused_at_once() -> None:
-    with pytest.raises(rd.UnknownWireFormatError, match="openai_chat"):
+    with pytest.raises(rd.errors.UnknownWireFormatError, match="openai_chat"):
         rd.decode("openai_chat")
     with pytest.raises(rd.InvalidValueError, match="wire_format"):
         rd.decode(Obedient())  # type: ignore[arg-type]

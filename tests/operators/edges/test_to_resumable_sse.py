@@ -158,8 +158,8 @@ def test_an_id_that_the_log_does_not_have_is_an_error_and_never_the_beginning() 
 
 NO_SUCH = [
     rd.InvalidValueError("no id", field="split_at"),
-    rd.EmptyStreamError("no stream"),
-    rd.AccessDeniedError("not yours"),
+    rd.errors.EmptyStreamError("no stream"),
+    rd.errors.AccessDeniedError("not yours"),
 ]
 
 

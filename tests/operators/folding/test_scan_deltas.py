@@ -87,7 +87,7 @@ def test_never() -> None:
         pytest.param("MSaFEMb", rd.ProtocolError, "0: 1: 2:a 3:a 4:a", id="also of the same id"),
         pytest.param("MSaNSb", rd.ProtocolError, "0: 1: 2:a", id="one while the first is open"),
         pytest.param("Sadb|", rd.InvalidValueError, "0: 1:a", id="a chunk that wasn't decoded"),
-        pytest.param("Sabce", rd.LimitExceededError, "0: 1:a 2:ab 3:abc", id="too large"),
+        pytest.param("Sabce", rd.errors.LimitExceededError, "0: 1:a 2:ab 3:abc", id="too large"),
     ],
 )
 def test_every_error_has_the_snapshot(source: str, kind: type, shown: str) -> None:
@@ -106,7 +106,9 @@ def test_a_foreign_error_is_the_cause_and_a_chunk_gets_a_hint() -> None:
     assert "decode()" in str(unknown)
 
 
-@pytest.mark.parametrize("error", [rd.ProviderError("no", type="t"), rd.MalformedChunkError("bad", path="x")])
+@pytest.mark.parametrize(
+    "error", [rd.ProviderError("no", type="t"), rd.errors.MalformedChunkError("bad", path="x")]
+)
 def test_our_own_errors_pass_as_they_are(error: rd.RxDeltaError) -> None:
     messages, _ = run(marbles("Sa#", MARKS, start=0, error=error), rd.scan_deltas())
     assert messages[-1].value.exception is error

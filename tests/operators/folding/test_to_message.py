@@ -42,7 +42,7 @@ def test_the_last_snapshot_as_a_message_once_at_completion() -> None:
         pytest.param("-a-|", rd.IncompleteMessageError, "a", id="33: the end before the message's"),
         pytest.param("b-a|", rd.IncompleteMessageError, "a", id="the last one counts"),
         pytest.param("---|", rd.IncompleteMessageError, None, id="empty"),
-        pytest.param("--c|", rd.InvalidToolCallError, "c", id="a call left open"),
+        pytest.param("--c|", rd.errors.InvalidToolCallError, "c", id="a call left open"),
     ],
 )
 def test_a_message_that_is_none_is_an_error_with_the_snapshot(

@@ -71,7 +71,7 @@ def said(block: rd.Block) -> str:
     if isinstance(block, rd.ContentPart):
         return (block.text or "") + ("" if block.open else ".")
     status = block.metadata.get("execution_status", "")
-    arguments = block.arguments if isinstance(block.arguments, str) else rd.thaw(block.arguments)
+    arguments = block.arguments if isinstance(block.arguments, str) else rd.core.thaw(block.arguments)
     kind = "" if block.type == "tool_call" else "invalid "
     return f"{kind}{arguments}{'' if block.open else '.'}{status and ' ' + status}"
 
@@ -87,11 +87,11 @@ class Panels:
     def note(self, who: str, what: Any) -> None:
         self.log.append((int(self.scheduler.clock - 200) if self.scheduler else 0, who, what))
 
-    def on_next(self, block: rd.BlockStream) -> None:
+    def on_next(self, block: rd.types.BlockStream) -> None:
         self.note("", block)
         self.watch(block)
 
-    def watch(self, block: rd.BlockStream, who: str | None = None) -> abc.DisposableBase:
+    def watch(self, block: rd.types.BlockStream, who: str | None = None) -> abc.DisposableBase:
         who = who or f"{block.choice}/{block.index}"
         reader = block.subscribe(
             lambda value: self.note(who, said(value)),
@@ -112,12 +112,12 @@ class Panels:
         return " ".join(f"{tick}:{told(what)}" for tick, name, what in self.log if name == who)
 
     @property
-    def blocks(self) -> list[rd.BlockStream]:
-        return [what for _, _, what in self.log if isinstance(what, rd.BlockStream)]
+    def blocks(self) -> list[rd.types.BlockStream]:
+        return [what for _, _, what in self.log if isinstance(what, rd.types.BlockStream)]
 
 
 def told(what: Any) -> str:
-    if isinstance(what, rd.BlockStream):
+    if isinstance(what, rd.types.BlockStream):
         return f"{what.choice}/{what.index}"
     return type(what).__name__ if isinstance(what, Exception) else str(what)
 
@@ -243,7 +243,7 @@ def test_updates_reach_every_block_of_that_call_also_when_the_id_comes_late_or_c
 def test_a_stream_is_emitted_before_its_first_snapshot() -> None:
     source, got = Subject[Any](), list[str]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         block.subscribe(lambda value: got.append(said(value)))
         got.append("subscribed")
 
@@ -401,10 +401,10 @@ def test_limits_are_those_of_the_fold(
 ) -> None:
     panels, subscriptions = watch(source, limits=limits)
     error = panels.log[-1][2]
-    assert (type(error), error.limit, panels.log[-1][:2]) == (rd.LimitExceededError, name, (at, ""))
+    assert (type(error), error.limit, panels.log[-1][:2]) == (rd.errors.LimitExceededError, name, (at, ""))
     assert subscriptions == [subscribed(200, 200 + at)]
     fold = rd.Fold(choice=0, limits=limits)
-    with pytest.raises(rd.LimitExceededError) as judged:
+    with pytest.raises(rd.errors.LimitExceededError) as judged:
         deque(map(fold.step, [MARKS[mark] for mark in source]))
     assert str(judged.value) == str(error)
     told_of_it = [who for _, who, what in panels.log if what is error]
@@ -440,7 +440,7 @@ def test_a_late_subscriber_gets_the_newest_and_after_the_end_also_the_end() -> N
 def test_a_subscriber_made_by_another_one_sees_each_value_once() -> None:
     source, got = Subject[Any](), list[str]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         def first(value: Any) -> None:
             got.append(f"1{said(value)}")
             if said(value) in ("", "a", "ab."):
@@ -462,7 +462,7 @@ def test_51_a_panel_that_raises_is_told_no_more_and_its_siblings_do_not_notice(
 ) -> None:
     panels, source = Panels(), Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         if block.index == 0:
             block.subscribe(raising)
         panels.on_next(block)
@@ -506,9 +506,9 @@ def test_51_with_a_loop_it_is_the_loops_handler_that_hears_of_it() -> None:
 def test_another_block_in_the_place_of_a_call_that_still_runs_has_a_stream_of_its_own() -> None:
     source = Subject[Any]()
     seen: list[tuple[int, str]] = []
-    streams: list[rd.BlockStream] = []
+    streams: list[rd.types.BlockStream] = []
 
-    def watch_block(block: rd.BlockStream) -> None:
+    def watch_block(block: rd.types.BlockStream) -> None:
         number = len(streams)
         streams.append(block)
         block.subscribe(
@@ -559,7 +559,7 @@ def test_51_a_panel_fails_its_own_reading_or_else_that_of_the_blocks() -> None:
         call()
         current_session.reset(token)
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         panels.on_next(block)
         block.subscribe(fail)
 
@@ -577,7 +577,7 @@ def test_51_raising_at_the_end_does_not_disturb_either(end: str, caplog: pytest.
     def fail(*_: Any) -> None:
         raise BOOM
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         block.subscribe(**{end: fail})
         panels.on_next(block)
 
@@ -612,7 +612,7 @@ def test_51_a_late_panel_that_raises_at_once_is_reported_and_subscribing_does_no
 def test_an_outer_observer_that_raises_ends_everything_and_raises_to_whoever_emitted() -> None:
     panels, source = Panels(), Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         panels.on_next(block)
         if block.index == 1:
             raise BOOM
@@ -636,7 +636,7 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
     source = Subject[Any]()
     got, readers = list[str](), list[abc.DisposableBase]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         readers.append(block.subscribe(lambda value: got.append(said(value)), lambda error: got.append("#")))
 
     outer = source.pipe(rd.group_by_block()).subscribe(start)
@@ -693,7 +693,7 @@ def test_a_panel_that_unsubscribes_does_not_touch_its_siblings() -> None:
     panels, source = Panels(), Subject[Any]()
     leaving = SerialDisposable()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         if block.index == 0:
             leaving.disposable = block.subscribe(
                 lambda value: leaving.dispose() if said(value) == "a" else None
@@ -710,7 +710,7 @@ def test_52_a_panel_may_dispose_everything_inside_on_next() -> None:
     source = Subject[Any]()
     got, everything = list[str](), list[abc.DisposableBase]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         def draw(value: Any) -> None:
             got.append(said(value))
             if said(value) == "a":
@@ -729,7 +729,7 @@ def test_52_disposing_while_the_message_closes_its_blocks() -> None:
     source = Subject[Any]()
     got, everything = list[str](), list[abc.DisposableBase]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         def draw(value: Any) -> None:
             got.append(said(value))
             if said(value) == "a.":
@@ -747,7 +747,7 @@ def test_52_disposing_while_the_message_closes_its_blocks() -> None:
 def test_52_an_observer_that_emits_inside_on_next_is_heard_by_all_in_order(mark: str) -> None:
     panels, source = Panels(), Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         if block.index == 0:
             block.subscribe(lambda value: push(source, "Tx") if said(value) == mark else None)
         panels.on_next(block)
@@ -762,7 +762,7 @@ def test_52_an_observer_that_emits_inside_on_next_is_heard_by_all_in_order(mark:
 def test_52_whoever_emits_at_a_blocks_start_comes_after_it() -> None:
     panels, source = Panels(), Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         if block.index == 0:
             push(source, "aT")
         panels.on_next(block)
@@ -791,7 +791,7 @@ def test_52_a_late_subscriber_that_emits_while_it_catches_up() -> None:
 def test_52_ending_the_source_inside_on_next() -> None:
     panels, source = Panels(), Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         block.subscribe(lambda value: source.on_completed() if said(value) == "a" else None, lambda _: None)
         panels.on_next(block)
 
@@ -860,7 +860,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
     source = Subject[Any]()
     count = 0
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         nonlocal count
         count += 1
         block.subscribe()
@@ -875,7 +875,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
             source.on_next(ev.BlockFinish(n))
             source.on_next(ev.ToolUpdate(f"c{n}", "completed"))
 
-    before = alive(rd.BlockStream), alive(rd.core.BlockFold)
+    before = alive(rd.types.BlockStream), alive(rd.core.BlockFold)
     source.pipe(rd.group_by_block()).subscribe(start)
     add(range(2_000))
     tracemalloc.start()
@@ -886,7 +886,7 @@ def test_10_000_blocks_keep_memory_flat() -> None:
     finally:
         tracemalloc.stop()
     assert count == 10_000
-    assert (alive(rd.BlockStream), alive(rd.core.BlockFold)) == before
+    assert (alive(rd.types.BlockStream), alive(rd.core.BlockFold)) == before
     assert grown < 100_000
 
 
@@ -910,9 +910,9 @@ def test_the_parallel_calls_of_a_recording_never_mix(wire_format: str) -> None:
     async def main() -> tuple[list[Any], rd.Snapshot]:
         chunks = rd.from_async_iterable(lambda: sample_chunks("tides"))
         events = chunks.pipe(rd.decode(wire_format))
-        streams: list[tuple[rd.BlockStream, list[Any]]] = []
+        streams: list[tuple[rd.types.BlockStream, list[Any]]] = []
 
-        def start(block: rd.BlockStream) -> None:
+        def start(block: rd.types.BlockStream) -> None:
             streams.append((block, []))
             block.subscribe(streams[-1][1].append)
 
@@ -1001,7 +1001,7 @@ def alone(events: list[Any]) -> list[Any]:
 def grouped(source: Observable[Any]) -> dict[Any, list[Any]]:
     got: dict[Any, list[Any]] = {}
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         mine = got.setdefault((block.choice, block.index), [])
         block.subscribe(mine.append, lambda error: mine.append(type(error)), lambda: mine.append("|"))
 
@@ -1057,7 +1057,7 @@ def test_after_any_events_the_blocks_are_those_of_the_fold(events: list[Any]) ->
     newest: dict[Any, rd.Block] = {}
     source = Subject[Any]()
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         block.subscribe(lambda value: newest.__setitem__((block.choice, block.index), value), lambda _: None)
 
     source.pipe(rd.group_by_block()).subscribe(start)
@@ -1101,7 +1101,7 @@ def test_the_number_of_choices_is_limited() -> None:
     source.pipe(rd.group_by_block(limits=rd.Limits(choices=1))).subscribe(on_error=ends.append)
     for choice in (0, 1):
         source.on_next(ev.BlockStart(0, {"type": "text"}, choice=choice))
-    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]
+    assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]
 
 
 @pytest.mark.parametrize("start", "NO")

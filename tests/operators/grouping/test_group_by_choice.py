@@ -55,7 +55,7 @@ def watch(source: str, *, disposed: float = 10_000) -> tuple[dict[Any, str], lis
     def note(who: Any, what: str) -> None:
         got[who].append(f"{scheduler.clock - 200:.0f}:{what}")
 
-    def start(stream: rd.ChoiceStream) -> None:
+    def start(stream: rd.types.ChoiceStream) -> None:
         note("", str(stream.choice))
         got[stream.choice] = []
         stream.subscribe(
@@ -126,7 +126,7 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
 def test_choices_that_nobody_can_reach_are_not_kept() -> None:
     def alive() -> int:
         gc.collect()
-        return sum(isinstance(thing, rd.ChoiceStream) for thing in gc.get_objects())
+        return sum(isinstance(thing, rd.types.ChoiceStream) for thing in gc.get_objects())
 
     source = Subject[Any]()
     outer = source.pipe(rd.group_by_choice()).subscribe(lambda one: one.subscribe())
@@ -146,7 +146,7 @@ def test_disposing_inside_on_next_where_a_choice_begins() -> None:
 
 def late(marks: str, more: str, end: str = "on_completed") -> dict[int, list[Any]]:
     """What subscribers see who come after `marks`."""
-    source, streams = Subject[Any](), list[rd.ChoiceStream]()
+    source, streams = Subject[Any](), list[rd.types.ChoiceStream]()
     source.pipe(rd.group_by_choice()).subscribe(streams.append, lambda _: None)
     push(source, marks)
     got: dict[int, list[Any]] = {stream.choice: [] for stream in streams}
@@ -212,7 +212,7 @@ def test_the_attempts_at_an_earlier_message_are_not_those_of_the_newest() -> Non
 
 
 def test_a_late_subscriber_that_emits_while_it_catches_up_sees_all_in_order() -> None:
-    source, streams, got = Subject[Any](), list[rd.ChoiceStream](), list[str]()
+    source, streams, got = Subject[Any](), list[rd.types.ChoiceStream](), list[str]()
     source.pipe(rd.group_by_choice()).subscribe(streams.append)
     push(source, "MSa")
 
@@ -231,7 +231,7 @@ def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFi
     def fail(event: Any) -> None:
         raise BOOM
 
-    def start(stream: rd.ChoiceStream) -> None:
+    def start(stream: rd.types.ChoiceStream) -> None:
         stream.subscribe(fail)
         stream.subscribe(lambda event: got.append(NAMES[id(event)]))
 
@@ -248,7 +248,7 @@ def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFi
 def test_51_one_that_raises_while_it_catches_up_is_told_nothing_more(
     ended: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source, streams, got = Subject[Any](), list[rd.ChoiceStream](), list[Any]()
+    source, streams, got = Subject[Any](), list[rd.types.ChoiceStream](), list[Any]()
     source.pipe(rd.group_by_choice()).subscribe(streams.append)
     push(source, "MSaF")
     if ended:
@@ -269,7 +269,7 @@ def test_limits() -> None:
     source.pipe(rd.group_by_choice(limits=rd.Limits(block_chars=1))).subscribe(
         lambda one: one.subscribe(on_error=ends.append), ends.append
     )
-    assert [type(end) for end in ends] == [rd.LimitExceededError] * 2
+    assert [type(end) for end in ends] == [rd.errors.LimitExceededError] * 2
 
 
 @given(st.lists(st.sampled_from("MNSabFECGHepR"), max_size=25), st.integers(0, 25))
@@ -278,10 +278,10 @@ def test_a_choice_folds_to_what_the_whole_does_early_or_late(marks: list[str], c
     if any(mark in marks[marks.index(end) :] for mark, end in ("ME", "NH") if end in marks):
         return  # a second message; one of the two would be refused
     snapshots: dict[int, rd.Snapshot] = {}
-    streams: list[rd.ChoiceStream] = []
+    streams: list[rd.types.ChoiceStream] = []
     source = Subject[Any]()
 
-    def start(stream: rd.ChoiceStream) -> None:
+    def start(stream: rd.types.ChoiceStream) -> None:
         streams.append(stream)
         stream.pipe(rd.scan_deltas(choice=stream.choice), ops.last_or_default(None)).subscribe(
             lambda snapshot: snapshots.__setitem__(stream.choice, snapshot)
@@ -311,4 +311,4 @@ def test_the_number_of_choices_is_limited() -> None:
     )
     push(source, "MSaN")
     assert choices == [0]
-    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]
+    assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]

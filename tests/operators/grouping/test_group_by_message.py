@@ -51,7 +51,7 @@ def watch(source: str) -> tuple[str, list[Any]]:
     messages: list[list[str]] = []
     outer: list[str] = []
 
-    def start(stream: rd.MessageStream) -> None:
+    def start(stream: rd.types.MessageStream) -> None:
         messages.append([f"{scheduler.clock - 200:.0f}:"])
         mine = messages[-1]
         stream.subscribe(
@@ -118,9 +118,9 @@ def push(source: Subject[Any], marks: str) -> None:
 
 def test_the_id_is_known_as_soon_as_it_is() -> None:
     source, seen = Subject[Any](), list[Any]()
-    streams: list[rd.MessageStream] = []
+    streams: list[rd.types.MessageStream] = []
 
-    def start(stream: rd.MessageStream) -> None:
+    def start(stream: rd.types.MessageStream) -> None:
         streams.append(stream)
         seen.append((stream.id, repr(stream)))
 
@@ -131,7 +131,7 @@ def test_the_id_is_known_as_soon_as_it_is() -> None:
 
 
 def late(marks: str, more: str = "") -> list[list[Any]]:
-    source, streams = Subject[Any](), list[rd.MessageStream]()
+    source, streams = Subject[Any](), list[rd.types.MessageStream]()
     source.pipe(rd.group_by_message()).subscribe(streams.append)
     push(source, marks)
     got: list[list[Any]] = []
@@ -206,7 +206,7 @@ def test_disposing_inside_on_next_where_a_message_begins() -> None:
 def test_whoever_starts_the_next_message_inside_the_finish_does_not_mix_the_two() -> None:
     source, got = Subject[Any](), list[str]()
 
-    def start(stream: rd.MessageStream) -> None:
+    def start(stream: rd.types.MessageStream) -> None:
         def read(event: Any) -> None:
             got.append(f"{stream.id}{NAMES[id(event)]}")
             if event is MARKS["E"] and stream.id == "m1":
@@ -226,7 +226,7 @@ def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFi
     def fail(event: Any) -> None:
         raise BOOM
 
-    def start(stream: rd.MessageStream) -> None:
+    def start(stream: rd.types.MessageStream) -> None:
         stream.subscribe(fail)
         stream.subscribe(lambda event: got.append(NAMES[id(event)]))
 
@@ -245,7 +245,7 @@ def test_limits() -> None:
     source.pipe(rd.group_by_message(limits=rd.Limits(block_chars=1))).subscribe(
         lambda one: one.subscribe(on_error=ends.append), ends.append
     )
-    assert [type(end) for end in ends] == [rd.LimitExceededError] * 2
+    assert [type(end) for end in ends] == [rd.errors.LimitExceededError] * 2
 
 
 def test_a_conversation_of_recorded_replies() -> None:
@@ -266,7 +266,7 @@ def test_the_blocks_of_a_conversation_by_message() -> None:
     turn = rx.from_iterable(REPLIES["openai-chat"]).pipe(rd.decode("openai-chat"))
     seen: list[Any] = []
 
-    def blocks(message: rd.MessageStream) -> Any:
+    def blocks(message: rd.types.MessageStream) -> Any:
         return message.pipe(rd.per_block(lambda block: block.pipe(ops.last())))
 
     rx.concat(turn, turn).pipe(rd.group_by_message(), ops.flat_map(blocks)).subscribe(seen.append)
@@ -282,7 +282,7 @@ def test_every_event_is_in_one_message_in_order(bodies: list[list[str]], finishe
     ]  # each over, or with a block: before that another start would be the message's own
     got: list[list[str]] = []
 
-    def start(stream: rd.MessageStream) -> None:
+    def start(stream: rd.types.MessageStream) -> None:
         got.append([])
         mine = got[-1]
         stream.subscribe(lambda event: mine.append(NAMES[id(event)]))

@@ -118,7 +118,7 @@ def test_the_beginning_of_a_message_costs_the_same_however_many_are_open() -> No
             for run in range(runs)
             for event in (ev.MessageStart(), call, ev.MessageFinish("tool_use"))[: 3 if run % 2 else 2]
         ]
-        streams: list[rd.MessageStream] = []
+        streams: list[rd.types.MessageStream] = []
         source = rx.concat(rx.from_iterable(said), rx.never())
         lines = lines_run(source.pipe(rd.group_by_message(), ops.do_action(streams.append)).subscribe)
         assert len(streams) == runs
@@ -146,7 +146,7 @@ def test_a_run_tells_its_parent() -> None:
 
 def test_a_late_subscriber_gets_the_newest_message_so_far() -> None:
     source: Subject[rd.Event] = Subject()
-    runs: list[rd.RunStream] = []
+    runs: list[rd.types.RunStream] = []
     source.pipe(rd.group_by_run()).subscribe(runs.append)
     for mark in "AsaEBtbAsaa":
         source.on_next(MARKS[mark])
@@ -166,11 +166,11 @@ def test_there_are_no_more_runs_than_the_limit() -> None:
         events = [ev.MessageStart(run_id=name) for name in "abc"]
         source = rx.from_iterable(events).pipe(operator(limits=rd.Limits(runs=2)))
         source.subscribe(lambda _: None, failures.append)
-        assert [type(failure) for failure in failures] == [rd.LimitExceededError]
+        assert [type(failure) for failure in failures] == [rd.errors.LimitExceededError]
 
 
 def test_a_block_tells_its_run() -> None:
-    blocks: list[rd.BlockStream] = []
+    blocks: list[rd.types.BlockStream] = []
     rx.from_iterable([MARKS[mark] for mark in "AsBt"]).pipe(rd.group_by_block()).subscribe(blocks.append)
     assert [block.run_id for block in blocks] == ["a", "b"]
     assert "of run 'b'" in repr(blocks[1])

@@ -52,30 +52,30 @@ def said(block: rd.Block) -> str:
     return f"{block.key}{block.metadata.get('execution_status', '')}"
 
 
-def whole(block: rd.BlockStream) -> Observable[rd.Block]:
+def whole(block: rd.types.BlockStream) -> Observable[rd.Block]:
     return block
 
 
-def paced(block: rd.BlockStream) -> Observable[rd.Block]:
+def paced(block: rd.types.BlockStream) -> Observable[rd.Block]:
     return block.pipe(rd.throttle_latest(3))
 
 
-def last(block: rd.BlockStream) -> Observable[rd.Block]:
+def last(block: rd.types.BlockStream) -> Observable[rd.Block]:
     return block.pipe(ops.last())
 
 
-def first(block: rd.BlockStream) -> Observable[rd.Block]:
+def first(block: rd.types.BlockStream) -> Observable[rd.Block]:
     return block.pipe(ops.take(1))
 
 
-def picky(block: rd.BlockStream) -> Observable[rd.Block]:
+def picky(block: rd.types.BlockStream) -> Observable[rd.Block]:
     """`fn` raises for block 0."""
     if block.index == 0:
         raise BOOM
     return block
 
 
-def failing(block: rd.BlockStream) -> Observable[rd.Block]:
+def failing(block: rd.types.BlockStream) -> Observable[rd.Block]:
     """The pipeline fails when block 0 says b."""
 
     def check(value: rd.Block) -> rd.Block:
@@ -86,11 +86,11 @@ def failing(block: rd.BlockStream) -> Observable[rd.Block]:
     return block.pipe(ops.map(check))
 
 
-def forgiving(block: rd.BlockStream) -> Observable[rd.Block]:
+def forgiving(block: rd.types.BlockStream) -> Observable[rd.Block]:
     return block.pipe(ops.catch(lambda error, _: rx.empty()))
 
 
-def lasting(block: rd.BlockStream) -> Observable[Any]:
+def lasting(block: rd.types.BlockStream) -> Observable[Any]:
     """Goes on for four ticks when its block is cut off."""
     return block.pipe(
         ops.catch(lambda error, _: rx.timer(4).pipe(ops.map(lambda _: rd.ContentPart("text", "more"))))
@@ -106,7 +106,7 @@ def told(messages: list[Any]) -> str:
 
 
 def show(
-    source: str, fn: Callable[[rd.BlockStream], Observable[Any]], **options: Any
+    source: str, fn: Callable[[rd.types.BlockStream], Observable[Any]], **options: Any
 ) -> tuple[str, list[Any]]:
     """What comes of a cold source, as "tick:key+text …", and the subscriptions to it."""
     messages, subscriptions = run(marbles(source, MARKS, start=0), rd.per_block(fn), **options)
@@ -177,7 +177,7 @@ def test_a_cut_stream_says_which_block_was_open() -> None:
 def test_nothing_is_swallowed(caplog: pytest.LogCaptureFixture) -> None:
     source, errors = Subject[Any](), list[Any]()
 
-    def fail(block: rd.BlockStream) -> Observable[Any]:
+    def fail(block: rd.types.BlockStream) -> Observable[Any]:
         raise ValueError(str(block.index))
 
     source.pipe(rd.per_block(fail)).subscribe(on_error=errors.append)
@@ -207,13 +207,15 @@ def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
     errors: list[Any] = []
     seen: list[Any] = []
 
-    def fn(block: rd.BlockStream) -> Observable[Any]:
-        return rd.lift("mine", lambda sink: seen.append(sink) or sink)(block)
+    def fn(block: rd.types.BlockStream) -> Observable[Any]:
+        return rd.building.lift("mine", lambda sink: seen.append(sink) or sink)(block)
 
     events = rx.of(chunk, chunk).pipe(rd.decode("openai-chat", limits=rd.Limits(block_chars=7)))
     events.pipe(rd.per_block(fn)).subscribe(on_error=errors.append)
     events.pipe(rd.group_by_block()).subscribe(lambda block: fn(block).subscribe(on_error=errors.append))
-    assert [(type(error), error.limit) for error in errors] == [(rd.LimitExceededError, "block_chars")] * 2
+    assert [(type(error), error.limit) for error in errors] == [
+        (rd.errors.LimitExceededError, "block_chars")
+    ] * 2
     assert [sink.limits.block_chars for sink in seen] == [7, 7]
 
 
@@ -228,7 +230,7 @@ def test_limits() -> None:
 def test_disposal_disposes_the_source_and_the_pipelines() -> None:
     inner: list[str] = []
 
-    def fn(block: rd.BlockStream) -> Observable[Any]:
+    def fn(block: rd.types.BlockStream) -> Observable[Any]:
         return rx.merge(block, rx.never()).pipe(ops.finally_action(lambda: inner.append(str(block.index))))
 
     shown, subscriptions = show("STaF--------", fn, disposed=205)
@@ -291,7 +293,7 @@ def test_52_an_observer_may_dispose_inside_on_next() -> None:
 def test_52_fn_may_dispose_everything() -> None:
     source, got, subscription = Subject[Any](), list[str](), SerialDisposable()
 
-    def fn(block: rd.BlockStream) -> Observable[Any]:
+    def fn(block: rd.types.BlockStream) -> Observable[Any]:
         if block.index == 1:
             subscription.dispose()
         return block
@@ -358,7 +360,7 @@ def test_51_all_of_a_pipeline_is_left_when_the_observer_raises(caplog: pytest.Lo
     def fail(_: Any) -> None:
         raise BOOM
 
-    def fn(block: rd.BlockStream) -> Observable[Any]:
+    def fn(block: rd.types.BlockStream) -> Observable[Any]:
         return rx.merge(block, other).pipe(ops.finally_action(lambda: left.append(block.index)))
 
     source.pipe(rd.per_block(fn)).subscribe(fail)
@@ -472,7 +474,7 @@ def test_merged_is_each_block_in_its_own_order(marks: list[str]) -> None:
     events = [MARKS[mark] for mark in marks]
     alone: dict[Any, list[Any]] = {}
 
-    def start(block: rd.BlockStream) -> None:
+    def start(block: rd.types.BlockStream) -> None:
         block.subscribe(alone.setdefault(block.index, []).append, lambda _: None)
 
     rx.from_iterable(events).pipe(rd.group_by_block()).subscribe(start)

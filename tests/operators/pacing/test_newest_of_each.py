@@ -174,7 +174,7 @@ def test_blocks_of_two_messages_of_a_conversation_are_told_apart(policy: Policy)
 
 @each_policy
 def test_a_value_of_arguments_is_of_its_call(policy: Policy) -> None:
-    got: list[rd.PartialValue[Any]] = []
+    got: list[rd.types.PartialValue[Any]] = []
     rx.from_iterable(calls("c1", "c2")).pipe(rd.partial_arguments()).subscribe(got.append)
     shown = policy(got)
     assert {one.call_id: one.complete for one in shown} == {"c1": True, "c2": True}

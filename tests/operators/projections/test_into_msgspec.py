@@ -40,14 +40,14 @@ TRIP = (
 )
 
 
-def last(cls: type, text: str) -> rd.PartialValue[Any]:
+def last(cls: type, text: str) -> rd.types.PartialValue[Any]:
     events = [
         ev.BlockStart(0, {"type": "text"}),
         ev.TextDelta(0, text),
         ev.BlockFinish(0),
         ev.MessageFinish("stop"),
     ]
-    found: rd.PartialValue[Any] = rx.from_iterable(events).pipe(rd.partial_json(cls)).run()
+    found: rd.types.PartialValue[Any] = rx.from_iterable(events).pipe(rd.partial_json(cls)).run()
     return found
 
 

@@ -117,7 +117,7 @@ def test_after_the_items_before_it_malformed_text_is_an_error_that_names_the_cha
     pieces = [says(text[at : at + size]) for at in range(0, len(text), size)]
     got, errors = until_error(START, *pieces, says("more"), END)
     assert got == expected
-    assert [type(error) for error in errors] == [rd.MalformedChunkError]
+    assert [type(error) for error in errors] == [rd.errors.MalformedChunkError]
     assert str(errors[0]).endswith(f"at character {where}")
 
 
@@ -218,22 +218,22 @@ def test_a_path_consists_of_keys_and_indexes(path: Any) -> None:
 
 def test_an_item_costs_the_same_however_long_the_array_is(monkeypatch: pytest.MonkeyPatch) -> None:
     read = longest = 0
-    feed = rd.PartialJsonParser.feed
-    value = rd.PartialJsonParser.value.fget  # type: ignore[attr-defined]
+    feed = rd.core.PartialJsonParser.feed
+    value = rd.core.PartialJsonParser.value.fget  # type: ignore[attr-defined]
 
-    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
+    def counted(self: rd.core.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    def measured(self: rd.PartialJsonParser) -> Any:
+    def measured(self: rd.core.PartialJsonParser) -> Any:
         nonlocal longest
         shown = value(self)
         longest = max(longest, len(shown["list"]))
         return shown
 
-    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
-    monkeypatch.setattr(rd.PartialJsonParser, "value", property(measured))
+    monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.core.PartialJsonParser, "value", property(measured))
     text = json.dumps({"list": [{"n": n} for n in range(3000)]})
     assert len(of(text, "list", size=7)) == 3000
     assert longest == 2
@@ -271,7 +271,7 @@ def test_any_array_anywhere_cut_anywhere(
     got: list[Any] = []
     source.pipe(rd.json_items(path)).subscribe(got.append)
     source.on_next(START)
-    reader, at, turn = rd.PartialJsonParser(), 0, 0
+    reader, at, turn = rd.core.PartialJsonParser(), 0, 0
     steps = (path,) if isinstance(path, str) else path
     while at < len(text):
         piece = text[at : at + sizes[turn % len(sizes)]]
@@ -294,7 +294,7 @@ soup = st.lists(
 def test_whatever_comes_is_items_and_then_perhaps_an_error(text: str, sizes: int) -> None:
     pieces = [says(text[at : at + sizes]) for at in range(0, len(text), sizes)]
     got, errors = until_error(START, *pieces, END)
-    whole = rd.PartialJsonParser()
+    whole = rd.core.PartialJsonParser()
     whole.feed(freeze(text))  # the end of the message makes half a character one of its own
     assert len(errors) == (whole.error is not None)
     if errors:

@@ -219,14 +219,14 @@ def test_27_absurd_nesting_is_an_error_of_the_text(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 100, 100_000])
 def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
-    feed = rd.PartialJsonParser.feed
+    feed = rd.core.PartialJsonParser.feed
 
-    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
+    def counted(self: rd.core.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
     text = json.dumps({"text": "x" * 50_000, "list": [*range(1000)]})
     events = [args(text[at : at + size]) for at in range(0, len(text), size)]
     assert partials(start(), *events, FINISH)[-1].complete
@@ -237,7 +237,7 @@ def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pyt
     failed: list[Any] = []
     source = rx.from_iterable([start(), *events])
     source.pipe(rd.partial_arguments(limits=rd.Limits(block_chars=1000))).subscribe(on_error=failed.append)
-    assert [type(error) for error in failed] == [rd.LimitExceededError]
+    assert [type(error) for error in failed] == [rd.errors.LimitExceededError]
 
 
 def test_fields_of_a_call_do_not_join_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,9 +361,9 @@ def test_values_are_read_only_and_a_partial_is_a_value() -> None:
     assert hash(one) == hash(partials(start(), args('{"a": [1, {}'))[0])
     assert repr(one) == "<PartialValue c1 f {'a': [1, {}]} …>"
     assert repr(partials(start(), args("{]"))[0]).startswith("<PartialValue c1 f {} …; not valid JSON")
-    assert repr(rd.PartialValue("x" * 100, complete=True)).endswith("xx…>")
-    assert rd.PartialValue({"a": 1}, complete=True).is_final("a")
-    assert not rd.PartialValue({"a": 1}).is_final()
+    assert repr(rd.types.PartialValue("x" * 100, complete=True)).endswith("xx…>")
+    assert rd.types.PartialValue({"a": 1}, complete=True).is_final("a")
+    assert not rd.types.PartialValue({"a": 1}).is_final()
 
 
 # Into classes.
@@ -473,14 +473,14 @@ def test_the_last_values_of_a_reply_are_its_arguments(wire_format: str) -> None:
 
 def test_512_parallel_calls_read_no_character_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
-    feed = rd.PartialJsonParser.feed
+    feed = rd.core.PartialJsonParser.feed
 
-    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
+    def counted(self: rd.core.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
     indexes, text = range(512), '{"a": [1, 2], "b": "xyz"}'
     events: list[Any] = [start(index, f"c{index}") for index in indexes]
     events += [args(character, index) for character in text for index in indexes]
@@ -590,7 +590,7 @@ def test_any_objects_cut_anywhere_in_any_interleaving(
 @steady
 @given(call=cut_objects())
 def test_what_is_final_is_what_the_reader_says(call: tuple[dict[str, Any], list[str]]) -> None:
-    reader = rd.PartialJsonParser()
+    reader = rd.core.PartialJsonParser()
     source = rx.subject.Subject[Any]()
     got: list[Any] = []
     source.pipe(rd.partial_arguments()).subscribe(got.append)

@@ -261,14 +261,14 @@ def test_what_the_class_refuses_is_never_complete_and_has_no_value(text: str, sh
 
 def test_a_long_document_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = 0
-    feed = rd.PartialJsonParser.feed
+    feed = rd.core.PartialJsonParser.feed
 
-    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
+    def counted(self: rd.core.PartialJsonParser, fragment: str) -> None:
         nonlocal read
         read += len(fragment)
         feed(self, fragment)
 
-    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
     text = json.dumps({"text": "x`" * 5000, "list": [*range(1000)]})
     for around in ("", "```json\n"):
         read = 0
@@ -523,13 +523,13 @@ def test_the_search_takes_time_in_proportion_to_the_text(text: str, whole: bool)
 @pytest.mark.parametrize("text", ["[x", '["[x" x', "é[x", '[é"x'])
 def test_what_is_copied_for_a_false_start_is_short(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fed = 0
-    feed = rd.PartialJsonParser.feed
+    feed = rd.core.PartialJsonParser.feed
 
-    def counted(self: rd.PartialJsonParser, fragment: str) -> None:
+    def counted(self: rd.core.PartialJsonParser, fragment: str) -> None:
         nonlocal fed
         fed += len(fragment)
         feed(self, fragment)
 
-    monkeypatch.setattr(rd.PartialJsonParser, "feed", counted)
+    monkeypatch.setattr(rd.core.PartialJsonParser, "feed", counted)
     partials(start(), says(text * 5000), END, find=True)
     assert fed < 5000 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,9 +49,8 @@ MARKS: dict[str, Any] = {
 }
 OPERATORS: dict[str, Any] = {
     "text_deltas": rd.text_deltas,
-    "reasoning_deltas": rd.reasoning_deltas,
+    "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
     "completed_tool_calls": rd.completed_tool_calls,
-    "usage_updates": rd.usage_updates,
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
     "json_items": lambda **options: rd.json_items("a", **options),
@@ -61,7 +61,6 @@ DIAGRAMS = {  # what a whole message brings, value by value
     "text_deltas         ": "-----ab--------|",
     "reasoning_deltas    ": "--a------------|",
     "completed_tool_calls": "-----------a---|",
-    "usage_updates       ": "------------ab-|",
     "partial_arguments   ": "---------abc---|",
     "partial_json        ": "-----ab-------c|",
     "json_items          ": "------(ab)-----|",
@@ -72,7 +71,6 @@ EXPECTED: dict[str, list[Any]] = {
     "text_deltas": ['{"a": [7', ", 8]}"],
     "reasoning_deltas": ["hm"],
     "completed_tool_calls": [{"b": ["x"]}],
-    "usage_updates": [USAGE, MORE_USAGE],
     "partial_arguments": [{"b": ["x"]}, {"b": ["x"]}, {"b": ["x"]}],
     "partial_json": [{"a": []}, {"a": [7, 8]}, {"a": [7, 8]}],
     "json_items": [7, 8],
@@ -82,7 +80,7 @@ each_operator = pytest.mark.parametrize("name", OPERATORS)
 
 
 def shown(value: Any) -> Any:
-    if isinstance(value, rd.PartialValue):
+    if isinstance(value, rd.types.PartialValue):
         return value.value
     return value.arguments if isinstance(value, rd.ToolCall) else value
 
@@ -341,12 +339,12 @@ def test_a_synchronous_source_that_goes_on_after_an_error_is_not_heard(name: str
     assert [type(one) for one in got] == [rd.ProviderError]
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATORS if name != "usage_updates"])
+@pytest.mark.parametrize("name", OPERATORS)
 def test_what_a_stream_may_make_us_hold_is_bounded(name: str) -> None:
     tight = [rd.Limits(block_chars=1), rd.Limits(blocks=0), rd.Limits(index=0)]
     for limits in tight:
         _, ends, _ = project(name, WHOLE, limits=limits)
-        assert [type(end) for end in ends] == [rd.LimitExceededError]
+        assert [type(end) for end in ends] == [rd.errors.LimitExceededError]
 
 
 @each_operator
@@ -368,7 +366,7 @@ def test_blocks_that_have_ended_count_too(name: str, many: str) -> None:
     seen: list[Any] = []
     limits = rd.Limits(blocks=5)
     rx.from_iterable(events).pipe(OPERATORS[name](limits=limits)).subscribe(on_error=seen.append)
-    assert [type(error) for error in seen] == [rd.LimitExceededError]
+    assert [type(error) for error in seen] == [rd.errors.LimitExceededError]
 
 
 @each_operator
@@ -376,7 +374,7 @@ def test_the_limits_given_at_decode_hold(name: str) -> None:
     errors: list[Any] = []
     decoded = rx.from_iterable(ANTHROPIC).pipe(rd.decode("anthropic-messages", limits=rd.Limits(blocks=0)))
     decoded.pipe(OPERATORS[name]()).subscribe(on_error=errors.append)
-    assert [type(error) for error in errors] == [rd.LimitExceededError]
+    assert [type(error) for error in errors] == [rd.errors.LimitExceededError]
 
 
 class Piece(str):
@@ -391,7 +389,6 @@ class Piece(str):
         ("completed_tool_calls", "C", ev.ToolCallDelta),
         ("completed_tool_calls", "T", ev.TextDelta),
         ("partial_arguments", "C", ev.ToolCallDelta),
-        ("usage_updates", "T", ev.TextDelta),
         ("json_items of a call", "T", ev.TextDelta),
     ],
 )
@@ -440,7 +437,6 @@ def test_of_a_recorded_stream_they_are_what_its_snapshots_say(wire_format: str, 
     }
     assert "".join(got["text_deltas"]) == snapshot.text
     assert "".join(got["reasoning_deltas"]) == snapshot.reasoning
-    assert got["usage_updates"][-1:] == [snapshot.usage][: snapshot.usage is not None]
     calls = [*snapshot.tool_calls, *snapshot.invalid_tool_calls]
     finished = {call.key: call for call in calls if not call.open}
     assert {call.key: call for call in got["completed_tool_calls"]} == finished

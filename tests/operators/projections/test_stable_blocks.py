@@ -30,7 +30,7 @@ from rxdelta.operators.projections import markdown as _markdown
 
 def cut(text: str, size: int | None = None) -> tuple[str, ...]:
     """The blocks of a text that came in pieces of this size."""
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     size = size or len(text) or 1
     for at in range(0, len(text), size):
         value = splitter.feed(text[at : at + size])
@@ -148,20 +148,20 @@ def test_markdown_is_cut_where_a_block_ends(marked: str, size: int | None) -> No
 def test_a_block_is_sealed_as_soon_as_nothing_to_come_can_change_it(
     text: str, sealed: list[str], tail: str
 ) -> None:
-    assert rd.operators.MarkdownSplitter().feed(text) == rd.StableMarkdown(tuple(sealed), tail)
+    assert rd.building.MarkdownSplitter().feed(text) == rd.types.StableMarkdown(tuple(sealed), tail)
 
 
 def test_what_is_fed_after_the_finish_is_a_text_of_its_own() -> None:
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     splitter.feed("```\na")
     assert splitter.finish().sealed == ("```\na",)
     splitter.feed("b\n\nc")
-    assert splitter.finish() == rd.StableMarkdown(("```\na", "b\n\n", "c"))
+    assert splitter.finish() == rd.types.StableMarkdown(("```\na", "b\n\n", "c"))
     assert splitter.finish() is splitter.value
 
 
 def test_values_do_not_change_and_behave_like_values() -> None:
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     values = [splitter.feed(piece) for piece in ("a", "\n", "\nb", "c")]
     assert [(value.sealed, value.tail) for value in values] == [
         ((), "a"),
@@ -169,8 +169,8 @@ def test_values_do_not_change_and_behave_like_values() -> None:
         (("a\n\n",), "b"),
         (("a\n\n",), "bc"),
     ]
-    assert values[3] == rd.StableMarkdown(("a\n\n",), "bc") != values[2]
-    assert hash(values[3]) == hash(rd.StableMarkdown(("a\n\n",), "bc"))
+    assert values[3] == rd.types.StableMarkdown(("a\n\n",), "bc") != values[2]
+    assert hash(values[3]) == hash(rd.types.StableMarkdown(("a\n\n",), "bc"))
     assert pickle.loads(pickle.dumps(values[3])) == values[3]
     assert repr(values[3]) == "StableMarkdown(sealed=('a\\n\\n',), tail='bc')"
     assert values[3].text == "a\n\nbc"
@@ -178,7 +178,7 @@ def test_values_do_not_change_and_behave_like_values() -> None:
 
 
 def test_half_a_surrogate_pair_can_be_encoded() -> None:
-    sealed = rd.operators.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n# a\n").sealed
+    sealed = rd.building.MarkdownSplitter().feed("\ud83d\ude00 \ud83d\n\n# a\n").sealed
     assert sealed == ("😀 \ufffd\n\n", "# a\n")
 
 
@@ -257,9 +257,9 @@ def test_blank_lines_after_deep_nesting_cost_no_more_than_others() -> None:
 
 
 def test_a_tail_is_joined_only_when_it_is_read() -> None:
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     values = [splitter.feed(piece) for piece in ["```\n", *["x" * 1000] * 100]]
-    held = rd.StableMarkdown.__dict__["tail"].fset.__self__  # the slot under the attribute
+    held = rd.types.StableMarkdown.__dict__["tail"].fset.__self__  # the slot under the attribute
     assert all(isinstance(held.__get__(value), tuple) for value in values)
     assert values[1].tail == "```\n" + "x" * 1000
 
@@ -335,7 +335,7 @@ ANY = documents(lines(INDENTS, MARKERS, CONTENTS + BARS)) | st.text("ab \t\n\r>-
 @given(text=ANY, data=st.data())
 def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(0, len(text)), max_size=12).map(sorted))
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     known: tuple[str, ...] = ()
     for start, end in zip([0, *places], [*places, len(text)]):
         value = splitter.feed(text[start:end])
@@ -349,7 +349,7 @@ def test_where_the_text_is_cut_into_deltas_makes_no_difference(text: str, data: 
 @steady
 @given(text=ANY, more=ANY)
 def test_what_is_sealed_stays_whatever_comes(text: str, more: str) -> None:
-    splitter = rd.operators.MarkdownSplitter()
+    splitter = rd.building.MarkdownSplitter()
     sealed = splitter.feed(text).sealed
     splitter.feed(more)
     assert splitter.finish().sealed[: len(sealed)] == sealed
@@ -422,9 +422,9 @@ MARKS: dict[str, Any] = {
 }
 
 
-def md(*blocks: str) -> rd.StableMarkdown:
+def md(*blocks: str) -> rd.types.StableMarkdown:
     """The last is the tail."""
-    return rd.StableMarkdown(tuple(blocks[:-1]), blocks[-1])
+    return rd.types.StableMarkdown(tuple(blocks[:-1]), blocks[-1])
 
 
 VALUES = {
@@ -517,7 +517,7 @@ def test_untrusted_input_is_bounded(limits: rd.Limits, limit: str) -> None:
     assert messages[-2].value.value.tail == ""
 
 
-def told(*events: Any) -> list[rd.StableMarkdown]:
+def told(*events: Any) -> list[rd.types.StableMarkdown]:
     return rx.from_iterable(events).pipe(rd.stable_blocks(), ops.to_list()).run()
 
 
@@ -612,7 +612,7 @@ def test_52_an_observer_may_emit_inside_on_next() -> None:
     source = Subject[Any]()
     got: list[Any] = []
 
-    def draw(value: rd.StableMarkdown) -> None:
+    def draw(value: rd.types.StableMarkdown) -> None:
         got.append(value)
         if value == VALUES["1"]:
             source.on_next(MARKS["n"])
@@ -630,7 +630,7 @@ def test_52_an_observer_may_dispose_inside_on_next(last: str) -> None:
     got: list[Any] = []
     subscription = SerialDisposable()
 
-    def draw(value: rd.StableMarkdown) -> None:
+    def draw(value: rd.types.StableMarkdown) -> None:
         got.append(value)
         if value == VALUES[last]:
             subscription.dispose()

@@ -1,7 +1,8 @@
-"""`text_deltas` and `reasoning_deltas`: the pieces are the text. What holds for each projection: `test_projection`."""
+"""`text_deltas`, of the text and of the reasoning: the pieces are the text. What holds for each projection: `test_projection`."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -127,7 +128,7 @@ def test_the_pieces_of(events: list[Any], expected: list[str]) -> None:
     ],
 )
 def test_the_pieces_of_reasoning(events: list[Any], expected: list[str]) -> None:
-    assert pieces(*events, operator=rd.reasoning_deltas) == expected
+    assert pieces(*events, operator=partial(rd.text_deltas, of="reasoning")) == expected
 
 
 @pytest.mark.parametrize("wire_format", sorted(REPLIES))

@@ -76,7 +76,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
         rd.ProviderError("", type="throttlingException"),
         rd.ProviderError("", type="modelStreamErrorException"),
         rd.ProviderError("", type="internalServerException"),
-        rd.StallTimeoutError("no"),
+        rd.errors.StallTimeoutError("no"),
         caused(rd.StreamInterrupted("no"), ConnectionResetError()),
         ConnectionResetError(),
         BrokenPipeError(),
@@ -102,7 +102,7 @@ def caused(error: Exception, cause: BaseException) -> Exception:
     ids=repr,
 )
 def test_these_pass(error: Exception) -> None:
-    assert rd.is_transient(error)
+    assert rd.errors.is_transient(error)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_these_pass(error: Exception) -> None:
         rd.ProviderError("", code="400"),
         rd.StreamInterrupted("no"),
         caused(rd.StreamInterrupted("no"), ValueError()),
-        rd.MalformedChunkError("no"),
+        rd.errors.MalformedChunkError("no"),
         rd.IncompleteMessageError("no"),
-        rd.LimitExceededError("no"),
+        rd.errors.LimitExceededError("no"),
         rd.ProtocolError("no"),
         caused(rd.InvalidValueError("no"), ConnectionResetError()),
         *(http_error(status) for status in (400, 401, 403, 404, 413, 422, 501)),
@@ -143,13 +143,13 @@ def test_these_pass(error: Exception) -> None:
     ids=repr,
 )
 def test_these_stay(error: Any) -> None:
-    assert not rd.is_transient(error if isinstance(error, BaseException) else Exception(error))
+    assert not rd.errors.is_transient(error if isinstance(error, BaseException) else Exception(error))
 
 
 def test_causes_that_go_in_a_circle_end() -> None:
     one, other = ValueError(), KeyError()
     one.__cause__, other.__cause__ = other, one
-    assert not rd.is_transient(one)
+    assert not rd.errors.is_transient(one)
 
 
 @pytest.mark.parametrize(

@@ -223,4 +223,4 @@ def test_a_stop_concerns_every_run(behind: bool) -> None:
 def test_the_number_of_runs_is_limited() -> None:
     events = [ev.MessageStart(run_id=str(n)) for n in range(3)]
     got, _ = retried(events, limits=rd.Limits(runs=2))
-    assert (type(got[-1]), got[-1].limit) == (rd.LimitExceededError, "runs")
+    assert (type(got[-1]), got[-1].limit) == (rd.errors.LimitExceededError, "runs")

@@ -431,23 +431,23 @@ def test_the_predicate_and_the_backoff_are_asked_and_see_what_came() -> None:
         return 0
 
     snapshots_of(
-        [ev.BlockStart(0, {"type": "text", "text": "Hel"}), rd.StallTimeoutError("no")],
+        [ev.BlockStart(0, {"type": "text", "text": "Hel"}), rd.errors.StallTimeoutError("no")],
         [BOOM],
         [TEXT, OVERLOADED],
         retry_if=retry_if,
         backoff=backoff,
     )
-    assert asked[0] == (rd.StallTimeoutError, "Hel")
-    assert [type(asked[1][1]), asked[2]] == [rd.StallTimeoutError, (rd.StreamInterrupted, "")]
+    assert asked[0] == (rd.errors.StallTimeoutError, "Hel")
+    assert [type(asked[1][1]), asked[2]] == [rd.errors.StallTimeoutError, (rd.StreamInterrupted, "")]
     assert (asked[3][0], asked[3][1].__cause__) == (2, BOOM)
 
 
 FAILURES: dict[str, Any] = {
     "a broken connection": ConnectionError("reset"),
     "an error in the stream": OVERLOADED,
-    "an error of the decoder": rd.MalformedChunkError("no"),
+    "an error of the decoder": rd.errors.MalformedChunkError("no"),
     "a refusal": rd.ProviderError("Overloaded", type="overloaded_error"),
-    "a stall": rd.StallTimeoutError("no"),
+    "a stall": rd.errors.StallTimeoutError("no"),
     "an interruption": rd.StreamInterrupted.by(ConnectionError("reset")),
 }
 
@@ -506,7 +506,7 @@ def test_what_a_rule_raises_tells_of_the_failure_and_is_not_judged_by_it(
         assert got == [raised]
         context = raised.__context__
         assert type(failure) in (type(context), type(context.__cause__))  # type: ignore[union-attr]
-        assert not rd.is_transient(raised)
+        assert not rd.errors.is_transient(raised)
         assert context.snapshot.blocks  # type: ignore[union-attr]
         if isinstance(raised, rd.RxDeltaError):
             assert raised.snapshot is context.snapshot  # type: ignore[union-attr]
@@ -519,7 +519,7 @@ def test_a_rule_may_raise_what_it_was_asked_about(again: Any) -> None:
 
     got: list[Any] = []
     rd.retry_stream(lambda: rx.throw(ConnectionError("reset")), retry_if=fail).subscribe(on_error=got.append)
-    assert rd.is_transient(got[0])
+    assert rd.errors.is_transient(got[0])
     assert got[0].__context__ is None
 
 
@@ -570,7 +570,10 @@ def test_a_factory_that_raises_has_failed_and_one_that_gives_something_else_is_w
     [
         ([{"type": "ping"}], rd.InvalidValueError),
         ([ev.MessageStart("1"), ev.MessageFinish("stop"), ev.MessageStart("2")], rd.ProtocolError),
-        ([ev.BlockStart(0, {"type": "text"}), ev.BlockStart(1, {"type": "text"})], rd.LimitExceededError),
+        (
+            [ev.BlockStart(0, {"type": "text"}), ev.BlockStart(1, {"type": "text"})],
+            rd.errors.LimitExceededError,
+        ),
     ],
 )
 def test_what_is_wrong_is_never_tried_again(events: Any, error: type[Exception]) -> None:
@@ -853,4 +856,4 @@ def test_the_number_of_choices_is_limited() -> None:
     ends: list[Any] = []
     events = rx.from_iterable([rd.events.MessageStart(choice=choice) for choice in range(3)])
     rd.retry_stream(lambda: events, limits=rd.Limits(choices=2)).subscribe(on_error=ends.append)
-    assert [(type(end), end.limit) for end in ends] == [(rd.LimitExceededError, "choices")]
+    assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]

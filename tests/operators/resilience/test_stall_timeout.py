@@ -49,7 +49,7 @@ def split(messages: list[Recorded[Any]]) -> tuple[list[Recorded[Any]], Any]:
     """The messages but for a stall's error; its time and limit."""
     *told, last = messages
     error = getattr(last.value, "exception", None)
-    if isinstance(error, rd.StallTimeoutError):
+    if isinstance(error, rd.errors.StallTimeoutError):
         return told, (last.time - 200, error.limit)
     return messages, None
 
@@ -161,7 +161,7 @@ def test_32_a_block_that_never_ends_is_a_stall_with_what_came() -> None:
     ):
         messages, _ = run(source, lambda events, stages=pipeline: events.pipe(*stages))
         error = messages[-1].value.exception
-        assert type(error) is rd.StallTimeoutError
+        assert type(error) is rd.errors.StallTimeoutError
         assert (error.limit, error.seconds, error.snapshot.text) == ("idle", 4, "Hel")
         assert "4 seconds" in str(error)
 
@@ -204,7 +204,7 @@ def test_an_explicit_scheduler_wins_over_the_subscribers_which_goes_upstream() -
     theirs.advance_to(100)
     assert (seen, errors) == ([theirs], [])
     mine.advance_to(100)
-    assert [type(error) for error in errors] == [rd.StallTimeoutError]
+    assert [type(error) for error in errors] == [rd.errors.StallTimeoutError]
 
 
 def test_two_subscriptions_know_nothing_of_each_other() -> None:
@@ -288,7 +288,7 @@ def test_a_stall_is_noticed_by_a_thread_while_nobody_else_does_anything(
     assert heard.wait(10)
     thread.join(10)
     assert not thread.is_alive()
-    assert [type(error) for error in errors] == [rd.StallTimeoutError]
+    assert [type(error) for error in errors] == [rd.errors.StallTimeoutError]
     assert source.observers == []
 
 
@@ -306,7 +306,7 @@ def test_on_a_loop_a_stalled_stream_is_closed() -> None:
     stream = Stream({"n": 1}, hold=True)
 
     async def main() -> None:
-        with pytest.raises(rd.StallTimeoutError):
+        with pytest.raises(rd.errors.StallTimeoutError):
             await rd.last_value(rd.from_async_iterable(stream).pipe(rd.stall_timeout(idle=0.001)))
         assert stream.closed == 1
 
@@ -418,7 +418,7 @@ def test_silence_behind_a_pause_of_the_reader_is_still_noticed(limits: Any, at: 
                 return
             assert await anext(values) == 2
             await asyncio.sleep(5)
-            with pytest.raises(rd.StallTimeoutError) as raised:
+            with pytest.raises(rd.errors.StallTimeoutError) as raised:
                 await anext(values)
             assert (loop.time(), raised.value.limit) == (pytest.approx(at, abs=0.05), limit)
 
@@ -441,7 +441,7 @@ def test_silence_is_noticed_on_a_loop_that_others_block_all_the_time(blocked: fl
     async def main() -> None:
         busy = asyncio.create_task(others())
         async with asyncio.timeout(1_000):
-            with pytest.raises(rd.StallTimeoutError):
+            with pytest.raises(rd.errors.StallTimeoutError):
                 await rd.last_value(rd.from_async_iterable(answer).pipe(rd.stall_timeout(**{limit: 10})))
         busy.cancel()
 
@@ -479,7 +479,7 @@ def test_a_pause_is_measured_by_the_operators_own_clock() -> None:
             assert await anext(values) == {"n": 2}
             await turns()
             scheduler.advance_to(204)
-            with pytest.raises(rd.StallTimeoutError):
+            with pytest.raises(rd.errors.StallTimeoutError):
                 await anext(values)
 
     run_loop(main)
@@ -501,7 +501,7 @@ def test_an_observer_that_works_on_the_sources_thread_is_no_silence() -> None:
     scheduler.advance_by(3)
     assert got == ["a", "b"]
     scheduler.advance_by(2)
-    assert isinstance(got[2], rd.StallTimeoutError)
+    assert isinstance(got[2], rd.errors.StallTimeoutError)
 
 
 @pytest.mark.parametrize(
@@ -570,7 +570,7 @@ def test_what_a_pacing_operator_holds_for_a_busy_reader_is_no_silence(limits: An
                 seen.append(await anext(values))
             assert len(seen) == 3
             if "idle" in limits:
-                with pytest.raises(rd.StallTimeoutError):
+                with pytest.raises(rd.errors.StallTimeoutError):
                     await anext(values)
                 assert loop.time() < 100
 

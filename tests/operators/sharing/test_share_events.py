@@ -157,7 +157,7 @@ def message(number: int, choice: int = 0) -> list[rd.Event]:
 def by_message(told: list[rd.Event]) -> list[list[str]]:
     texts: list[list[str]] = []
 
-    def note(stream: rd.MessageStream) -> None:
+    def note(stream: rd.types.MessageStream) -> None:
         heard: list[rd.Event] = []
         stream.subscribe(
             heard.append, on_completed=lambda: texts.append([folded(heard, c).text for c in (0, 1)])
@@ -346,7 +346,7 @@ def test_what_is_held_is_limited() -> None:
     source.on_next(TEXT)
     source.on_next(ev.BlockStart(1, {"type": "text"}))
     assert got[0] is TEXT
-    assert type(got[1]) is rd.LimitExceededError
+    assert type(got[1]) is rd.errors.LimitExceededError
 
 
 def test_a_provider_event_is_told_to_those_who_are_there() -> None:
@@ -422,7 +422,7 @@ def test_a_slow_reader_is_ended_alone() -> None:
             await turns(60)
             assert len([event async for event in other]) > 8
             assert len([await anext(slow), await anext(slow)]) == 2
-            with pytest.raises(rd.BufferOverflowError):
+            with pytest.raises(rd.errors.BufferOverflowError):
                 await anext(slow)
 
     run_loop(main)
@@ -464,4 +464,4 @@ def test_the_number_of_choices_is_limited() -> None:
     for event in [*told, *message(2), ev.MessageStart(choice=1)]:
         source.on_next(event)
     assert got[:-1] == [*told, *message(2)]
-    assert (type(got[-1]), got[-1].limit) == (rd.LimitExceededError, "choices")
+    assert (type(got[-1]), got[-1].limit) == (rd.errors.LimitExceededError, "choices")

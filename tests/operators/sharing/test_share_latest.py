@@ -355,7 +355,7 @@ def test_each_reader_has_its_own_policy() -> None:
             assert [value async for value in buffer] == list(range(100))
             assert [value async for value in latest] == [99]
             assert [await anext(error) for _ in range(10)] == list(range(10))
-            with pytest.raises(rd.BufferOverflowError):
+            with pytest.raises(rd.errors.BufferOverflowError):
                 await anext(error)
 
     run_loop(main)

@@ -1605,7 +1605,7 @@ def test_what_exceeds_a_limit_ends_the_stream_and_what_runs(
     source.pipe(rd.run_tools(tools, limits=limits)).subscribe(out.append, ends.append, ends.append)
     for event in events:
         source.on_next(event)
-    assert [type(end) for end in ends] == [rd.LimitExceededError]
+    assert [type(end) for end in ends] == [rd.errors.LimitExceededError]
     assert source.observers == []
     assert {status for _, status in told(out)[-1:]} <= {"failed"}
     assert len(stopped) == [status for _, status in told(out)].count("executing")
@@ -1622,7 +1622,7 @@ def test_the_limits_of_decode_hold_unless_there_are_own_ones(limits: rd.Limits) 
         )
         return (await on_the_loop(events))[1]
 
-    assert [type(end) for end in loops_run(end_of)] == [rd.LimitExceededError]
+    assert [type(end) for end in loops_run(end_of)] == [rd.errors.LimitExceededError]
     assert loops_run(lambda: end_of(limits=rd.Limits())) == ["completed"]
 
 

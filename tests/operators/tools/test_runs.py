@@ -187,7 +187,7 @@ def test_runs_have_a_limit() -> None:
     events = [event for number in range(3) for event in in_run(f"r{number}", message(*call()))]
     tools = rd.run_tools({"echo": lambda: 1}, limits=rd.Limits(runs=2))
     rx.from_iterable(events).pipe(tools).subscribe(on_error=errors.append)
-    assert isinstance(errors[0], rd.LimitExceededError)
+    assert isinstance(errors[0], rd.errors.LimitExceededError)
     assert errors[0].limit == "runs"
 
 

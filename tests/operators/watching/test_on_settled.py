@@ -24,19 +24,19 @@ from support.replies import ANTHROPIC
 import rxdelta as rd
 
 ev = rd.events
-COMPLETED, DISPOSED = rd.StreamOutcome("completed"), rd.StreamOutcome("disposed")
+COMPLETED, DISPOSED = rd.types.StreamOutcome("completed"), rd.types.StreamOutcome("disposed")
 SNAPSHOTS = {mark: rd.Snapshot(content=mark) for mark in "abcd"}
 
 
 class Notes(list[Any]):
     """What has been settled."""
 
-    def __call__(self, snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
+    def __call__(self, snapshot: rd.Snapshot | None, outcome: rd.types.StreamOutcome) -> None:
         self.append((snapshot, outcome))
 
 
-def failed(error: Exception) -> rd.StreamOutcome:
-    return rd.StreamOutcome("failed", error)
+def failed(error: Exception) -> rd.types.StreamOutcome:
+    return rd.types.StreamOutcome("failed", error)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_it_is_told_before_the_end_is_passed_on_and_after_the_source_was_left() 
     source, other = Subject[int](), Subject[int]()
     order: list[Any] = []
 
-    def settle(_: object, outcome: rd.StreamOutcome) -> None:
+    def settle(_: object, outcome: rd.types.StreamOutcome) -> None:
         order.append((outcome.kind, len(other.observers)))
 
     source.pipe(rd.on_settled(settle)).subscribe(on_completed=lambda: order.append("|"))
@@ -284,7 +284,7 @@ def test_an_observer_that_raises_on_a_loop_settles_too() -> None:
 def test_an_async_fn_runs_as_a_task_on_the_loop_whoever_disposes() -> None:
     stored: list[Any] = []
 
-    async def store(snapshot: rd.Snapshot | None, outcome: rd.StreamOutcome) -> None:
+    async def store(snapshot: rd.Snapshot | None, outcome: rd.types.StreamOutcome) -> None:
         await asyncio.sleep(0)
         stored.append((snapshot, outcome))
 

@@ -27,10 +27,10 @@ ev = rd.events
 TEXT = {"type": "text", "text": ""}
 
 
-class Notes(list[rd.StreamMetrics]):
+class Notes(list[rd.types.StreamMetrics]):
     """What has been told."""
 
-    def __call__(self, metrics: rd.StreamMetrics) -> None:
+    def __call__(self, metrics: rd.types.StreamMetrics) -> None:
         self.append(metrics)
 
     @property
@@ -81,7 +81,7 @@ def test_it_is_told_before_the_end_is_passed_on(end: str) -> None:
     source = rx.empty() if end == "|" else rx.throw(BOOM)
     tapped: Observable[Any] = source.pipe(rd.tap_metrics(lambda metrics: order.append(metrics.outcome)))
     tapped.subscribe(on_error=lambda _: order.append("#"), on_completed=lambda: order.append("|"))
-    kind = rd.StreamOutcome("completed") if end == "|" else rd.StreamOutcome("failed", BOOM)
+    kind = rd.types.StreamOutcome("completed") if end == "|" else rd.types.StreamOutcome("failed", BOOM)
     assert order == [kind, end]
 
 
@@ -276,7 +276,7 @@ def test_fn_may_dispose() -> None:
     scheduler, notes = TestScheduler(), Notes()
     subscription = SerialDisposable()
 
-    def note(metrics: rd.StreamMetrics) -> None:
+    def note(metrics: rd.types.StreamMetrics) -> None:
         notes(metrics)
         subscription.dispose()
 
@@ -329,7 +329,7 @@ def test_51_an_observer_that_raises_is_told_and_leaves_the_source() -> None:
     source.pipe(rd.tap_metrics(notes)).subscribe(draw)
     with pytest.raises(ValueError, match="boom"):
         source.on_next("a")
-    assert [metrics.outcome for metrics in notes] == [rd.StreamOutcome("failed", BOOM)]
+    assert [metrics.outcome for metrics in notes] == [rd.types.StreamOutcome("failed", BOOM)]
     assert source.observers == []
 
 
@@ -405,9 +405,9 @@ def test_the_metrics_are_values() -> None:
 
 
 def test_a_reader_that_leaves_and_an_async_fn() -> None:
-    stored: list[rd.StreamMetrics] = []
+    stored: list[rd.types.StreamMetrics] = []
 
-    async def store(metrics: rd.StreamMetrics) -> None:
+    async def store(metrics: rd.types.StreamMetrics) -> None:
         await turns(1)
         stored.append(metrics)
 
@@ -425,7 +425,7 @@ def test_a_reader_that_leaves_and_an_async_fn() -> None:
 
     run_loop(main)
     (metrics,) = stored
-    assert (metrics.outcome, metrics.chunks) == (rd.StreamOutcome("disposed"), 4)
+    assert (metrics.outcome, metrics.chunks) == (rd.types.StreamOutcome("disposed"), 4)
     assert metrics.time_to_first_chunk is not None
     assert 0 <= metrics.time_to_first_chunk <= metrics.seconds
 

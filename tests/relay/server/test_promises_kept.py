@@ -402,7 +402,7 @@ def test_what_is_missing_is_told(new_server: NewServer, what: str) -> None:
             else:
                 assert events == HELLO[: len(events)]
                 assert (type(end), type(last)) == (rd.StreamInterrupted, StreamUnreadableError)
-            assert type(late) is (rd.EmptyStreamError if what == "flushed" else StreamUnreadableError)
+            assert type(late) is (rd.errors.EmptyStreamError if what == "flushed" else StreamUnreadableError)
 
     run(main)
     assert server.has_no_clients()
