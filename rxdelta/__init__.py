@@ -1,5 +1,8 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
 from rxdelta import building, core, errors, events, providers, requests, types, wire
 from rxdelta.aio import (
     ReaderMeter,
@@ -199,3 +202,32 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+if not TYPE_CHECKING:
+    # Here, because the values are below the room that draws them, which is imported when rich asks.
+    core.Reply.__rich__ = lambda reply: import_module("rxdelta.cli").picture(reply)
+
+    def __getattr__(name: str) -> NoReturn:
+        """Say where a name is that isn't here."""
+        hint = "" if name.startswith("_") else _whereabouts(name)
+        raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)
+
+    def _whereabouts(name: str) -> str:
+        said = {
+            "reasoning_deltas": 'rd.text_deltas(of="reasoning")',
+            "usage_updates": "the `usage` of a snapshot",
+        }
+        if name in said:
+            return f"; it is {said[name]}"
+        homes = {
+            word: f"rd.{home.__name__.removeprefix('rxdelta.')}.{word}"
+            for home in (core, wire, events, requests, providers, types, building, errors)
+            for word in home.__all__
+        } | {word: f"rd.{word}" for word in __all__}
+        if name in homes:
+            return f"; it is {homes[name]}"
+        meant = core.did_you_mean(name, homes)
+        for word, place in homes.items():
+            meant = meant.replace(repr(word), place)
+        return f"; {meant}" if meant else ""

@@ -20,8 +20,8 @@ from reactivex import operators as ops
 from rxdelta import __version__
 from rxdelta.aio import for_each, from_async_iterable
 from rxdelta.cli._recording import UnreadableError, chunks_of, paced
+from rxdelta.cli._spell_out import spell_out
 from rxdelta.cli._view import Plain, View, live_view
-from rxdelta.cli._visible import spell_out, visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
@@ -31,6 +31,7 @@ from rxdelta.core import (
     RxDeltaError,
     Snapshot,
     UnknownWireFormatError,
+    visible,
 )
 from rxdelta.operators import (
     MessageStream,

@@ -76,7 +76,7 @@ from rxdelta.core._literals import (
     both_finish_reasons as both_finish_reasons,
     finish_reason as finish_reason,
 )
-from rxdelta.core._message import Message
+from rxdelta.core._message import Message, Reply as Reply
 from rxdelta.core._options import (
     alternatives as alternatives,
     check_function as check_function,
@@ -131,6 +131,7 @@ from rxdelta.core._values import (
     make_usage as make_usage,
     usage_or_none as usage_or_none,
 )
+from rxdelta.core._visible import visible as visible
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [

@@ -24,6 +24,7 @@ from rxdelta.core._values import (
     text_or_none,
     without_empty,
 )
+from rxdelta.core._wrong_use import refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,9 @@ def _citation(value: Citation | Mapping[str, Any]) -> Citation:
     raise InvalidValueError.of([("citations", value, "must hold citations")])
 
 
+_TYPE_FIRST = 'the type comes first: rd.ContentPart("text", "Hi")'
+
+
 @final
 @attrs.frozen(weakref_slot=False, repr=False)
 class ContentPart:
@@ -105,10 +109,14 @@ class ContentPart:
     _origin: Origin | None = attrs.field(default=None, init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        blank_type = ("type", None, "can't be blank") if self.type is None else None
+        wrong_type = (
+            ("type", None, "can't be blank") if self.type is None else one_of("type", self.type, PART_TYPES)
+        )
+        if wrong_type is not None and self.text is None:
+            wrong_type = (*wrong_type[:3], "; ".join([*wrong_type[3:], _TYPE_FIRST]))
         check(
             [
-                blank_type or one_of("type", self.type, PART_TYPES),
+                wrong_type,
                 text_or_none("text", self.text),
                 wrong_key(self.key),
             ]
@@ -170,6 +178,9 @@ class ContentPart:
             more=unknown_fields(data, _FIELDS),
         )
 
+
+if not TYPE_CHECKING:
+    ContentPart.__setattr__ = refuse_change
 
 _FIELDS = frozenset(["type", "text", "options", "citations", "key", "open"])
 

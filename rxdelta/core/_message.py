@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import attrs
 
@@ -10,6 +10,7 @@ from rxdelta.core._approval import is_asked, is_waiting
 from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._custom import Placed, to_placed
+from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._literals import (
@@ -20,11 +21,13 @@ from rxdelta.core._literals import (
     MessageRole,
     MessageStatus,
 )
+from rxdelta.core._notebook import markdown
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._tool_call import ToolCall, with_parsed_arguments
 from rxdelta.core._values import (
     TokenUsage,
+    ToolResult,
     check,
     clean,
     index_of,
@@ -37,6 +40,7 @@ from rxdelta.core._values import (
     wrong_items,
 )
 from rxdelta.core._violations import to_violations
+from rxdelta.core._wrong_use import explained, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,12 +62,41 @@ def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsa
     return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
 
 
+_READ = {
+    **dict.fromkeys(("content", "parts"), ".text, or .blocks for all that it consists of"),
+    **dict.fromkeys(("choices", "message", "output_text", "delta"), ".text"),
+    **dict.fromkeys(("function_call", "tool_use"), ".tool_calls"),
+    **dict.fromkeys(("thinking", "reasoning_content"), ".reasoning"),
+    "stop_reason": ".finish_reason, or .provider_finish_reason for the provider's own word",
+    "usage_metadata": ".usage",
+    **dict.fromkeys(("model_dump", "model_dump_json", "dict", "json"), ".to_dict()"),
+}
+"""What is called otherwise elsewhere."""
+
+
 class Reply:
     """The views of the blocks that a snapshot and a message share."""
 
     __slots__ = ()
 
     blocks: tuple[Block, ...]
+
+    if not TYPE_CHECKING:
+
+        def __init_subclass__(cls, **options: Any) -> None:
+            super().__init_subclass__(**options)
+            if "__setattr__" in cls.__dict__:  # that of attrs
+                cls.__setattr__ = refuse_change
+
+        def __getattr__(self, name: str) -> NoReturn:
+            said = f"; read {_READ[name]}" if name in _READ else ""
+            raise AttributeError(
+                f"a {type(self).__name__} has no attribute {name!r}{said}", name=name, obj=self
+            )
+
+    def _repr_markdown_(self) -> str:
+        """The reply as a notebook draws it."""
+        return markdown(cast("Snapshot | Message", self))
 
     if TYPE_CHECKING:
 
@@ -168,8 +201,13 @@ def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
     return f"<{name} {'; '.join([*shown, *more])}>"
 
 
+_ONE_WAY = 'rd.Message.of("user", "Hi") makes a message of a text'
+
+
 def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
     """The blocks, settled. Values that are no blocks pass: the check that follows reports them."""
+    if isinstance(value, (str, ContentPart, ToolCall)):
+        raise InvalidValueError.of([("blocks", value, "must be a list of parts and calls", _ONE_WAY)])
     return tuple(_finished(block) for block in items_of("blocks", value))
 
 
@@ -210,7 +248,7 @@ class Message(Reply):
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.Message(blocks=[rd.ContentPart("text", "Hi")]).to_dict()["blocks"]
+        >>> rd.Message.of("user", "Hi").to_dict()["blocks"]
         [{'type': 'text', 'text': 'Hi'}]
     """
 
@@ -238,7 +276,10 @@ class Message(Reply):
                 one_of("role", self.role, MESSAGE_ROLES),
                 one_of("status", self.status, ENDED),
                 one_of_or_none("finish_reason", self.finish_reason, FINISH_REASONS),
-                *wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
+                *(
+                    (*wrong, _ONE_WAY)
+                    for wrong in wrong_items("blocks", self.blocks, (ContentPart, ToolCall))
+                ),
                 *wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
                 *wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
                 index_of("choice", self.choice),
@@ -272,6 +313,33 @@ class Message(Reply):
     def __repr__(self) -> str:
         return show("Message", self)
 
+    @classmethod
+    def of(cls, role: MessageRole, content: str | Block | Iterable[str | Block]) -> Message:
+        """A message as one writes it by hand: who says it, and what.
+
+        Args:
+            role: `user`, `system`, `assistant` or `tool`.
+            content: A text, a part or a call; or several of them in their order.
+
+        Raises:
+            InvalidValueError: There is no such role, or something is neither of these.
+
+        Example:
+            >>> import rxdelta as rd
+            >>> asked = rd.Message.of("user", ["What is this?", rd.ContentPart("image_url", "https://example.com/a.png")])
+            >>> [block.type for block in asked.blocks]
+            ['text', 'image_url']
+        """
+        one: Any = content
+        items = [one] if isinstance(one, (str, ContentPart, ToolCall)) else items_of("content", one)
+        blocks = [ContentPart("text", item) if isinstance(item, str) else item for item in items]
+        if any(isinstance(block, ToolResult) for block in blocks):
+            raise InvalidValueError.of(
+                [("content", content, "holds a ToolResult", "it stands in the conversation by itself")]
+            )
+        check(wrong_items("content", blocks, (ContentPart, ToolCall)))
+        return cls(role=role, blocks=tuple(blocks))
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON object that `from_dict` reads."""
         return reply_to_dict(self)
@@ -286,3 +354,6 @@ class Message(Reply):
                 object.
         """
         return cls(**reply_fields(data, "Message"))
+
+
+explained(Message, _ONE_WAY)

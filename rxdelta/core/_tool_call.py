@@ -29,6 +29,7 @@ from rxdelta.core._values import (
     whole_number,
     without_empty,
 )
+from rxdelta.core._wrong_use import explained, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -328,6 +329,11 @@ class ToolCall(Generic[A, K]):
             return call
         whole = call.complete()  # but a call that was stored without arguments stays so
         return whole if call.arguments is not None else change(whole, arguments=None)
+
+
+explained(ToolCall, "rd.ToolCall(call_id=…, name=…, arguments={…}) makes a call")
+if not TYPE_CHECKING:
+    ToolCall.__setattr__ = refuse_change
 
 
 CompleteToolCall: TypeAlias = ToolCall[FrozenDict[Any], Literal["tool_call"]]
