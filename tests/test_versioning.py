@@ -244,13 +244,14 @@ def test_what_breaks_a_program_is_found(
 
 def test_a_name_must_stay_in_each_module_that_lists_it(monkeypatch: pytest.MonkeyPatch) -> None:
     before = describe()
-    for module in (rd, rd.errors):
+    for module in (rd, rd.errors, rd.core):
         monkeypatch.setattr(
             module, "__all__", [one for one in module.__all__ if one not in ("ToolError", "core")]
         )
     assert compare(before, describe())[0] == [
         "rxdelta.ToolError: removed",
         "rxdelta: 'core' removed",
+        "rxdelta.core: 'ToolError' removed",
         "rxdelta.errors: 'ToolError' removed",
     ]
 

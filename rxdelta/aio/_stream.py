@@ -209,7 +209,7 @@ class _Live:
         meter: ReaderMeter | None,
     ) -> None:
         self.meter = meter
-        self.snapshot = Snapshot(role="assistant")
+        self.snapshot = Snapshot()
         self.was_asked = False  # for more than the snapshot
         self._error: Exception | None = None
         self._no_message: str | None = _COMING  # why there is none
