@@ -251,8 +251,8 @@ def test_a_name_must_stay_in_each_module_that_lists_it(monkeypatch: pytest.Monke
     assert compare(before, describe())[0] == [
         "rxdelta.ToolError: removed",
         "rxdelta: 'core' removed",
-        "rxdelta.core: 'ToolError' removed",
         "rxdelta.errors: 'ToolError' removed",
+        "rxdelta.core: 'ToolError' removed",
     ]
 
 
