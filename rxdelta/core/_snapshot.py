@@ -317,11 +317,12 @@ class Snapshot(Reply):
         head = self._head
         status = head.status
         if status == "incomplete":
-            raise IncompleteMessageError(
-                "Cannot convert incomplete message: the stream ended, or has not ended, before the provider finished "
-                "it; what came is in .snapshot",
-                snapshot=self,
+            why = (
+                "the provider has not finished it: the stream was cut off, or still goes on; what came is in .snapshot"
+                if head.started or self.blocks
+                else "nothing of it has come: the stream was empty, or has not begun"
             )
+            raise IncompleteMessageError(f"Cannot convert incomplete message: {why}", snapshot=self)
         if self.role != "assistant":
             wanted = "to_message() takes a snapshot with the role 'assistant'"
             raise InvalidValueError.of([("role", self.role, "is invalid", wanted)])

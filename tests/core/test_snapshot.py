@@ -267,9 +267,15 @@ def test_a_usage_that_says_nothing_is_none() -> None:
 
 def test_an_incomplete_reply_is_no_message() -> None:
     snapshot = fold(ev.BlockStart(0, {"type": "text", "text": "so far"}))
-    with pytest.raises(rd.IncompleteMessageError, match="Cannot convert incomplete message") as caught:
+    with pytest.raises(
+        rd.IncompleteMessageError, match="Cannot convert incomplete message: .*was cut off, or still goes on"
+    ) as caught:
         snapshot.to_message()
     assert caught.value.snapshot is snapshot
+    with pytest.raises(rd.IncompleteMessageError, match="nothing of it has come: the stream was empty"):
+        rd.Snapshot().to_message()
+    with pytest.raises(rd.IncompleteMessageError, match="was cut off"):
+        fold(ev.MessageStart("m1")).to_message()
 
 
 def test_the_role_of_a_message_is_known() -> None:
