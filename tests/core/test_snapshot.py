@@ -268,7 +268,7 @@ def test_a_usage_that_says_nothing_is_none() -> None:
 def test_an_incomplete_reply_is_no_message() -> None:
     snapshot = fold(ev.BlockStart(0, {"type": "text", "text": "so far"}))
     with pytest.raises(
-        rd.IncompleteMessageError, match="Cannot convert incomplete message: .*was cut off, or still goes on"
+        rd.IncompleteMessageError, match=r"Cannot convert incomplete message: .*was cut off, or still goes on"
     ) as caught:
         snapshot.to_message()
     assert caught.value.snapshot is snapshot
