@@ -85,10 +85,6 @@ def test_a_door_shows_nothing_else(door: ModuleType) -> None:
     assert {name for name in dir(door) if not name.startswith("_")} <= {*door.__all__}
 
 
-def test_the_snapshot_keeps_its_name_of_old() -> None:
-    assert rd.MessageDelta is rd.Snapshot
-
-
 def test_the_version_is_that_of_the_distribution() -> None:
     assert rd.__version__ == version("rxdelta")
 

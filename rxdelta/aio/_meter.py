@@ -77,7 +77,7 @@ class ReaderMeter:
         >>> meter = rd.ReaderMeter()
         >>> async def draw(snapshot):
         ...     await asyncio.sleep(0.01)
-        >>> snapshots = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo")).pipe(rd.scan_deltas())
+        >>> snapshots = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo")).pipe(rd.scan_deltas())
         >>> asyncio.run(rd.for_each(snapshots, draw, overflow="latest", meter=meter))
         >>> meter.metrics.received, meter.metrics.delivered, meter.metrics.dropped
         (2, 1, 1)

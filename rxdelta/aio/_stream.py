@@ -55,8 +55,6 @@ __all__ = ["BlockingReply", "Reply", "ReplyOpener", "stream"]
 
 _LOG = logging.getLogger("rxdelta")
 _COMING = "is still coming: result() waits for its end"
-_NOTHING = Snapshot(role="assistant")
-"""The reply before its first chunk."""
 _OF_OBSERVABLES = ("pipe", "subscribe", "run")
 
 
@@ -275,7 +273,7 @@ class _Live:
         meter: ReaderMeter | None,
     ) -> None:
         self.meter = meter
-        self.snapshot = _NOTHING
+        self.snapshot = Snapshot()
         self.was_asked = False  # for more than the snapshot
         self._error: Exception | None = None
         self._no_message: str | None = _COMING  # why there is none
@@ -358,15 +356,6 @@ class _Live:
             raise self._error
         if self._no_message is not None:
             raise IncompleteMessageError(f"the reply {self._no_message}", snapshot=self.snapshot)
-        if self.snapshot is _NOTHING:
-            raise IncompleteMessageError(
-                "the source ended without a chunk of a reply", snapshot=self.snapshot
-            )
-        if self.snapshot.status == "incomplete":
-            raise IncompleteMessageError(
-                "the source ended before the provider had finished the reply; what came is in .snapshot",
-                snapshot=self.snapshot,
-            )
         return self.snapshot.to_message()
 
     def failure(self, error: Exception) -> Exception:

@@ -62,7 +62,7 @@ class EventStreamResponse(OpenResponse):
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from rxdelta.asgi import EventStreamResponse
-        >>> hello = rd.Snapshot(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
+        >>> hello = rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
         >>> async def endpoint(request):
         ...     events = rx.from_iterable(rd.to_events(hello))
         ...     return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)

@@ -99,7 +99,8 @@ from rxdelta.core._runs import (
     in_run as in_run,
 )
 from rxdelta.core._scripts import SPACELESS as SPACELESS
-from rxdelta.core._snapshot import MessageDelta, Snapshot, is_over as is_over, is_settled as is_settled
+from rxdelta.core._message_delta import MessageDelta
+from rxdelta.core._snapshot import Snapshot, is_over as is_over, is_settled as is_settled
 from rxdelta.core._strict_json import (
     InvalidJson,
     clean_text as clean_text,

@@ -1,19 +1,21 @@
-"""The reply after one more event or small `Snapshot`, as functions of values."""
+"""The reply after one more event or small delta, as functions of values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, overload
 
 from rxdelta.core._events import Event, StreamError
 from rxdelta.core._fold import Fold
 from rxdelta.core._frozen import is_list
-from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
+from rxdelta.core._message_delta import MessageDelta, merge_snapshots
+from rxdelta.core._snapshot import Snapshot, empty_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = ["apply_event", "merge_delta", "merge_deltas"]
 
+S = TypeVar("S", bound=Snapshot)
 Nested: TypeAlias = Union[Snapshot, Event, "Sequence[Nested]"]
 
 
@@ -42,8 +44,12 @@ def apply_event(snapshot: Snapshot | None, event: Event) -> Snapshot:
     return Fold(snapshot).step(event)
 
 
+@overload
+def merge_delta(primary: None, delta: Snapshot | Event) -> MessageDelta: ...
+@overload
+def merge_delta(primary: S, delta: Snapshot | Event) -> S: ...
 def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
-    """The snapshot `primary` with one more delta merged into it.
+    """The reply `primary` with one more delta merged into it: a `MessageDelta`, unless `primary` is a `Snapshot`.
 
     Content goes to the slot `delta.index` (0 if it has none). A part of the same type as the newest part of the slot
     is joined to that part; a part of another type becomes a new block behind it; empty text is ignored. The fragment
@@ -54,7 +60,7 @@ def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
 
     Args:
         primary: The reply so far; `None` is an empty assistant message, whatever role the delta has.
-        delta: A small delta, a snapshot, or an event. A `StreamError` changes nothing; any other event is applied as
+        delta: A `MessageDelta`, a snapshot, or an event. A `StreamError` changes nothing; any other event is applied as
             by `apply_event`.
 
     Raises:
@@ -63,24 +69,27 @@ def merge_delta(primary: Snapshot | None, delta: Snapshot | Event) -> Snapshot:
 
     Example:
         >>> import rxdelta as rd
-        >>> start = rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c1", name="add", index=0)])
-        >>> more = rd.Snapshot(tool_calls=[rd.ToolCall(arguments='{"a":1}', index=0)])
+        >>> start = rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c1", name="add", index=0)])
+        >>> more = rd.MessageDelta(tool_calls=[rd.ToolCall(arguments='{"a":1}', index=0)])
         >>> rd.merge_deltas([start, more]).tool_calls[0].arguments
         '{"a":1}'
     """
     if primary is None:
-        primary = make_snapshot(Head(role="assistant", choice=getattr(delta, "choice", 0), started=False), ())
+        primary = MessageDelta._made(empty_head(getattr(delta, "choice", 0)), ())
     if isinstance(delta, StreamError):
         return primary
-    if not isinstance(delta, Snapshot):
-        return apply_event(primary, delta)
-    return merge_snapshots(primary, delta)
+    if isinstance(delta, Snapshot):
+        return merge_snapshots(primary, delta)
+    after = apply_event(primary, delta)
+    return primary._made(after._head, after.blocks, None, getattr(primary, "index", None))
 
 
 @overload
-def merge_deltas(deltas: Sequence[Nested], /) -> Snapshot | None: ...
+def merge_deltas(deltas: Sequence[Nested], /) -> MessageDelta | None: ...
 @overload
-def merge_deltas(accumulated: Snapshot | None, deltas: Sequence[Nested], /) -> Snapshot | None: ...
+def merge_deltas(accumulated: None, deltas: Sequence[Nested], /) -> MessageDelta | None: ...
+@overload
+def merge_deltas(accumulated: S, deltas: Sequence[Nested], /) -> S: ...
 def merge_deltas(*arguments: Any) -> Snapshot | None:
     """Merge many deltas: `merge_deltas(deltas)` or `merge_deltas(accumulated, deltas)`.
 

@@ -32,9 +32,10 @@ from rxdelta.core._frozen import FrozenDict
 from rxdelta.core._limits import DEFAULT_LIMITS, Limits, check_members
 from rxdelta.core._literals import both_finish_reasons
 from rxdelta.core._message import add_attempt
+from rxdelta.core._message_delta import as_snapshot, merge_snapshots
 from rxdelta.core._protocol_checker import broken_rule
 from rxdelta.core._refusal import wrong_value
-from rxdelta.core._snapshot import Head, Snapshot, make_snapshot, merge_snapshots
+from rxdelta.core._snapshot import Head, Snapshot, empty_head, make_snapshot
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._walk import USAGE, Walk
 
@@ -85,16 +86,9 @@ class Fold:
         )
         self._open = self._walk.blocks
         if snapshot is None:
-            head = Head(
-                role="assistant",
-                choice=choice or 0,
-                run_id=run_id,
-                started=False,
-                origin=self._walk.origin,
-            )
-            self._begin(make_snapshot(head, ()))
+            self._begin(make_snapshot(empty_head(choice or 0, run_id, self._walk.origin), ()))
         else:
-            self._load(snapshot)
+            self._load(as_snapshot(snapshot))
 
     def _load(self, snapshot: Snapshot) -> None:
         folds = self._walk.load(snapshot)

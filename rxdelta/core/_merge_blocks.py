@@ -1,4 +1,4 @@
-"""Merging the blocks of small `Snapshot`s into those of a reply: content by slot, calls by index and id.
+"""Merging the blocks of a `MessageDelta` into those of a reply: content by slot, calls by index and id.
 
 A left fold. It is associative for parts, and for calls whose fragments all carry the same id (or none at all) and
 whose name comes in one piece.
@@ -6,23 +6,56 @@ whose name comes in one piece.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart, change_part
-from rxdelta.core._frozen import is_list, is_mapping
+from rxdelta.core._errors import InvalidValueError
+from rxdelta.core._frozen import freeze_mapping, is_list, is_mapping
+from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall, change, raw_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
-__all__ = ["merge_blocks", "merge_content"]
+__all__ = ["Content", "ContentItem", "frozen_content", "merge_blocks", "merge_content", "place_for"]
+
+ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
+Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
+
+
+def frozen_content(value: Any) -> Any:
+    """Content as a frozen value: text, a part, or a tuple of parts, texts and mappings.
+
+    Raises:
+        InvalidValueError: It is something else.
+    """
+    if value is None or isinstance(value, ContentPart):
+        return value
+    if isinstance(value, str):
+        return clean_text(value)
+    if is_mapping(value):
+        return (freeze_mapping(value, "content"),)
+    if is_list(value):
+        return tuple(_content_item(item) for item in value)
+    raise InvalidValueError.of([("content", value, "must be text, a part, or a list of them")])
+
+
+def _content_item(item: Any) -> ContentItem:
+    if is_mapping(item):
+        return freeze_mapping(item, "content")
+    if isinstance(item, str):
+        return clean_text(item)
+    if isinstance(item, ContentPart):
+        return item
+    raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
 
 
 def merge_content(blocks: list[Block], content: object, slot: int) -> None:
-    """Merge the `content` of a small snapshot into the part of its slot."""
-    for part in _parts(content):
+    """Merge the `content` of a small delta into the part of its slot."""
+    for part in () if content is None else _parts(content):
         _merge_part(blocks, change_part(part, key=("part", slot), open=False))
 
 

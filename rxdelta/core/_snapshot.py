@@ -1,20 +1,19 @@
-"""The reply so far, and the merging of two."""
+"""The reply so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Never, cast
 
 import attrs
 
 from rxdelta.core._block_key import Key
 from rxdelta.core._blocks import Block
 from rxdelta.core._content_part import ContentPart, change_part
-from rxdelta.core._custom import Placed, place_custom, to_placed
-from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError, MergeError
+from rxdelta.core._custom import Placed, to_placed
+from rxdelta.core._errors import IncompleteMessageError, InvalidToolCallError, InvalidValueError
 from rxdelta.core._execution_status import TERMINAL, merge_call_metadata
 from rxdelta.core._fast_constructor import fast_constructor
-from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping, is_list, is_mapping
+from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._literals import (
     FINISH_REASONS,
     SNAPSHOT_ROLES,
@@ -24,19 +23,17 @@ from rxdelta.core._literals import (
     SnapshotRole,
     SnapshotStatus,
 )
-from rxdelta.core._merge_blocks import merge_blocks, merge_content
+from rxdelta.core._merge_blocks import frozen_content, merge_content
 from rxdelta.core._message import Message, Reply, add_usage, show
 from rxdelta.core._origin import Origin
 from rxdelta.core._reply_json import (
     call_from_json,
     content_from_json,
-    content_to_json,
     listed,
     part_from_json,
     reply_fields,
     reply_to_dict,
 )
-from rxdelta.core._runs import another_run
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._strict_json import clean_text
 from rxdelta.core._tool_call import ToolCall, change, invalid, with_news
@@ -46,7 +43,6 @@ from rxdelta.core._values import (
     clean,
     index_of,
     index_or_none,
-    items_of,
     one_of,
     one_of_or_none,
     text_or_none,
@@ -55,26 +51,25 @@ from rxdelta.core._values import (
     without_empty,
     wrong_items,
 )
-from rxdelta.core._violations import add_violations, to_violations
+from rxdelta.core._violations import to_violations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Self
 
     from rxdelta.core._events import Event
+    from rxdelta.core._values import Problem
 
 __all__ = [
     "Head",
-    "MessageDelta",
     "Snapshot",
-    "absorb_content",
+    "empty_head",
     "is_over",
     "is_settled",
+    "keyed",
+    "make_head",
     "make_snapshot",
-    "merge_snapshots",
 ]
-
-ContentItem: TypeAlias = str | ContentPart | Mapping[str, Any]
-Content: TypeAlias = ContentItem | Sequence[ContentItem] | None
 
 
 @attrs.frozen(kw_only=True)
@@ -83,8 +78,6 @@ class Head:
 
     role: SnapshotRole = "unknown"
     status: SnapshotStatus = "incomplete"
-    content: str | ContentPart | tuple[ContentItem, ...] | None = None
-    index: int | None = None
     metadata: FrozenDict[Any] = EMPTY
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     choice: int = 0
@@ -104,112 +97,101 @@ class Head:
     origin: Origin | None = attrs.field(default=None, eq=False)
 
 
-@attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
-class Snapshot(Reply):
-    """A reply, or a piece of one: the snapshot folded so far, or a small delta to be merged into one.
+def empty_head(choice: int = 0, run_id: str | None = None, origin: Origin | None = None) -> Head:
+    """The head of a reply of which nothing has come."""
+    return Head(role="assistant", choice=choice, run_id=run_id, started=False, origin=origin)
+
+
+def make_head(
+    *,
+    role: SnapshotRole = "unknown",
+    status: SnapshotStatus = "incomplete",
+    metadata: Mapping[str, Any] | None = None,
+    usage: TokenUsage | None = None,
+    choice: int = 0,
+    id: str | None = None,
+    model: str | None = None,
+    finish_reason: FinishReason | None = None,
+    provider_finish_reason: str | None = None,
+    run_id: str | None = None,
+    parent_run_id: str | None = None,
+    custom: Iterable[Placed] | None = None,
+    index: int | None = None,
+    others: Iterable[Problem | None] = (),
+) -> Head:
+    """The head of a snapshot that is made by hand, or of untrusted input.
 
     Args:
-        content: Content that is not merged yet: text, a part, or a list of parts, strings and mappings (only
-            those with `type` "text" count). It belongs to the slot `index`, or to 0.
-        merged_content: Parts by slot; `None` leaves a slot empty. A single part is a list of one.
-        tool_calls: Calls, each with its own `index`.
-        role: `unknown` or `assistant`.
-        status: `incomplete`, `complete`, `length`, or `interrupted`.
-        index: The slot that `content` belongs to.
-        metadata: Other facts about the message; a JSON object.
-        usage: The usage so far.
-        choice: The number of the alternative reply that this is.
-        id, model, provider_finish_reason: As the provider sent them.
-        finish_reason: `stop`, `length`, `tool_use`, `content_filter`, or `pause`: the provider has paused its own
-            work, and goes on when the message is sent back.
-        run_id, parent_run_id: The run that the reply belongs to, and the run on whose behalf that one works; see
-            `events.MessageStart`.
-        custom: The application's own events, each with its place; see `custom_events`.
+        index: The index of a `MessageDelta`. It is only checked here.
+        others: Problems of the other fields, which one error names together.
 
     Raises:
         InvalidValueError: Names each invalid field.
+    """
+    texts = {
+        "id": id,
+        "model": model,
+        "provider_finish_reason": provider_finish_reason,
+        "run_id": run_id,
+        "parent_run_id": parent_run_id,
+    }
+    check(
+        [
+            one_of("role", role, SNAPSHOT_ROLES),
+            one_of("status", status, SNAPSHOT_STATUSES),
+            one_of_or_none("finish_reason", finish_reason, FINISH_REASONS),
+            index_or_none("index", index),
+            index_of("choice", choice),
+            *others,
+            *wrong_items("usage", (usage,), (TokenUsage, type(None))),
+            *(text_or_none(name, value) for name, value in texts.items()),
+        ]
+    )
+    return Head(
+        role=role,
+        status=status,
+        metadata=freeze_mapping(metadata, "metadata"),
+        usage=usage,
+        choice=choice,
+        finish_reason=finish_reason,
+        id=id,
+        model=model,
+        provider_finish_reason=provider_finish_reason,
+        run_id=run_id,
+        parent_run_id=parent_run_id,
+        custom=to_placed(custom),
+    )
+
+
+@attrs.frozen(weakref_slot=False, init=False, repr=False, eq=False)
+class Snapshot(Reply):
+    """The reply so far, which `scan_deltas` and the other folds emit: immutable, and safe to keep.
+
+    `Snapshot()` is a reply of which nothing has come, `Snapshot.from_dict` restores a stored one, and all others come from
+    a fold. The text is in `text`, all content in `blocks`. A small delta, to be merged into a reply, is a `MessageDelta`.
 
     Example:
         >>> import rxdelta as rd
-        >>> first = rd.Snapshot(content="Hel", role="assistant")
-        >>> (rd.merge_delta(None, first) + rd.Snapshot(content="lo")).text
-        'Hello'
+        >>> start = rd.events.BlockStart(0, {"type": "text", "text": "Hel"})
+        >>> snapshot = rd.apply_event(rd.Snapshot(), start)
+        >>> snapshot.text, rd.apply_event(snapshot, rd.events.TextDelta(0, "lo")).text, snapshot.text
+        ('Hel', 'Hello', 'Hel')
     """
 
     _head: Head
     blocks: tuple[Block, ...]
 
     # `merge_delta`. Its file sets this, because it stands above: it folds events, and a fold makes snapshots.
-    _merged: ClassVar[Callable[[Snapshot, Snapshot | Event], Snapshot]]
+    _merged: ClassVar[Callable[[Any, Snapshot | Event], Any]]
 
-    def __init__(
-        self,
-        content: Content = None,
-        merged_content: Sequence[ContentPart | None] | ContentPart | None = None,
-        tool_calls: Iterable[ToolCall] | None = None,
-        role: SnapshotRole = "unknown",
-        status: SnapshotStatus = "incomplete",
-        index: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        usage: TokenUsage | None = None,
-        choice: int = 0,
-        *,
-        id: str | None = None,
-        model: str | None = None,
-        finish_reason: FinishReason | None = None,
-        provider_finish_reason: str | None = None,
-        run_id: str | None = None,
-        parent_run_id: str | None = None,
-        custom: Iterable[Placed] | None = None,
-    ) -> None:
-        parts = items_of(
-            "merged_content", (merged_content,) if isinstance(merged_content, ContentPart) else merged_content
-        )
-        calls = items_of("tool_calls", tool_calls)
-        check(
-            [
-                one_of("role", role, SNAPSHOT_ROLES),
-                one_of("status", status, SNAPSHOT_STATUSES),
-                one_of_or_none("finish_reason", finish_reason, FINISH_REASONS),
-                index_or_none("index", index),
-                index_of("choice", choice),
-                *wrong_items("merged_content", parts, (ContentPart, type(None))),
-                *wrong_items("tool_calls", calls, (ToolCall,)),
-                *wrong_items("usage", (usage,), (TokenUsage, type(None))),
-                *(
-                    text_or_none(name, value)
-                    for name, value in (
-                        ("id", id),
-                        ("model", model),
-                        ("provider_finish_reason", provider_finish_reason),
-                        ("run_id", run_id),
-                        ("parent_run_id", parent_run_id),
-                    )
-                ),
-            ]
-        )
-        head = Head(
-            role=role,
-            status=status,
-            content=_content(content),
-            index=index,
-            metadata=freeze_mapping(metadata, "metadata"),
-            usage=usage,
-            choice=choice,
-            id=id,
-            model=model,
-            finish_reason=finish_reason,
-            provider_finish_reason=provider_finish_reason,
-            run_id=run_id,
-            parent_run_id=parent_run_id,
-            custom=to_placed(custom),
-        )
-        blocks = [
-            change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None
-        ]
-        keyed = [change(call, key=("call", call.index)) for call in calls]
-        object.__setattr__(self, "_head", head)
-        object.__setattr__(self, "blocks", (*blocks, *keyed))
+    def __init__(self, *given: Never, **named: Never) -> None:
+        if given or named:
+            raise InvalidValueError(
+                "Snapshot() takes no arguments: a snapshot is what a fold makes of events (scan_deltas, Fold, apply_event). "
+                "A small delta made by hand is a MessageDelta, a finished reply a Message; Snapshot.from_dict reads a stored one"
+            )
+        object.__setattr__(self, "_head", empty_head())
+        object.__setattr__(self, "blocks", ())
 
     # The fields of the head.
 
@@ -221,15 +203,6 @@ class Snapshot(Reply):
     def status(self) -> SnapshotStatus:
         """`incomplete`; `complete`; `length`, cut by the token limit; or `interrupted`, stopped by its consumer."""
         return self._head.status
-
-    @property
-    def content(self) -> str | ContentPart | tuple[ContentItem, ...] | None:
-        """What a small delta brings. In a snapshot of a fold it is `None`: the reply's text is `text`."""
-        return self._head.content
-
-    @property
-    def index(self) -> int | None:
-        return self._head.index
 
     @property
     def metadata(self) -> FrozenDict[Any]:
@@ -302,25 +275,39 @@ class Snapshot(Reply):
         """Fields of a stored snapshot that this version doesn't know; `to_dict` writes them back."""
         return self._head.more
 
-    @property
-    def merged_content(self) -> tuple[ContentPart, ...]:
-        """The blocks that are parts."""
-        return tuple(block for block in self.blocks if isinstance(block, ContentPart))
-
     # The operations, which all return a new snapshot.
 
-    def merge(self, other: Snapshot | Event) -> Snapshot:
+    def merge(self, other: Snapshot | Event) -> Self:
         """`merge_delta(self, other)`."""
-        return Snapshot._merged(self, other)
+        merged: Self = Snapshot._merged(self, other)
+        return merged
 
-    def __add__(self, other: Snapshot | Event) -> Snapshot:
+    def __add__(self, other: Snapshot | Event) -> Self:
         return self.merge(other)
+
+    def _with(self, head: Head | None = None, blocks: tuple[Block, ...] | None = None) -> Self:
+        """The same value with another head, or other blocks."""
+        return self._made(head or self._head, self.blocks if blocks is None else blocks)
+
+    @classmethod
+    def _made(
+        cls, head: Head, blocks: tuple[Block, ...], content: Any = None, index: int | None = None
+    ) -> Self:
+        """A value of checked fields. A snapshot has no `content` of its own, so that is merged into the blocks."""
+        if content is not None:
+            merge_content(whole := list(blocks), content, index or 0)
+            blocks = tuple(whole)
+        return cast("Self", make_snapshot(head, blocks))
+
+    def _whole(self) -> tuple[Block, ...]:
+        """The blocks of the message."""
+        return self.blocks
 
     def to_message(self) -> Message:
         """The finished message.
 
         If the status is `complete`, open calls are completed; if the message was cut by length or by its consumer,
-        they become invalid. `content` that was never merged is used if there are no merged parts.
+        they become invalid.
 
         Raises:
             IncompleteMessageError: The status is `incomplete`. The error has this snapshot.
@@ -330,16 +317,16 @@ class Snapshot(Reply):
         head = self._head
         status = head.status
         if status == "incomplete":
-            raise IncompleteMessageError(
-                "Cannot convert incomplete message: the stream ended, or has not ended, before the provider finished "
-                "it; what came is in .snapshot",
-                snapshot=self,
+            why = (
+                "the provider has not finished it: the stream was cut off, or still goes on; what came is in .snapshot"
+                if head.started or self.blocks
+                else "nothing of it has come: the stream was empty, or has not begun"
             )
+            raise IncompleteMessageError(f"Cannot convert incomplete message: {why}", snapshot=self)
         if self.role != "assistant":
             wanted = "to_message() takes a snapshot with the role 'assistant'"
             raise InvalidValueError.of([("role", self.role, "is invalid", wanted)])
-        whole = self if self.merged_content else absorb_content(self)
-        blocks = [self._finished(block) for block in whole.blocks]
+        blocks = [self._finished(block) for block in self._whole()]
         return Message(
             status=status,
             blocks=blocks,
@@ -373,18 +360,13 @@ class Snapshot(Reply):
             return block
         return invalid(block, f"the message was cut short ({self.status}) while the call was open")
 
-    def migrate_to_content_parts(self) -> Snapshot:
-        """The snapshot with the text of `content` as a part; `""` becomes `None`."""
-        content = self.content
-        if not isinstance(content, str):
-            return self
-        return with_head(self, content=ContentPart("text", content) if content else None)
-
-    def accumulate_token_usage(self, other: Snapshot) -> Snapshot:
+    def accumulate_token_usage(self, other: Snapshot) -> Self:
         """The snapshot with `other`'s usage added to its own; see `TokenUsage.add`."""
-        return self if other.usage is None else with_head(self, usage=add_usage(self.usage, other.usage))
+        if other.usage is None:
+            return self
+        return self._with(attrs.evolve(self._head, usage=add_usage(self.usage, other.usage)))
 
-    def upsert_tool_call(self, call: ToolCall) -> Snapshot:
+    def upsert_tool_call(self, call: ToolCall) -> Self:
         """The snapshot with the call of the same `call_id` updated, or with the call appended if there is none.
 
         The name, arguments and display text that `call` has replace the known ones; metadata are merged; the status
@@ -403,25 +385,25 @@ class Snapshot(Reply):
                     metadata=merge_call_metadata(known.metadata, call.metadata),
                     result=call.result or known.result,
                 )
-                return with_blocks(self, (*self.blocks[:place], updated, *self.blocks[place + 1 :]))
-        return with_blocks(self, (*self.blocks, change(call, key=("call", call.index))))
+                return self._with(blocks=(*self.blocks[:place], updated, *self.blocks[place + 1 :]))
+        return self._with(blocks=(*self.blocks, change(call, key=("call", call.index))))
 
-    def set_tool_execution_status(self, call_id: str, status: ExecutionStatus) -> Snapshot:
+    def set_tool_execution_status(self, call_id: str, status: ExecutionStatus) -> Self:
         """The snapshot with a new execution status for the calls of that id. The status never goes back."""
         check([None if isinstance(status, str) else ("status", status, "must be a string")])
         return self._with_calls(call_id, lambda call: with_news(call, execution_status=clean_text(status)))
 
-    def set_tool_display_text(self, call_id: str, text: str | None) -> Snapshot:
+    def set_tool_display_text(self, call_id: str, text: str | None) -> Self:
         """The snapshot with a new display text for the calls of that id; `None` and `""` change nothing."""
         check([text_or_none("text", text)])
         return self._with_calls(call_id, lambda call: with_news(call, display_text=clean(text)))
 
-    def _with_calls(self, call_id: str, update: Callable[[ToolCall], ToolCall]) -> Snapshot:
+    def _with_calls(self, call_id: str, update: Callable[[ToolCall], ToolCall]) -> Self:
         blocks = tuple(
             update(block) if isinstance(block, ToolCall) and block.call_id == call_id else block
             for block in self.blocks
         )
-        return self if all(new is old for new, old in zip(blocks, self.blocks)) else with_blocks(self, blocks)
+        return self if all(new is old for new, old in zip(blocks, self.blocks)) else self._with(blocks=blocks)
 
     def __eq__(self, other: object) -> bool:
         """Equality of every field and block, and of each block's `key` and `open`."""
@@ -439,81 +421,82 @@ class Snapshot(Reply):
     def __hash__(self) -> int:
         return hash((self._head, self.blocks))
 
-    def __copy__(self) -> Snapshot:
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Snapshot:
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __repr__(self) -> str:
-        content = [f"content={self.content!r}"] if self.content is not None else []
-        return show("Snapshot", self, content)
+        return show("Snapshot", self)
+
+    if not TYPE_CHECKING:  # so that a type checker reports them, too
+
+        def __getattr__(self, name: str) -> Any:
+            advice = _ELSEWHERE.get(name)
+            if advice is None:
+                return super().__getattribute__(name)  # which says so
+            raise AttributeError(f"a Snapshot has no {name!r}: {advice}", name=name, obj=self)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object from which `from_dict` restores the snapshot, even an incomplete one."""
-        head = self._head
-        started = None if head.started else False
-        return reply_to_dict(self) | without_empty(
-            {"content": content_to_json(head.content), "index": head.index, "started": started}
-        )
+        started = None if self._head.started else False
+        return reply_to_dict(self) | without_empty({"started": started})
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
-        """Read `to_dict`'s form, or the constructor's keywords as JSON, as untrusted input.
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read `to_dict`'s form, or the keywords of a `MessageDelta` as JSON, as untrusted input.
 
         An `index` or `choice` of digits is cast; a complete call is parsed. A field that this version doesn't know is
-        kept in `.more`.
+        kept in `.more`. A `Snapshot` has the content of a stored `MessageDelta` among its blocks.
 
         Raises:
             InvalidValueError: Names each invalid field; or the `format` is newer than this version's.
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        fields = reply_fields(data, "Snapshot")
-        merged = listed(data.get("merged_content"))
+        fields = reply_fields(data, cls.__name__)
         blocks: tuple[Block, ...] = fields.pop("blocks")
         attempt, failed = fields.pop("attempt"), fields.pop("failed_usage")
         more, violations = to_more(fields.pop("more")), to_violations(fields.pop("violations"))
-        delta = cls(
-            content=content_from_json(data.get("content")),
-            merged_content=[
-                None if part is None else part_from_json(part, "merged_content") for part in merged
-            ],
-            tool_calls=[call_from_json(call) for call in listed(data.get("tool_calls"))],
-            index=whole_number(data.get("index")),
-            **fields,
-        )
-        check(
-            [index_of("attempt", attempt), *wrong_items("failed_usage", (failed,), (TokenUsage, type(None)))]
-        )
-        restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
-        started = data.get("started") is not False
-        return with_head(
-            with_blocks(delta, (*restored, *delta.blocks)),
+        content, index = content_from_json(data.get("content")), whole_number(data.get("index"))
+        parts = [
+            None if part is None else part_from_json(part, "merged_content")
+            for part in listed(data.get("merged_content"))
+        ]
+        calls = [call_from_json(call) for call in listed(data.get("tool_calls"))]
+        others = [
+            index_of("attempt", attempt),
+            *wrong_items("failed_usage", (failed,), (TokenUsage, type(None))),
+        ]
+        head = attrs.evolve(
+            make_head(index=index, others=others, **fields),
             attempt=attempt,
             failed_usage=failed,
             violations=violations,
             more=more,
-            started=started,
+            started=data.get("started") is not False,
         )
+        restored = tuple(_keyed(block, place) for place, block in enumerate(blocks))
+        return cls._made(head, (*restored, *keyed(parts, calls)), frozen_content(content), index)
 
 
-MessageDelta = Snapshot
-"""The same class by LangChain's name for it."""
+_ELSEWHERE = {
+    "content": "its text is in .text, and all of its content in .blocks",
+    "merged_content": "its parts are among .blocks",
+    "index": "its alternative reply is .choice, and each call in .tool_calls has an index; only a MessageDelta has one itself",
+    "migrate_to_content_parts": "it has content parts already, in .blocks; only a MessageDelta has others",
+    "choices": "it is one reply, whose number is .choice; group_by_choice() makes a stream for each",
+    "message": "its to_message() is the finished Message",
+    "delta": "it is the whole reply so far; text_deltas() emits the pieces of its text",
+}
+"""What those read who look for a name of a `MessageDelta`, or of a provider's reply."""
 
 
 @fast_constructor(Snapshot)
 def make_snapshot(head: Head, blocks: tuple[Block, ...]) -> Snapshot:
     """A snapshot of fields that the caller has checked."""
     raise NotImplementedError
-
-
-def with_head(snapshot: Snapshot, **fields: Any) -> Snapshot:
-    return make_snapshot(attrs.evolve(snapshot._head, **fields), snapshot.blocks)
-
-
-def with_blocks(snapshot: Snapshot, blocks: tuple[Block, ...]) -> Snapshot:
-    return make_snapshot(snapshot._head, blocks)
 
 
 def is_over(snapshot: Snapshot) -> bool:
@@ -530,81 +513,10 @@ def is_settled(snapshot: Snapshot) -> bool:
     )
 
 
-def absorb_content(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with its own unmerged `content` merged into its blocks."""
-    if snapshot.content is None:
-        return snapshot
-    blocks = list(snapshot.blocks)
-    merge_content(blocks, snapshot.content, snapshot.index or 0)
-    return make_snapshot(attrs.evolve(snapshot._head, content=None), tuple(blocks))
-
-
-def merge_snapshots(primary: Snapshot, delta: Snapshot) -> Snapshot:
-    """`merge_delta` of two snapshots.
-
-    Raises:
-        MergeError: The role of `primary` is not `assistant`.
-        ProtocolError: The snapshots are of different runs. A small delta without a run belongs to any.
-    """
-    if delta.choice != primary.choice:
-        return primary
-    own = primary.run_id
-    if delta.run_id not in (None, own) and (own is not None or primary.blocks):
-        raise another_run(delta.run_id, own)
-    if primary.role != "assistant":
-        raise MergeError(
-            f"cannot merge into a delta whose role is {primary.role!r}; begin with merge_delta(None, …)"
-        )
-    base = absorb_content(primary)
-    blocks = list(base.blocks)
-    merge_content(blocks, delta.content, delta.index or 0)
-    merge_blocks(blocks, delta.blocks)
-    head = _merge_head(base._head, delta._head)
-    for place, event in delta._head.custom:
-        head = attrs.evolve(head, custom=place_custom(head.custom, event, len(base.blocks) + place))
-    return make_snapshot(head, tuple(blocks))
-
-
-def _merge_head(mine: Head, theirs: Head) -> Head:
-    return attrs.evolve(
-        mine,
-        status=theirs.status if mine.status == "incomplete" else mine.status,
-        index=mine.index if theirs.index is None else theirs.index,
-        metadata=FrozenDict({**mine.metadata, **theirs.metadata}) if theirs.metadata else mine.metadata,
-        usage=add_usage(mine.usage, theirs.usage),
-        id=mine.id or theirs.id,
-        model=mine.model or theirs.model,
-        run_id=theirs.run_id if mine.run_id is None else mine.run_id,
-        parent_run_id=theirs.parent_run_id if mine.parent_run_id is None else mine.parent_run_id,
-        finish_reason=theirs.finish_reason or mine.finish_reason,
-        provider_finish_reason=theirs.provider_finish_reason or mine.provider_finish_reason,
-        attempt=max(mine.attempt, theirs.attempt),
-        failed_usage=add_usage(mine.failed_usage, theirs.failed_usage),
-        violations=add_violations(mine.violations, theirs.violations),
-    )
-
-
-def _content(value: Any) -> Any:
-    """Content as a frozen value: text, a part, or a tuple of parts, texts and mappings."""
-    if value is None or isinstance(value, ContentPart):
-        return value
-    if isinstance(value, str):
-        return clean_text(value)
-    if is_mapping(value):
-        return (freeze_mapping(value, "content"),)
-    if is_list(value):
-        return tuple(_content_item(item) for item in value)
-    raise InvalidValueError.of([("content", value, "must be text, a part, or a list of them")])
-
-
-def _content_item(item: Any) -> ContentItem:
-    if is_mapping(item):
-        return freeze_mapping(item, "content")
-    if isinstance(item, str):
-        return clean_text(item)
-    if isinstance(item, ContentPart):
-        return item
-    raise InvalidValueError.of([("content", item, "must hold parts, strings and mappings")])
+def keyed(parts: Iterable[ContentPart | None], calls: Iterable[ToolCall]) -> tuple[Block, ...]:
+    """Parts by slot, and calls, as blocks with their keys. `None` leaves a slot empty."""
+    found = [change_part(part, key=("part", slot)) for slot, part in enumerate(parts) if part is not None]
+    return (*found, *(change(call, key=("call", call.index)) for call in calls))
 
 
 def _keyed(block: Block, place: int) -> Block:

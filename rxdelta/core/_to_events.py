@@ -22,7 +22,8 @@ from rxdelta.core._events import (
 )
 from rxdelta.core._fast_constructor import set_field
 from rxdelta.core._message import Message
-from rxdelta.core._snapshot import Head, absorb_content, make_snapshot
+from rxdelta.core._message_delta import as_snapshot
+from rxdelta.core._snapshot import Head, make_snapshot
 from rxdelta.core._tool_call import ToolCall
 from rxdelta.core._values import check, one_of
 
@@ -51,7 +52,7 @@ def to_events(snapshot: Snapshot | Message) -> list[Event]:
         >>> [event.event for event in rd.to_events(snapshot)]
         ['message-start', 'content-block-start']
     """
-    snapshot = _as_snapshot(snapshot) if isinstance(snapshot, Message) else absorb_content(snapshot)
+    snapshot = _of_message(snapshot) if isinstance(snapshot, Message) else as_snapshot(snapshot)
     choice, metadata = snapshot.choice, dict(snapshot.metadata)
     interrupted, ended = snapshot.status == "interrupted", snapshot.status != "incomplete"
     why = metadata.get("interrupted")
@@ -92,7 +93,7 @@ def to_events(snapshot: Snapshot | Message) -> list[Event]:
     return [*found, *(event for _, event in custom)]
 
 
-def _as_snapshot(message: Message) -> Snapshot:
+def _of_message(message: Message) -> Snapshot:
     check([one_of("role", message.role, ("assistant",))])
     head = Head(
         role="assistant",

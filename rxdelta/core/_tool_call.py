@@ -107,7 +107,7 @@ class ToolCall(Generic[A, K]):
         arguments: The JSON text so far while the call is open; a read-only mapping once it is complete; the raw text
             of an invalid call; `None` if no arguments came.
         status: `incomplete` or `complete`; never goes back.
-        index: The index that a small `Snapshot` gave the call, if there was one.
+        index: The index that a `MessageDelta` gave the call, if there was one.
         display_text: A line for people, such as "Reading outline.md". It may be replaced, but not removed.
         metadata: All other facts about the call, e.g. `execution_status`.
         result: The tool's result so far.

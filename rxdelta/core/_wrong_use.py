@@ -21,7 +21,7 @@ class FrozenInstanceError(attrs.exceptions.FrozenInstanceError):
         self.msg = msg
 
 
-def refuse_change(self: Any, name: str, value: object) -> NoReturn:
+def refuse_change(self: Any, name: str, _: object) -> NoReturn:
     """The `__setattr__` of a value. That of attrs says only that it can't."""
     kind = type(self)
     is_field = any(name == field.alias for field in attrs.fields(kind) if field.init)
@@ -42,7 +42,7 @@ def explained(cls: T, advice: str) -> T:
     fields = {field.alias for field in attrs.fields(cls) if field.init}
 
     @wraps(make)
-    def __init__(self: Any, *args: Any, **given: Any) -> None:
+    def checked(self: Any, *args: Any, **given: Any) -> None:
         if args:
             raise TypeError(f"{cls.__name__} takes its fields by their names; {advice}")
         unknown = given.keys() - fields
@@ -50,5 +50,5 @@ def explained(cls: T, advice: str) -> T:
             raise TypeError(f"{cls.__name__} has no field {', '.join(map(repr, sorted(unknown)))}; {advice}")
         make(self, **given)
 
-    cls.__init__ = __init__  # type: ignore[misc]
+    cls.__init__ = checked  # type: ignore[misc]
     return cls

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from reactivex import abc
 
-from rxdelta.core import TERMINAL, ContentPart, Message, Snapshot, ToolCall, is_over
+from rxdelta.core import TERMINAL, ContentPart, Message, MessageDelta, Snapshot, ToolCall, is_over
 from rxdelta.core.events import EVENT_TYPES
 from rxdelta.runtime.marks import piece_error
 
@@ -85,6 +85,7 @@ def _reply_is_over(snapshot: Snapshot) -> bool:
 
 _KINDS: dict[type, _Kind] = {
     Snapshot: _Kind(_message_of, _reply_is_over),
+    MessageDelta: _Kind(_message_of, _reply_is_over),
     ContentPart: _Kind(_block_of, _is_closed),
     ToolCall: _Kind(_block_of, _call_is_over),
     Message: _Kind(_itself, _always),

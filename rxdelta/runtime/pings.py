@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from rxdelta.core import PIECE_FIELDS, Snapshot
+from rxdelta.core import PIECE_FIELDS, Fold, Snapshot
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
 
 __all__ = ["Pings", "is_ping"]
@@ -24,7 +24,7 @@ class Pings:
     def __call__(self, value: Any) -> bool:
         if type(value) is not Snapshot:
             return is_ping(value)
-        last, self._last = self._last or Snapshot(role="assistant", choice=value.choice), value
+        last, self._last = self._last or Fold(choice=value.choice).snapshot, value
         head, before = value._head, last._head
         return (
             head.custom is not before.custom

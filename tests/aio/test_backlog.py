@@ -220,7 +220,7 @@ def test_without_asyncio_too() -> None:
 
 def test_what_is_no_event_is_refused() -> None:
     async def main() -> None:
-        async with rd.to_async_iterable(rx.of(rd.Snapshot(content="Hi")), "join") as events:
+        async with rd.to_async_iterable(rx.of(rd.MessageDelta(content="Hi")), "join") as events:
             with pytest.raises(rd.InvalidValueError, match="latest"):
                 await anext(events)
 

@@ -218,7 +218,7 @@ def pictures(*behind: Any, overflow: Any = "block", pace: Any = None) -> tuple[l
     async def chunks() -> Any:
         for _ in range(100):
             await asyncio.sleep(0.01)
-            yield rd.Snapshot(content="x")
+            yield rd.MessageDelta(content="x")
         times.append(asyncio.get_running_loop().time())
 
     async def draw(text: str) -> None:
@@ -266,7 +266,7 @@ def test_a_draw_that_blocks_the_loop_gets_the_newest_next() -> None:
     async def chunks() -> Any:
         for _ in range(100):
             await asyncio.sleep(0.01)
-            yield rd.Snapshot(content="x")
+            yield rd.MessageDelta(content="x")
 
     def draw(snapshot: rd.Snapshot) -> None:
         seen.append(len(snapshot.text))

@@ -63,7 +63,7 @@ def test_who_is_too_slow_is_counted_once() -> None:
     async def main() -> None:
         async with rd.to_async_iterable(source, "error", maxsize=2, meter=meter) as values:
             for number in range(5):
-                source.on_next(rd.Snapshot(content=str(number)))
+                source.on_next(rd.MessageDelta(content=str(number)))
             with pytest.raises(rd.errors.BufferOverflowError) as caught:
                 [value async for value in values]
             assert caught.value.snapshot is not None

@@ -33,7 +33,7 @@ class Reading:
         for _ in range(CHUNKS):
             await asyncio.sleep(CHUNK)
             self.given += 1
-            yield rd.Snapshot(content="x")
+            yield rd.MessageDelta(content="x")
         self.source_took = loop.time() - began
 
     async def draw(self, snapshot: rd.Snapshot) -> None:

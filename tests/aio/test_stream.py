@@ -503,7 +503,7 @@ def test_silence_is_an_error_before_the_first_chunk_and_between_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [5, None, "Hello", {"id": "c1"}, rd.Snapshot(content="Hi"), object(), dict, 1.5, True]
+    "source", [5, None, "Hello", {"id": "c1"}, rd.MessageDelta(content="Hi"), object(), dict, 1.5, True]
 )
 def test_what_is_no_stream_is_refused_at_once(source: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="source"):
@@ -688,7 +688,7 @@ SOURCES: dict[str, Any] = {
     "a function that gives a blocking manager": lambda: lambda: BlockingManager(blocking(OPENAI)),
     "an Observable": lambda: rd.from_iterable(OPENAI),
     "events": lambda: rd.from_iterable(OPENAI).pipe(rd.decode("openai-chat")),
-    "a list of events": lambda: rd.to_events(rd.merge_deltas([rd.Snapshot(content="".join(WHOLE))])),
+    "a list of events": lambda: rd.to_events(rd.merge_deltas([rd.MessageDelta(content="".join(WHOLE))])),
     "bytes": lambda: sse(OPENAI),
     "bytes of NDJSON": lambda: ndjson(OPENAI),
     "cut bytes": lambda: CUT,

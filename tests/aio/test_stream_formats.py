@@ -85,7 +85,7 @@ def test_a_recording(wire_format: str, how: str, chunks: list[Any]) -> None:
 
 def expected(wire_format: str, chunks: list[Any]) -> tuple[rd.Snapshot | None, str | None]:
     """The last snapshot of a pipeline, and its text; or the error's."""
-    seen: list[rd.Snapshot] = [rd.Snapshot(role="assistant")]
+    seen: list[rd.Snapshot] = [rd.Snapshot()]
     pieces: list[str] = []
     errors: list[Exception] = []
     events = rd.from_iterable(chunks).pipe(rd.decode(wire_format))

@@ -226,7 +226,7 @@ def test_error_tells_a_reader_that_fell_behind_after_what_was_queued() -> None:
 
 def test_error_carries_the_snapshot_that_did_not_fit() -> None:
     async def main() -> None:
-        deltas = rx.from_iterable([rd.Snapshot(content=mark) for mark in "abc"])
+        deltas = rx.from_iterable([rd.MessageDelta(content=mark) for mark in "abc"])
         with pytest.raises(rd.errors.BufferOverflowError) as raised:
             async with rd.to_async_iterable(deltas.pipe(rd.scan_deltas()), "error", maxsize=2) as values:
                 await drain(values)

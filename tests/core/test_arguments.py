@@ -36,7 +36,7 @@ def test_both_folds_and_every_reader_give_the_same_arguments(text: str, value: A
     )
     assert called(*text).arguments == value
     assert call.complete().arguments == call.arguments_as_map() == value
-    merged = rd.merge_deltas([rd.Snapshot(tool_calls=[call]), rd.Snapshot(status="complete")])
+    merged = rd.merge_deltas([rd.MessageDelta(tool_calls=[call]), rd.MessageDelta(status="complete")])
     assert merged is not None
     assert merged.to_message().tool_calls[0].arguments == value
     assert rd.Message(blocks=[call]).tool_calls[0].arguments == value

@@ -471,17 +471,17 @@ def test_applying_an_event_of_another_choice_changes_nothing() -> None:
     assert one.choice == 1
     assert rd.apply_event(one, ev.TextDelta(0, "x")) is one
     assert rd.apply_event(one, ev.TextDelta(0, "x", choice=1)).text == "x"
-    assert rd.merge_delta(one, rd.Snapshot("x")) is one
-    assert rd.merge_delta(one, rd.Snapshot("x", choice=1)).text == "x"
-    assert rd.Fold(choice=1).step(rd.Snapshot("x")).text == ""
+    assert rd.merge_delta(one, rd.MessageDelta("x")) is one
+    assert rd.merge_delta(one, rd.MessageDelta("x", choice=1)).text == "x"
+    assert rd.Fold(choice=1).step(rd.MessageDelta("x")).text == ""
 
 
 def test_small_deltas_and_events_mix() -> None:
     folding = rd.Fold()
     folding.step(ev.BlockStart(0, TEXT))
-    folding.step(rd.Snapshot(" by delta", usage=rd.TokenUsage(1)))
+    folding.step(rd.MessageDelta(" by delta", usage=rd.TokenUsage(1)))
     folding.step(ev.TextDelta(0, "by event"))
-    folding.step(rd.Snapshot("!", usage=rd.TokenUsage(1)))
+    folding.step(rd.MessageDelta("!", usage=rd.TokenUsage(1)))
     assert [block.text for block in folding.snapshot.blocks] == ["by event", " by delta!"]
     assert folding.snapshot.usage == rd.TokenUsage(2, 0)
 
@@ -570,8 +570,8 @@ def test_an_update_does_not_reach_a_call_that_has_begun_behind_a_call_that_ended
 def test_an_update_reaches_every_call_of_that_id_and_the_newest_still_grows() -> None:
     first = rd.merge_deltas(
         [
-            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", index=0)]),
-            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", index=1)]),
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=0)]),
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", index=1)]),
         ]
     )
     updated = rd.apply_event(first, ev.ToolUpdate("c", "executing"))

@@ -47,7 +47,7 @@ def containers(value: Any) -> list[Any]:
 def test_bad_input_63_no_container_inside_a_value_can_be_changed(change: Callable[[Any], object]) -> None:
     call = rd.ToolCall(call_id="c", name="f", arguments=NESTED, status="complete", metadata=NESTED)
     part = rd.ContentPart("text", "x", NESTED, [{"raw": NESTED}])
-    delta = rd.Snapshot("x", [part], [call], metadata=NESTED, usage=rd.TokenUsage(raw=NESTED))
+    delta = rd.MessageDelta("x", [part], [call], metadata=NESTED, usage=rd.TokenUsage(raw=NESTED))
     message = rd.Message(blocks=[part, call], metadata=NESTED)
     roots = [
         call.arguments,

@@ -115,7 +115,7 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
     assert snapshot.text == "ab"
     assert [block.key for block in snapshot.blocks] == [0, 2**31 - 1]
     assert peak < 2**20
-    assert rd.merge_delta(None, rd.Snapshot(content="x", index=10**9)).text == "x"
+    assert rd.merge_delta(None, rd.MessageDelta(content="x", index=10**9)).text == "x"
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
             {"event": "content-block-delta", "index": index, "delta": {"type": "text-delta"}}
         ),
         lambda index: rd.ToolCall(index=index),
-        lambda index: rd.Snapshot(index=abs(index)),
-        lambda index: rd.Snapshot(choice=abs(index)),
+        lambda index: rd.MessageDelta(index=abs(index)),
+        lambda index: rd.MessageDelta(choice=abs(index)),
         lambda index: rd.ContentPart(key=index),
         lambda index: rd.ToolCall.from_dict({"key": ["call", index]}),
         lambda index: ev.AttemptReset(abs(index)),
@@ -176,8 +176,8 @@ def test_bad_input_2_a_negative_index_never_counts_from_the_end() -> None:
     snapshot = fold(ev.BlockStart(0, TEXT), ev.TextDelta(-1, "x"))
     assert snapshot.text == ""
     for make in (
-        lambda: rd.Snapshot(index=-1),
-        lambda: rd.Snapshot(choice=-1),
+        lambda: rd.MessageDelta(index=-1),
+        lambda: rd.MessageDelta(choice=-1),
         lambda: ev.TextDelta(0, "", choice=-1),
     ):
         with pytest.raises(rd.InvalidValueError):

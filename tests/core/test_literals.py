@@ -16,9 +16,9 @@ FIELDS: list[tuple[str, object, Callable[[Any], Any]]] = [
     ("role", core.MessageRole, lambda word: rd.Message(role=word)),
     ("status", core.MessageStatus, lambda word: rd.Message(status=word)),
     ("finish_reason", core.FinishReason, lambda word: rd.Message(finish_reason=word)),
-    ("role", core.SnapshotRole, lambda word: rd.Snapshot(role=word)),
-    ("status", core.SnapshotStatus, lambda word: rd.Snapshot(status=word)),
-    ("finish_reason", core.FinishReason, lambda word: rd.Snapshot(finish_reason=word)),
+    ("role", core.SnapshotRole, lambda word: rd.MessageDelta(role=word)),
+    ("status", core.SnapshotStatus, lambda word: rd.MessageDelta(status=word)),
+    ("finish_reason", core.FinishReason, lambda word: rd.MessageDelta(finish_reason=word)),
     ("type", core.CallType, lambda word: rd.ToolCall(type=word)),
     ("status", core.CallStatus, lambda word: rd.ToolCall(call_id="c", name="f", status=word)),
 ]
@@ -82,7 +82,7 @@ def test_a_call_that_was_stored_without_arguments_has_none() -> None:
     stored = {"call_id": "c", "name": "f", "status": "complete"}
     assert rd.ToolCall.from_dict(stored).arguments is None
     assert (
-        rd.Snapshot(tool_calls=[rd.ToolCall.from_dict(stored)], role="assistant", status="complete")
+        rd.MessageDelta(tool_calls=[rd.ToolCall.from_dict(stored)], role="assistant", status="complete")
         .to_message()
         .tool_calls[0]
         .arguments

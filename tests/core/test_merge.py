@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import rxdelta as rd
 
 ev = rd.events
-Delta, Part, Call = rd.Snapshot, rd.ContentPart, rd.ToolCall
+Delta, Part, Call = rd.MessageDelta, rd.ContentPart, rd.ToolCall
 
 
 def call(

@@ -69,7 +69,7 @@ def delta(data: Any) -> Any:
     metadata = dict(fields.pop("metadata", None) or {})
     content = fields.pop("content", None)
     merged = fields.pop("merged_content", None)
-    return rd.Snapshot(
+    return rd.MessageDelta(
         content=[item(one) for one in content] if isinstance(content, list) else item(content),
         merged_content=part(merged) if isinstance(merged, dict) else [part(one) for one in merged or []],
         tool_calls=[call(one) for one in fields.pop("tool_calls", None) or []],
@@ -142,7 +142,7 @@ def new_delta(attrs: dict[str, Any]) -> dict[str, Any]:
     fields = dict(attrs)
     metadata = dict(fields.pop("metadata", None) or {})
     spent = usage(metadata.pop("usage", None))
-    made = rd.Snapshot.from_dict(fields | {"metadata": metadata, "usage": spent and spent.to_dict()})
+    made = rd.MessageDelta.from_dict(fields | {"metadata": metadata, "usage": spent and spent.to_dict()})
     return show_delta(made)
 
 
@@ -192,7 +192,7 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
         "value": given["delta"] and delta(given["delta"]).content_to_string(given.get("type", "text"))
     },
     "parts_to_string": lambda given: {
-        "value": rd.Snapshot(merged_content=[part(one) for one in given["parts"]]).content_to_string(
+        "value": rd.MessageDelta(merged_content=[part(one) for one in given["parts"]]).content_to_string(
             given.get("type", "text")
         )
     },
@@ -263,7 +263,7 @@ def assemble(raw: list[dict[str, Any]]) -> rd.Snapshot:
     snapshot = None
     for one in raw:
         snapshot = rd.apply_event(snapshot, rd.events.from_dict(one))
-    return snapshot or rd.Snapshot(role="assistant")
+    return snapshot or rd.Snapshot()
 
 
 # What RULES §3 rules where the two implementations differ, or where it overrules what they agree on.

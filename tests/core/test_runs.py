@@ -151,12 +151,12 @@ class TestFold:
 
 
 def test_small_deltas_of_different_runs_are_not_merged() -> None:
-    one, other = rd.Snapshot("Hi", role="assistant", run_id="a"), rd.Snapshot("ho", run_id="b")
+    one, other = rd.MessageDelta("Hi", role="assistant", run_id="a"), rd.MessageDelta("ho", run_id="b")
     with pytest.raises(rd.ProtocolError, match="group_by_run"):
         rd.merge_deltas([one, other])
-    assert rd.merge_deltas([one, rd.Snapshot(" you")]).text == "Hi you"  # type: ignore[union-attr]
+    assert rd.merge_deltas([one, rd.MessageDelta(" you")]).text == "Hi you"  # type: ignore[union-attr]
     with pytest.raises(rd.ProtocolError, match="group_by_run"):
-        rd.merge_deltas([rd.Snapshot("Hi"), other])
+        rd.merge_deltas([rd.MessageDelta("Hi"), other])
 
 
 def shown(fold: rd.Fold, event: rd.Event) -> object:

@@ -20,7 +20,7 @@ CALL = rd.ToolCall(call_id="c", name="f", arguments='{"a": 1}', index=0)
 
 def test_the_keywords_of_a_delta_in_their_order() -> None:
     usage = rd.TokenUsage(1)
-    delta = rd.Snapshot(
+    delta = rd.MessageDelta(
         "x", [rd.ContentPart("text", "y")], [CALL], "assistant", "complete", 3, {"m": 1}, usage, 2
     )
     assert (delta.content, delta.merged_content, delta.tool_calls) == (
@@ -30,7 +30,7 @@ def test_the_keywords_of_a_delta_in_their_order() -> None:
     )
     assert (delta.role, delta.status, delta.index, delta.metadata) == ("assistant", "complete", 3, {"m": 1})
     assert (delta.usage, delta.total_usage, delta.failed_usage, delta.choice) == (usage, usage, None, 2)
-    named = rd.Snapshot(id="i", model="m", finish_reason="stop", provider_finish_reason="end_turn")
+    named = rd.MessageDelta(id="i", model="m", finish_reason="stop", provider_finish_reason="end_turn")
     assert (named.id, named.model, named.finish_reason, named.provider_finish_reason) == (
         "i",
         "m",
@@ -40,7 +40,7 @@ def test_the_keywords_of_a_delta_in_their_order() -> None:
 
 
 def test_an_empty_delta() -> None:
-    delta = rd.Snapshot()
+    delta = rd.MessageDelta()
     assert (delta.content, delta.blocks, delta.role, delta.status, delta.index) == (
         None,
         (),
@@ -53,38 +53,40 @@ def test_an_empty_delta() -> None:
 
 
 def test_parts_come_before_calls_and_each_has_a_key_of_its_kind() -> None:
-    delta = rd.Snapshot(merged_content=[None, rd.ContentPart("text", "b")], tool_calls=[rd.ToolCall(), CALL])
+    delta = rd.MessageDelta(
+        merged_content=[None, rd.ContentPart("text", "b")], tool_calls=[rd.ToolCall(), CALL]
+    )
     assert [block.key for block in delta.blocks] == [("part", 1), ("call", None), ("call", 0)]
-    assert rd.Snapshot(merged_content=rd.ContentPart("text", "b")).blocks[0].key == ("part", 0)
+    assert rd.MessageDelta(merged_content=rd.ContentPart("text", "b")).blocks[0].key == ("part", 0)
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: rd.Snapshot(role="user", status="done", index="3", choice=None, id=5),
+        (lambda: rd.MessageDelta(role="user", status="done", index="3", choice=None, id=5),
          "role: is invalid; status: is invalid; index: is invalid; choice: is invalid; id: must be a string"),
-        (lambda: rd.Snapshot(index=True), "index: is invalid"),
-        (lambda: rd.Snapshot(content=5), "content: must be text, a part, or a list of them"),
-        (lambda: rd.Snapshot(content=["x", None]), "content: must hold parts, strings and mappings"),
-        (lambda: rd.Snapshot(content=[5]), "content: must hold parts, strings and mappings"),
-        (lambda: rd.Snapshot(merged_content=["x"]), "merged_content: must be ContentPart or None (got"),
-        (lambda: rd.Snapshot(merged_content="x"), "merged_content: must be a list"),
-        (lambda: rd.Snapshot(tool_calls=5), "tool_calls: must be a list"),
-        (lambda: rd.Snapshot(tool_calls=[rd.ContentPart()]), "tool_calls: must be ToolCall"),
-        (lambda: rd.Snapshot(usage={"input_tokens": 1}), "usage: must be TokenUsage or None"),
-        (lambda: rd.Snapshot(metadata=[]), "metadata: must be a mapping"),
+        (lambda: rd.MessageDelta(index=True), "index: is invalid"),
+        (lambda: rd.MessageDelta(content=5), "content: must be text, a part, or a list of them"),
+        (lambda: rd.MessageDelta(content=["x", None]), "content: must hold parts, strings and mappings"),
+        (lambda: rd.MessageDelta(content=[5]), "content: must hold parts, strings and mappings"),
+        (lambda: rd.MessageDelta(merged_content=["x"]), "merged_content: must be ContentPart or None (got"),
+        (lambda: rd.MessageDelta(merged_content="x"), "merged_content: must be a list"),
+        (lambda: rd.MessageDelta(tool_calls=5), "tool_calls: must be a list"),
+        (lambda: rd.MessageDelta(tool_calls=[rd.ContentPart()]), "tool_calls: must be ToolCall"),
+        (lambda: rd.MessageDelta(usage={"input_tokens": 1}), "usage: must be TokenUsage or None"),
+        (lambda: rd.MessageDelta(metadata=[]), "metadata: must be a mapping"),
         (lambda: rd.Message(role="unknown", status="incomplete", blocks=["x"], choice=-1, attempt=None),
          "role: is invalid; status: is invalid; blocks: must be ContentPart or ToolCall; choice: is invalid; attempt"),
         (lambda: rd.Message(blocks=5), "blocks: must be a list"),
         (lambda: rd.Message(usage=1, failed_usage=2), "usage: must be TokenUsage or None; failed_usage: must be"),
-        (lambda: rd.Snapshot.from_dict([]), "Snapshot: must be a mapping"),
-        (lambda: rd.Snapshot.from_dict({"attempt": "x"}), "attempt: is invalid"),
-        (lambda: rd.Snapshot.from_dict({"failed_usage": 5}), "failed_usage: must be TokenUsage or None"),
-        (lambda: rd.Snapshot.from_dict({"usage": {"input_tokens": -1}}), "input_tokens: must be greater"),
-        (lambda: rd.Snapshot.from_dict({"merged_content": "x"}), "merged_content: must hold parts"),
-        (lambda: rd.Snapshot.from_dict({"tool_calls": ["x"]}), "tool_calls: must hold tool calls"),
-        (lambda: rd.Snapshot.from_dict({"blocks": "x"}), "blocks: must hold parts"),
-        (lambda: rd.Snapshot.from_dict({"blocks": [{"type": []}]}), "type: is invalid"),
+        (lambda: rd.MessageDelta.from_dict([]), "MessageDelta: must be a mapping"),
+        (lambda: rd.MessageDelta.from_dict({"attempt": "x"}), "attempt: is invalid"),
+        (lambda: rd.MessageDelta.from_dict({"failed_usage": 5}), "failed_usage: must be TokenUsage or None"),
+        (lambda: rd.MessageDelta.from_dict({"usage": {"input_tokens": -1}}), "input_tokens: must be greater"),
+        (lambda: rd.MessageDelta.from_dict({"merged_content": "x"}), "merged_content: must hold parts"),
+        (lambda: rd.MessageDelta.from_dict({"tool_calls": ["x"]}), "tool_calls: must hold tool calls"),
+        (lambda: rd.MessageDelta.from_dict({"blocks": "x"}), "blocks: must hold parts"),
+        (lambda: rd.MessageDelta.from_dict({"blocks": [{"type": []}]}), "type: is invalid"),
         (lambda: rd.Message.from_dict(None), "Message: must be a mapping"),
     ],
 )  # fmt: skip
@@ -115,7 +117,7 @@ def test_texts_are_joined_by_nothing_and_as_a_string_by_a_blank_line() -> None:
         rd.ContentPart("text", "b"),
         rd.ContentPart("refusal", "no"),
     ]
-    for reply in (rd.Snapshot(merged_content=parts), rd.Message(blocks=parts)):
+    for reply in (rd.MessageDelta(merged_content=parts), rd.Message(blocks=parts)):
         assert (reply.text, reply.reasoning) == ("ab", "r")
         assert reply.content_to_string() == "a\n\n\n\nb"
         assert reply.content_to_string("thinking") == reply.content_to_string("reasoning") == "r"
@@ -129,7 +131,7 @@ def test_only_valid_client_calls_are_tool_calls() -> None:
         rd.ToolCall(call_id=kind, type=kind)
         for kind in ("tool_call", "invalid_tool_call", "server_tool_call")
     ]
-    for reply in (rd.Snapshot(tool_calls=calls), rd.Message(blocks=calls)):
+    for reply in (rd.MessageDelta(tool_calls=calls), rd.Message(blocks=calls)):
         assert [call.call_id for call in reply.tool_calls] == ["tool_call"]
         assert [call.call_id for call in reply.invalid_tool_calls] == ["invalid_tool_call"]
 
@@ -157,7 +159,7 @@ def call(status: str | None, kind: str = "tool_call") -> rd.ToolCall:
     ],
 )
 def test_when_all_tools_are_terminal(calls: list[rd.ToolCall], terminal: bool) -> None:
-    assert rd.Snapshot(tool_calls=calls).all_tools_terminal() is terminal
+    assert rd.MessageDelta(tool_calls=calls).all_tools_terminal() is terminal
     assert rd.Message(blocks=calls).all_tools_terminal() is terminal
 
 
@@ -175,7 +177,7 @@ def test_a_decided_call_of_the_provider_is_terminal() -> None:
 def test_the_calls_that_wait_for_approval() -> None:
     kinds = ("tool_call", "server_tool_call", "invalid_tool_call")
     calls = [call("awaiting_approval", kind) for kind in kinds] + [call("executing"), call(None)]
-    for reply in (rd.Snapshot(tool_calls=calls), rd.Message(blocks=calls)):
+    for reply in (rd.MessageDelta(tool_calls=calls), rd.Message(blocks=calls)):
         assert [one.type for one in reply.waiting_calls] == ["tool_call", "server_tool_call"]
 
 
@@ -188,7 +190,7 @@ def test_an_approval_is_checked() -> None:
 
 
 def test_setting_a_status_moves_only_forward_and_shares_what_it_leaves() -> None:
-    delta = rd.Snapshot(tool_calls=[CALL, rd.ToolCall(call_id="d"), rd.ToolCall(call_id="c")])
+    delta = rd.MessageDelta(tool_calls=[CALL, rd.ToolCall(call_id="d"), rd.ToolCall(call_id="c")])
     busy = delta.set_tool_execution_status("c", "executing")
     assert [each.execution_status("-") for each in busy.tool_calls] == ["executing", "-", "executing"]
     assert busy.tool_calls[1] is delta.tool_calls[1]
@@ -203,7 +205,7 @@ def test_setting_a_status_moves_only_forward_and_shares_what_it_leaves() -> None
 
 
 def test_deviation_m_a_display_text_is_refined_never_blanked() -> None:
-    delta = rd.Snapshot(tool_calls=[CALL]).set_tool_display_text("c", "Reading\ud83d")
+    delta = rd.MessageDelta(tool_calls=[CALL]).set_tool_display_text("c", "Reading\ud83d")
     assert delta.tool_calls[0].display_text == "Reading\ufffd"
     for nothing in ("", None, "Reading\ud83d"):
         assert delta.set_tool_display_text("c", nothing) is delta
@@ -221,7 +223,7 @@ def test_deviation_m_a_display_text_is_refined_never_blanked() -> None:
 
 
 def test_upserting_a_call() -> None:
-    delta = rd.Snapshot(tool_calls=[CALL])
+    delta = rd.MessageDelta(tool_calls=[CALL])
     assert delta.upsert_tool_call(rd.ToolCall(name="g")) is delta
     grown = delta.upsert_tool_call(rd.ToolCall(call_id="d", name="g", index=7))
     assert [each.key for each in grown.blocks] == [("call", 0), ("call", 7)]
@@ -241,23 +243,23 @@ def test_upserting_a_call() -> None:
 
 
 def test_migrating_content_to_parts() -> None:
-    assert rd.Snapshot("x").migrate_to_content_parts().content == rd.ContentPart("text", "x")
-    assert rd.Snapshot("").migrate_to_content_parts().content is None
-    other = rd.Snapshot(["x"])
+    assert rd.MessageDelta("x").migrate_to_content_parts().content == rd.ContentPart("text", "x")
+    assert rd.MessageDelta("").migrate_to_content_parts().content is None
+    other = rd.MessageDelta(["x"])
     assert other.migrate_to_content_parts() is other
 
 
 def test_adding_up_usage() -> None:
-    delta = rd.Snapshot(usage=rd.TokenUsage(1, 2))
+    delta = rd.MessageDelta(usage=rd.TokenUsage(1, 2))
     assert delta.accumulate_token_usage(rd.Snapshot()) is delta
     assert rd.Snapshot().accumulate_token_usage(delta).usage == rd.TokenUsage(1, 2)
     assert delta.accumulate_token_usage(delta).usage == rd.TokenUsage(2, 4)
 
 
 def test_a_usage_that_says_nothing_is_none() -> None:
-    assert rd.Snapshot(usage=rd.TokenUsage()).usage is None
+    assert rd.MessageDelta(usage=rd.TokenUsage()).usage is None
     assert rd.Message(usage=rd.TokenUsage()).usage is None
-    assert rd.Snapshot(usage=rd.TokenUsage(0)).usage == rd.TokenUsage(0)
+    assert rd.MessageDelta(usage=rd.TokenUsage(0)).usage == rd.TokenUsage(0)
 
 
 # Finishing.
@@ -265,14 +267,20 @@ def test_a_usage_that_says_nothing_is_none() -> None:
 
 def test_an_incomplete_reply_is_no_message() -> None:
     snapshot = fold(ev.BlockStart(0, {"type": "text", "text": "so far"}))
-    with pytest.raises(rd.IncompleteMessageError, match="Cannot convert incomplete message") as caught:
+    with pytest.raises(
+        rd.IncompleteMessageError, match=r"Cannot convert incomplete message: .*was cut off, or still goes on"
+    ) as caught:
         snapshot.to_message()
     assert caught.value.snapshot is snapshot
+    with pytest.raises(rd.IncompleteMessageError, match="nothing of it has come: the stream was empty"):
+        rd.Snapshot().to_message()
+    with pytest.raises(rd.IncompleteMessageError, match="was cut off"):
+        fold(ev.MessageStart("m1")).to_message()
 
 
 def test_the_role_of_a_message_is_known() -> None:
     with pytest.raises(rd.InvalidValueError) as caught:
-        rd.Snapshot(status="complete").to_message()
+        rd.MessageDelta(status="complete").to_message()
     assert caught.value.field == "role"
 
 
@@ -320,7 +328,7 @@ def test_deviation_h_a_complete_message_needs_complete_calls() -> None:
         rd.ToolCall(name="f", arguments="{}"),
         rd.ToolCall(call_id="c", arguments="{}"),
     ):
-        delta = rd.Snapshot(role="assistant", status="complete", tool_calls=[bad])
+        delta = rd.MessageDelta(role="assistant", status="complete", tool_calls=[bad])
         with pytest.raises(rd.errors.InvalidToolCallError, match=r"^tool_calls: ") as caught:
             delta.to_message()
         assert caught.value.snapshot is delta
@@ -333,7 +341,7 @@ def test_calls_left_open_when_the_message_was_cut_are_invalid(status: str) -> No
         rd.ToolCall(call_id="d", name="f", arguments={}, status="complete"),
         rd.ToolCall(type="server_tool_call"),
     ]
-    message = rd.Snapshot(role="assistant", status=status, tool_calls=calls).to_message()
+    message = rd.MessageDelta(role="assistant", status=status, tool_calls=calls).to_message()
     assert [each.type for each in message.blocks] == ["invalid_tool_call", "tool_call", "server_tool_call"]
     assert (message.invalid_tool_calls[0].arguments, message.invalid_tool_calls[0].call_id) == (
         '{"a": 1}',
@@ -343,7 +351,7 @@ def test_calls_left_open_when_the_message_was_cut_are_invalid(status: str) -> No
 
 
 def test_a_message_of_delta_content_alone() -> None:
-    assert rd.Snapshot("x", role="assistant", status="complete").to_message().text == "x"
+    assert rd.MessageDelta("x", role="assistant", status="complete").to_message().text == "x"
 
 
 # Writing, reading, continuing.
@@ -353,7 +361,7 @@ def test_a_message_of_delta_content_alone() -> None:
 def test_any_snapshot_is_json_and_read_back_as_it_was(events: list[rd.Event]) -> None:
     for snapshot in fold_leniently(events)[-2:]:
         written = json.dumps(snapshot.to_dict(), allow_nan=False, ensure_ascii=False).encode()
-        assert rd.Snapshot.from_dict(json.loads(written)) == snapshot
+        assert rd.MessageDelta.from_dict(json.loads(written)) == snapshot
         assert pickle.loads(pickle.dumps(snapshot)) == snapshot
         assert copy.copy(snapshot) is copy.deepcopy(snapshot) is snapshot
         hash(snapshot)
@@ -394,7 +402,7 @@ def test_a_half_built_snapshot_is_stored_and_continued() -> None:
             "status": "incomplete",
         },
     ]
-    for again in (rd.Snapshot.from_dict(json.loads(stored)), pickle.loads(pickle.dumps(fold(*half)))):
+    for again in (rd.MessageDelta.from_dict(json.loads(stored)), pickle.loads(pickle.dumps(fold(*half)))):
         folding = rd.Fold(again)
         for event in rest:
             folding.step(event)
@@ -405,15 +413,15 @@ def test_a_half_built_snapshot_is_stored_and_continued() -> None:
 def test_a_half_merged_snapshot_is_stored_and_continued() -> None:
     half = rd.merge_deltas(
         [
-            rd.Snapshot("Hel", index=1, metadata={"m": [1]}, usage=rd.TokenUsage(1, 1)),
-            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="", index=0)]),
+            rd.MessageDelta("Hel", index=1, metadata={"m": [1]}, usage=rd.TokenUsage(1, 1)),
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="", index=0)]),
         ]
     )
-    again = rd.Snapshot.from_dict(json.loads(json.dumps(half.to_dict())))
+    again = rd.MessageDelta.from_dict(json.loads(json.dumps(half.to_dict())))
     assert again == half
     rest = [
-        rd.Snapshot("lo", index=1),
-        rd.Snapshot(tool_calls=[rd.ToolCall(arguments="{}", index=0)], status="complete"),
+        rd.MessageDelta("lo", index=1),
+        rd.MessageDelta(tool_calls=[rd.ToolCall(arguments="{}", index=0)], status="complete"),
     ]
     assert rd.merge_deltas(again, rest).to_message() == rd.merge_deltas(half, rest).to_message()
     assert rd.merge_deltas(again, rest).text == "Hello"
@@ -421,12 +429,12 @@ def test_a_half_merged_snapshot_is_stored_and_continued() -> None:
 
 def test_unmerged_content_is_stored_too() -> None:
     for content in ("x", rd.ContentPart("image", "AA=="), ["x", rd.ContentPart("text", "y")]):
-        delta = rd.Snapshot(content, index=2)
-        assert rd.Snapshot.from_dict(json.loads(json.dumps(delta.to_dict()))) == delta
+        delta = rd.MessageDelta(content, index=2)
+        assert rd.MessageDelta.from_dict(json.loads(json.dumps(delta.to_dict()))) == delta
 
 
 def test_the_constructors_keywords_are_read_as_json() -> None:
-    read = rd.Snapshot.from_dict(
+    read = rd.MessageDelta.from_dict(
         {
             "content": ["x", {"type": "thinking", "text": "y"}],
             "merged_content": {"type": "text", "text": "z"},
@@ -437,16 +445,16 @@ def test_the_constructors_keywords_are_read_as_json() -> None:
             "choice": "2",
         }
     )
-    assert read == rd.Snapshot(
+    assert read == rd.MessageDelta(
         ["x", rd.ContentPart("reasoning", "y")],
         [rd.ContentPart("text", "z")],
         [rd.ToolCall(call_id="c", name="f", arguments={}, status="complete", index=1)],
         index=3,
         choice=2,
     )
-    assert rd.Snapshot.from_dict({"blocks": [{"type": "text"}, {"type": "tool_call", "index": 4}]}).blocks[
-        1
-    ].key == ("call", 4)
+    assert rd.MessageDelta.from_dict(
+        {"blocks": [{"type": "text"}, {"type": "tool_call", "index": 4}]}
+    ).blocks[1].key == ("call", 4)
 
 
 @pytest.mark.slow
@@ -470,7 +478,7 @@ def test_any_json_makes_a_reply_or_an_error_of_ours(data: dict[str, Any]) -> Non
 def test_lone_surrogates_are_replaced_everywhere() -> None:
     half = "\ud83d"
     fields: dict[str, Any] = dict.fromkeys(("id", "model", "provider_finish_reason"), half)
-    delta = rd.Snapshot([half, {"type": half}], metadata={half: half}, **fields)
+    delta = rd.MessageDelta([half, {"type": half}], metadata={half: half}, **fields)
     for reply in (delta, rd.Message(metadata={half: half}, **fields)):
         assert "\ufffd" in json.dumps(reply.to_dict(), ensure_ascii=False).encode().decode()
 
@@ -487,5 +495,5 @@ def test_how_they_print() -> None:
     assert repr(snapshot) == (
         f"<Snapshot incomplete; text {'x' * 60!r}… (100 characters) …; image; tool_call f('{{\"a') …; tool_call g({{}})>"
     )
-    assert repr(rd.Snapshot("x", choice=2)) == "<Snapshot incomplete; choice 2; content='x'>"
+    assert repr(rd.MessageDelta("x", choice=2)) == "<MessageDelta incomplete; choice 2; content='x'>"
     assert repr(rd.Message(blocks=[rd.ContentPart("text", "Hi")])) == "<Message complete; text 'Hi'>"

@@ -110,7 +110,7 @@ def test_no_event_has_fields_that_are_unknown_to_its_own_reader(event: rd.Event)
 def test_a_snapshot_keeps_the_fields_while_it_grows() -> None:
     restored = rd.Snapshot.from_dict({"role": "assistant", "novel": 1})
     fold = rd.Fold(restored)
-    for event in rd.to_events(rd.Snapshot("Hi", role="assistant", status="complete")):
+    for event in rd.to_events(rd.MessageDelta("Hi", role="assistant", status="complete")):
         fold.step(event)
     assert fold.snapshot.to_dict()["novel"] == 1
     assert fold.snapshot.to_message().to_dict()["novel"] == 1

@@ -76,8 +76,8 @@ def test_metadata_that_looks_like_an_interruption_stays_metadata() -> None:
 def test_blocks_merged_from_small_deltas_are_numbered() -> None:
     snapshot = rd.merge_deltas(
         [
-            rd.Snapshot("a", index=3, id="m", metadata={"x": 1}, usage=rd.TokenUsage(1)),
-            rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments='{"a":', index=0)]),
+            rd.MessageDelta("a", index=3, id="m", metadata={"x": 1}, usage=rd.TokenUsage(1)),
+            rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments='{"a":', index=0)]),
         ]
     )
     again = fold(*rd.to_events(snapshot))
@@ -91,15 +91,15 @@ def test_blocks_merged_from_small_deltas_are_numbered() -> None:
 
 
 def test_content_not_yet_merged_is_told_too() -> None:
-    assert fold(*rd.to_events(rd.Snapshot("a", role="assistant"))).text == "a"
+    assert fold(*rd.to_events(rd.MessageDelta("a", role="assistant"))).text == "a"
 
 
 def test_a_finished_message_of_small_deltas_is_finished_again() -> None:
-    snapshot = rd.merge_deltas([rd.Snapshot("a"), rd.Snapshot(status="length")])
+    snapshot = rd.merge_deltas([rd.MessageDelta("a"), rd.MessageDelta(status="length")])
     again = fold(*rd.to_events(snapshot))
     assert (again.status, again.finish_reason, again.text) == ("length", "length", "a")
     snapshot = rd.merge_deltas(
-        [rd.Snapshot(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="{}")], status="complete")]
+        [rd.MessageDelta(tool_calls=[rd.ToolCall(call_id="c", name="f", arguments="{}")], status="complete")]
     )
     assert fold(*rd.to_events(snapshot)).to_message().tool_calls == snapshot.to_message().tool_calls
 

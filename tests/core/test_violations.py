@@ -75,7 +75,7 @@ def test_what_a_fold_counts(events: list[rd.Event], expected: dict[str, int]) ->
         pytest.param([S, ev.BlockStart(0, CALL), E, F, ev.ToolUpdate("c", "executing"), ev.ToolUpdate("nobody")], id="news"),
         pytest.param([ev.Custom("note", 1), S, ev.ProviderEvent("p", "ping"), F, ev.Custom("note", 2)], id="others' events"),
         pytest.param([T(), T(), R, S, B, T(), E, F], id="a failed attempt's are gone with it"),
-        pytest.param([rd.Snapshot("Hel"), rd.Snapshot("lo"), F], id="small deltas have no start"),
+        pytest.param([rd.MessageDelta("Hel"), rd.MessageDelta("lo"), F], id="small deltas have no start"),
     ],
 )  # fmt: skip
 def test_what_is_legal_counts_nothing(events: list[rd.Event]) -> None:
@@ -137,7 +137,7 @@ def test_a_late_start_may_follow_what_was_replayed() -> None:
 def test_merging_adds_the_counts() -> None:
     one, other = fold(S, T()), fold(S, T(), E)
     assert rd.merge_deltas([one, other]).violations == {"delta_before_start": 2, "finish_without_start": 1}
-    assert rd.merge_delta(one, rd.Snapshot("more")).violations == one.violations
+    assert rd.merge_delta(one, rd.MessageDelta("more")).violations == one.violations
 
 
 def test_the_counts_are_shown_at_once_and_are_no_difference_between_replies() -> None:

@@ -29,7 +29,7 @@ EVENTS = [
     ev.BlockFinish(0),
     ev.MessageFinish("stop"),
 ]
-SNAPSHOTS = [rd.Snapshot(content=text) for text in "abc"]
+SNAPSHOTS = [rd.MessageDelta(content=text) for text in "abc"]
 CHUNKS = [
     {"id": "c1", "choices": [{"index": 0, "delta": {"content": "a"}}]},
     {"id": "c1", "choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": "stop"}]},
@@ -43,7 +43,7 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "parse_ndjson": (rd.parse_ndjson, LINES),
     "decode": (lambda: rd.decode("openai-chat"), CHUNKS),
     "scan_deltas": (rd.scan_deltas, EVENTS),
-    "to_message": (rd.to_message, [rd.Snapshot(content="a", status="complete", role="assistant")]),
+    "to_message": (rd.to_message, [rd.MessageDelta(content="a", status="complete", role="assistant")]),
     "validate": (rd.validate, EVENTS),
     "throttle_latest": (lambda: rd.throttle_latest(5), SNAPSHOTS),
     "debounce_latest": (lambda: rd.debounce_latest(5), SNAPSHOTS),

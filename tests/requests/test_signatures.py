@@ -190,7 +190,7 @@ def test_the_note_survives_storing_merging_and_a_browser() -> None:
     snapshot, everyone = fold.snapshot, ["anthropic", "openai-chat", "google"]
     assert signers(snapshot.to_message()) == everyone
     assert signers(rd.Message.from_dict(json.loads(json.dumps(snapshot.to_message().to_dict())))) == everyone
-    assert signers((rd.Snapshot(role="assistant") + snapshot).to_message()) == everyone
+    assert signers((rd.Snapshot() + snapshot).to_message()) == everyone
 
     *frames, _ = ai_sdk.frames_of(EVENTS)
     assert signers(decoded("ai-sdk", *frames)) == everyone

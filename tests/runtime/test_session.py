@@ -176,8 +176,8 @@ def test_an_action_gets_the_scheduler_that_carries_the_session() -> None:
 
 def test_an_operators_own_scheduler_raises_at_the_door() -> None:
     async def source() -> Any:
-        yield rd.Snapshot(content="a")
-        yield rd.Snapshot(content="b")
+        yield rd.MessageDelta(content="a")
+        yield rd.MessageDelta(content="b")
         await asyncio.Event().wait()
 
     async def main() -> None:

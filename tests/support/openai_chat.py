@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import ContentPart, Fold, ProtocolChecker, Snapshot, events, thaw
+from rxdelta.core import ContentPart, Fold, Message, ProtocolChecker, Snapshot, events, thaw
 from rxdelta.core.events import Event, StreamError
 from rxdelta.formats.known_calls import knowing_calls
 from rxdelta.formats.openai_chat.decoder import OpenAIChatDecoder
@@ -110,3 +110,7 @@ def detail(text: str | None = None, index: int | None = 0, **more: Any) -> Chunk
 def annotation(n: int) -> Chunk:
     cited = {"url": f"u{n}", "title": f"t{n}", "start_index": n, "end_index": n + 1, "content": "words"}
     return {"type": "url_citation", "url_citation": cited}
+
+
+def parts_of(reply: Snapshot | Message) -> list[ContentPart]:
+    return [block for block in reply.blocks if isinstance(block, ContentPart)]

@@ -141,8 +141,8 @@ def of_a_snapshot(snapshot: rd.Snapshot, call: rd.ToolCall) -> str:
 def wrong_words(snapshot: rd.Snapshot) -> None:
     rd.Message(role="developer")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.Message(status="incomplete")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    rd.Snapshot(status="done")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    rd.Snapshot(finish_reason="end_turn")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.MessageDelta(status="done")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rd.MessageDelta(finish_reason="end_turn")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     rd.events.ToolUpdate("c1", "complete")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     snapshot.set_tool_execution_status("c1", "done")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -170,3 +170,17 @@ def providers_own_words(name: str) -> None:
     rd.decode(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     own: rd.providers.WireFormat = "openai"  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     rd.providers.decoder(own)
+
+
+def replies_and_deltas(delta: rd.MessageDelta, snapshot: rd.Snapshot, event: rd.Event) -> None:
+    assert_type(rd.merge_delta(None, delta), rd.MessageDelta)
+    assert_type(rd.merge_delta(delta, event), rd.MessageDelta)
+    assert_type(rd.merge_delta(snapshot, delta), rd.Snapshot)
+    assert_type(rd.merge_deltas([delta, event]), rd.MessageDelta | None)
+    assert_type(rd.merge_deltas(snapshot, [delta]), rd.Snapshot)
+    assert_type(rd.apply_event(delta, event), rd.Snapshot)
+    assert_type(delta + snapshot, rd.MessageDelta)
+    assert_type(snapshot.set_tool_display_text("c", "Reading"), rd.Snapshot)
+    assert_type(rd.MessageDelta.from_dict({}), rd.MessageDelta)
+    snapshot.content  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnusedExpression]  # noqa: B018
+    rd.Snapshot(content="Hi")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

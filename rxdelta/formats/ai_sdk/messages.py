@@ -20,7 +20,7 @@ from rxdelta.core import (
     LimitExceededError,
     MalformedChunkError,
     Message,
-    Snapshot,
+    MessageDelta,
     ToolCall,
     Walk,
     events,
@@ -187,7 +187,7 @@ class _Reply:
         if isinstance(event, _MESSAGE_EVENTS):
             if isinstance(event, events.MessageFinish):  # its reason depends on the calls
                 for call in islice(self._requested_calls(), 1):
-                    self._rest.step(Snapshot(tool_calls=[call]))
+                    self._rest.step(MessageDelta(tool_calls=[call]))
             self._rest.step(event)
 
     def _keep(self, event: events.Custom) -> None:

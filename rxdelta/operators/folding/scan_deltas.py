@@ -30,7 +30,7 @@ def scan_deltas(
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
     """Emit the reply so far, as a `Snapshot`, after each event or small delta that changes it.
 
-    Events are folded as by `apply_event`, small `Snapshot`s as by `merge_delta`. Snapshots share their unchanged
+    Events are folded as by `apply_event`, `MessageDelta`s as by `merge_delta`. Snapshots share their unchanged
     parts and may all be kept. An event that changes nothing (a ping, an empty delta) emits nothing. As everywhere in
     Rx, a source that emits on several threads must serialise its emissions.
 
@@ -57,7 +57,7 @@ def scan_deltas(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
+        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
         >>> pieces.pipe(rd.scan_deltas()).subscribe(lambda snapshot: print(snapshot.text)).dispose()
         Hel
         Hello

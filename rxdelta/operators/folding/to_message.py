@@ -27,7 +27,7 @@ def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> finished = rd.Snapshot(content="Hi", role="assistant", status="complete")
+        >>> finished = rd.MessageDelta(content="Hi", role="assistant", status="complete")
         >>> rx.of(finished).pipe(rd.to_message()).run()
         <Message complete; text 'Hi'>
     """

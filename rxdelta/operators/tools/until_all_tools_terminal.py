@@ -38,7 +38,7 @@ def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Sn
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> call = rd.ToolCall(call_id="c1", name="look", arguments={}, status="complete")
-        >>> asked = rd.Snapshot(tool_calls=[call], status="complete")
+        >>> asked = rd.MessageDelta(tool_calls=[call], status="complete")
         >>> runs, ended = (asked.set_tool_execution_status("c1", word) for word in ("executing", "completed"))
         >>> replies = rx.concat(rx.of(asked, runs, ended), rx.never()).pipe(rd.until_all_tools_terminal())
         >>> replies.subscribe(

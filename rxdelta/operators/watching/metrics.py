@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rxdelta.core import PIECE_FIELDS, Snapshot
+from rxdelta.core import PIECE_FIELDS, MessageDelta, Snapshot
 from rxdelta.core.events import EVENT_TYPES, BlockStart
 from rxdelta.runtime import Pings
 
@@ -205,5 +205,6 @@ def _letters(event: Any) -> int:
 def _is_readable(value: Any) -> bool:
     if isinstance(value, Snapshot):
         called = any(call.arguments for call in value.tool_calls)
-        return bool(value.content or value.text or value.reasoning or called)
+        unmerged = isinstance(value, MessageDelta) and value.content
+        return bool(unmerged or value.text or value.reasoning or called)
     return True

@@ -71,7 +71,7 @@ def on_settled(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
+        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
         >>> def store(snapshot, outcome):
         ...     print(outcome.kind, snapshot.text)
         >>> pieces.pipe(rd.scan_deltas(), rd.on_settled(store)).subscribe().dispose()

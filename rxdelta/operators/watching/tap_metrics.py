@@ -71,7 +71,7 @@ def tap_metrics(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> pieces = rx.of(rd.Snapshot(content="Hel"), rd.Snapshot(content="lo"))
+        >>> pieces = rx.of(rd.MessageDelta(content="Hel"), rd.MessageDelta(content="lo"))
         >>> def note(metrics):
         ...     print(metrics.outcome.kind, metrics.chunks)
         >>> pieces.pipe(rd.scan_deltas(), rd.tap_metrics(note)).subscribe().dispose()

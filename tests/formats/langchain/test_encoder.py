@@ -349,7 +349,7 @@ def test_nothing_follows_the_end() -> None:
     assert not one.close()
 
 
-@pytest.mark.parametrize("wrong", [None, {"event": "message-start"}, rd.Snapshot(content="Hi")])
+@pytest.mark.parametrize("wrong", [None, {"event": "message-start"}, rd.MessageDelta(content="Hi")])
 def test_what_is_no_event_is_refused(wrong: Any) -> None:
     with pytest.raises(rd.InvalidValueError, match="the encoder"):
         encoder().encode(wrong)

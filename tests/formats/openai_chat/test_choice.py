@@ -15,6 +15,7 @@ from support.openai_chat import (
     fold,
     fragment,
     of_type,
+    parts_of,
     reply,
     shape,
     text,
@@ -121,7 +122,7 @@ def test_content_may_be_a_list_of_parts() -> None:
         ("reasoning", "hm"), ("unsupported", None), ("reasoning", "so"), ("text", "Hi!"), ("image", None),
         ("refusal", "no"), ("unsupported", None), ("text", "."),
     ]  # fmt: skip
-    reasoning, passed_on = message.merged_content[2], message.merged_content[6]
+    reasoning, passed_on = parts_of(message)[2], parts_of(message)[6]
     assert reasoning.options == {
         "sent_as": "thinking",
         "signature": "s",
@@ -143,7 +144,7 @@ def test_a_reasoning_in_the_content_may_have_a_summary_with_its_signature() -> N
         chunk({"content": [{"type": "text", "text": "Hi"}]}, "stop"),
     )
     assert shape(message) == [("reasoning", "Hmm."), ("text", "Hi")]
-    (reasoning, _) = message.merged_content
+    (reasoning, _) = parts_of(message)
     assert reasoning.options == {
         "provider_type": "summary_text",
         "signature": "s",
@@ -164,7 +165,7 @@ def test_annotations_are_citations_of_the_text_being_written() -> None:
         chunk({"content": "a", "annotations": [annotation(0)]}), chunk({"annotations": [annotation(1)]}),
         chunk({"annotations": [{"url": "u2", "cited_text": "w"}]}, "stop"),
     )  # fmt: skip
-    first, second, third = message.merged_content[0].citations
+    first, second, third = parts_of(message)[0].citations
     assert first.to_dict() == {
         "cited_text": "words", "title": "t0", "url": "u0", "start_index": 0, "end_index": 1, "raw": annotation(0),
     }  # fmt: skip
@@ -176,13 +177,13 @@ def test_annotations_before_a_text_are_citations_of_it() -> None:
     message = reply(
         *found, chunk({"reasoning": "Hm"}), text("a"), chunk({"annotations": [annotation(2)]}, "stop")
     )
-    assert [citation.url for citation in message.merged_content[1].citations] == ["u0", "u1", "u2"]
+    assert [citation.url for citation in parts_of(message)[1].citations] == ["u0", "u1", "u2"]
     assert "annotations" not in message.metadata
 
 
 def test_annotations_without_a_text_are_kept_for_the_finish() -> None:
     message = reply(chunk({"content": "a"}), chunk({}, "stop"), chunk({"annotations": [annotation(0)]}))
-    assert message.merged_content[0].citations == ()
+    assert parts_of(message)[0].citations == ()
     assert message.metadata["annotations"] == [annotation(0)]
 
 
@@ -190,7 +191,7 @@ def test_many_annotations_are_told_in_linear_space() -> None:
     found = decode(
         text("a"), *(chunk({"annotations": [annotation(n)]}) for n in range(500)), chunk({}, "stop")
     )
-    assert len(fold(found).merged_content[0].citations) == 500
+    assert len(parts_of(fold(found))[0].citations) == 500
     assert sum(len(event.fields["citations"]) for event in of_type(BlockDelta, found)) < 12 * 500
 
 

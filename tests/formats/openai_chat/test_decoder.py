@@ -23,6 +23,7 @@ from support.openai_chat import (
     fold,
     fragment,
     of_type,
+    parts_of,
     reply,
     shape,
     text,
@@ -534,7 +535,7 @@ def judged(*chunks: Chunk) -> tuple[Any, ...]:
 def ours(*chunks: Chunk) -> tuple[Any, ...]:
     found = decode(*chunks)
     message = fold(found)
-    refusal = "".join(part.text or "" for part in message.merged_content if part.type == "refusal")
+    refusal = "".join(part.text or "" for part in parts_of(message) if part.type == "refusal")
     starts = {event.index: event.content for event in of_type(BlockStart, found) if event.choice == 0}
     said = {index: "" for index, content in starts.items() if content["type"] == "tool_call_chunk"}
     for event in of_type(ToolCallDelta, found):
@@ -585,7 +586,7 @@ def test_is_right_where_the_sdk_fails_on_a_list_without_indexes() -> None:
     chunks = [chunk({"content": "a", "annotations": [annotation(n)]}) for n in range(2)]
     with pytest.raises(RuntimeError, match="index"):
         judged(*chunks)
-    assert len(fold(decode(*chunks)).merged_content[0].citations) == 2
+    assert len(parts_of(fold(decode(*chunks)))[0].citations) == 2
 
 
 # Recognition.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.openai_chat import chunk, decode, of_type, reply, shape, text
+from support.openai_chat import chunk, decode, of_type, parts_of, reply, shape, text
 
 from rxdelta.core.events import BlockDelta
 
@@ -18,7 +18,7 @@ def test_audio_is_one_block_with_its_data_joined_and_its_transcript() -> None:
     ]
     message = reply(*(chunk({"audio": piece}) for piece in pieces), chunk({}, "stop"))
     assert shape(message) == [("audio", "AABB")]
-    assert message.merged_content[0].options == {"id": "au", "transcript": "Hello", "expires_at": 9}
+    assert parts_of(message)[0].options == {"id": "au", "transcript": "Hello", "expires_at": 9}
 
 
 def test_a_long_transcript_costs_no_more_than_a_few_times_its_length() -> None:
@@ -42,6 +42,6 @@ def test_an_image_is_data_or_an_address() -> None:
         ("unsupported", None),
         ("text", "b"),
     ]
-    assert [part.options for part in message.merged_content[1:3]] == [
+    assert [part.options for part in parts_of(message)[1:3]] == [
         {"mime_type": "image/png"}, {"url": "https://x/y.png", "alt": "y", "detail": "low"},
     ]  # fmt: skip

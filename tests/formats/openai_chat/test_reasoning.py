@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from support.openai_chat import Chunk, chunk, decode, detail, of_type, reply, shape, text
+from support.openai_chat import Chunk, chunk, decode, detail, of_type, parts_of, reply, shape, text
 
 from rxdelta.core.events import BlockDelta, ReasoningDelta
 
@@ -31,7 +31,7 @@ def test_reasoning_sent_twice_in_one_delta_counts_once() -> None:
         text("c", "stop"),
     )
     assert shape(message) == [("reasoning", "ab"), ("text", "c")]
-    assert message.merged_content[0].options == {
+    assert parts_of(message)[0].options == {
         "format": "f1",
         "signature": "s1",
         "signed_by": "openai-chat",
@@ -42,7 +42,7 @@ def test_reasoning_in_details_alone_counts() -> None:
     summary = {"type": "reasoning.summary", "summary": "b", "id": "r1"}
     message = reply(chunk({"reasoning_details": [detail("a"), summary]}, "stop"))
     assert message.reasoning == "ab"
-    assert message.merged_content[0].options == {
+    assert parts_of(message)[0].options == {
         "format": "f1",
         "id": "r1",
         "provider_type": "reasoning.summary",
@@ -61,7 +61,7 @@ def test_encrypted_reasoning_is_kept_to_be_sent_back() -> None:
         chunk({"content": "", "reasoning": None, "reasoning_details": [entry]}), text("a", "stop")
     )
     assert shape(message) == [("reasoning", None), ("text", "a")]
-    assert message.merged_content[0].options == {
+    assert parts_of(message)[0].options == {
         "redacted": True,
         "data": "xyz",
         "id": "r1",
@@ -74,14 +74,14 @@ def test_fields_of_an_encrypted_reasoning_are_not_those_of_the_text_beside_it() 
     encrypted = {"type": "reasoning.encrypted", "data": "xyz", "id": "r1", "format": "f1", "index": 0}
     message = reply(chunk({"reasoning_details": [detail("a"), encrypted, detail("b", id="r1")]}, "stop"))
     assert shape(message) == [("reasoning", "ab"), ("reasoning", None)]
-    assert message.merged_content[0].options == {"format": "f1", "id": "r1"}
+    assert parts_of(message)[0].options == {"format": "f1", "id": "r1"}
 
 
 def test_a_signature_without_text_opens_a_reasoning() -> None:
     first, late = chunk({"reasoning_details": [detail(signature="s")]}), chunk({"reasoning": "a"})
     message = reply(first, late, text("b", "stop"))
     assert shape(message) == [("reasoning", "a"), ("text", "b")]
-    assert message.merged_content[0].options["signature"] == "s"
+    assert parts_of(message)[0].options["signature"] == "s"
 
 
 def test_a_signature_that_comes_late_neither_gets_lost_nor_cuts_the_text() -> None:
@@ -92,7 +92,7 @@ def test_a_signature_that_comes_late_neither_gets_lost_nor_cuts_the_text() -> No
         text("c", "stop"),
     )
     assert shape(message) == [("reasoning", "a"), ("text", "bc"), ("reasoning", "")]
-    assert message.merged_content[2].options["signature"] == "s"
+    assert parts_of(message)[2].options["signature"] == "s"
 
 
 def test_after_a_signature_another_index_is_another_reasoning() -> None:
@@ -100,7 +100,7 @@ def test_after_a_signature_another_index_is_another_reasoning() -> None:
         chunk({"reasoning_details": [detail("a", 0), detail(None, 0, signature="s0"), detail("b", 1)]}),
         chunk({"reasoning_details": [detail(None, 1, signature="s1"), detail("c", 1)]}, "stop"),
     )
-    assert [(part.text, part.options["signature"]) for part in message.merged_content] == [
+    assert [(part.text, part.options["signature"]) for part in parts_of(message)] == [
         ("a", "s0"),
         ("bc", "s1"),
     ]
@@ -109,7 +109,7 @@ def test_after_a_signature_another_index_is_another_reasoning() -> None:
 def test_a_second_signature_is_not_written_over_the_first() -> None:
     entries = [detail("a"), detail(signature="s0"), detail(signature="s0"), detail(signature="s1")]
     message = reply(chunk({"reasoning_details": entries}, "stop"))
-    assert [part.options["signature"] for part in message.merged_content] == ["s0", "s1"]
+    assert [part.options["signature"] for part in parts_of(message)] == ["s0", "s1"]
 
 
 def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
@@ -124,7 +124,7 @@ def test_thinking_blocks_sign_the_reasoning_beside_them() -> None:
     )  # fmt: skip
     assert shape(message) == [("reasoning", "ab"), ("reasoning", "c"), ("reasoning", None), ("text", "Hi")]
     sent_as = {"sent_as": "thinking_blocks", "signed_by": "openai-chat"}
-    assert [part.options for part in message.merged_content] == [
+    assert [part.options for part in parts_of(message)] == [
         {**sent_as, "signature": "s0"}, {**sent_as, "signature": "s1"}, {**sent_as, "redacted": True, "data": "x"}, {},
     ]  # fmt: skip
 

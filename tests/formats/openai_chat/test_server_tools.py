@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.openai_chat import chunk, reply, shape, text
+from support.openai_chat import chunk, parts_of, reply, shape, text
 
 from rxdelta.core import ToolCall
 
@@ -27,7 +27,7 @@ def test_a_tool_that_the_provider_ran_is_told_once_and_its_output_once() -> None
     search, python = [block for block in message.blocks if isinstance(block, ToolCall)]
     assert (search.call_id, search.name, search.arguments) == ("c1-0-1", "search", {"q": "x"})
     assert (python.call_id, python.arguments) == ("p", "print(1)")
-    assert message.merged_content[1].options == {
+    assert parts_of(message)[1].options == {
         "tool_call_id": "c1-0-1", "output": "found", "search_results": {"results": [1]},
     }  # fmt: skip
     assert message.finish_reason == "stop"
@@ -36,4 +36,4 @@ def test_a_tool_that_the_provider_ran_is_told_once_and_its_output_once() -> None
 
 def test_a_tool_of_the_provider_that_has_no_name_is_passed_on_whole() -> None:
     message = reply(chunk({"executed_tools": [{"output": "x"}]}, "stop"))
-    assert [part.options for part in message.merged_content] == [{"output": "x"}]
+    assert [part.options for part in parts_of(message)] == [{"output": "x"}]

@@ -36,8 +36,8 @@ MARKS: dict[str, Any] = {
     "E": ev.MessageFinish("stop"),
     "!": ev.StreamError("overloaded", "overloaded_error"),
     "N": ev.MessageStart(id="m2"),
-    "x": rd.Snapshot(content="x"),
-    "y": rd.Snapshot(content="y"),
+    "x": rd.MessageDelta(content="x"),
+    "y": rd.MessageDelta(content="y"),
     "d": {"choices": []},
     "R": ev.AttemptReset(2, None, None),
 }

@@ -14,9 +14,9 @@ from support.replies import REPLIES
 import rxdelta as rd
 
 MARKS: dict[str, Any] = {
-    "a": rd.Snapshot(content="Hel", role="assistant"),
-    "b": rd.Snapshot(content="Hello", role="assistant", status="complete"),
-    "c": rd.Snapshot(
+    "a": rd.MessageDelta(content="Hel", role="assistant"),
+    "b": rd.MessageDelta(content="Hello", role="assistant", status="complete"),
+    "c": rd.MessageDelta(
         role="assistant",
         status="complete",
         tool_calls=[rd.ToolCall(call_id="c1", name="f", arguments="{", index=0)],

@@ -240,12 +240,12 @@ def test_two_subscriptions_know_nothing_of_each_other() -> None:
 
 
 def test_what_is_no_event_is_refused_after_what_was_held() -> None:
-    snapshot = rd.Snapshot(content="x")
+    snapshot = rd.MessageDelta(content="x")
     messages, _ = run(marbles("(abs)-c", EVENTS | {"s": snapshot}, start=0), rd.compact_deltas(4))
     assert [message.value.value for message in messages[:2]] == [one("a"), one("b")]
     (end,) = messages[2:]
     assert type(end.value.exception) is rd.InvalidValueError
-    assert "compact_deltas() reads events, and got a Snapshot" in str(end.value.exception)
+    assert "compact_deltas() reads events, and got a MessageDelta" in str(end.value.exception)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "1", None])

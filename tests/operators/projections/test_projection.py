@@ -41,7 +41,7 @@ MARKS: dict[str, Any] = {
     "p": ev.ProviderEvent("someone", "ping", {}),
     "!": ev.StreamError("busy", "overloaded_error", "529"),
     "?": {"choices": []},
-    "x": rd.Snapshot(content="a small delta"),
+    "x": rd.MessageDelta(content="a small delta"),
     "A": ev.AttemptReset(1),
     "N": ev.MessageStart(id="m2"),
     "O": ev.MessageStart(),
@@ -49,7 +49,7 @@ MARKS: dict[str, Any] = {
 }
 OPERATORS: dict[str, Any] = {
     "text_deltas": rd.text_deltas,
-    "reasoning_deltas": partial(rd.text_deltas, of="reasoning"),
+    "text_deltas of reasoning": partial(rd.text_deltas, of="reasoning"),
     "completed_tool_calls": rd.completed_tool_calls,
     "partial_arguments": rd.partial_arguments,
     "partial_json": rd.partial_json,
@@ -57,19 +57,19 @@ OPERATORS: dict[str, Any] = {
     "json_items of a call": lambda **options: rd.json_items("b", call_id="c1", **options),
 }
 DIAGRAMS = {  # what a whole message brings, value by value
-    "source              ": "MRrfTtugCcdh12E|",
-    "text_deltas         ": "-----ab--------|",
-    "reasoning_deltas    ": "--a------------|",
-    "completed_tool_calls": "-----------a---|",
-    "partial_arguments   ": "---------abc---|",
-    "partial_json        ": "-----ab-------c|",
-    "json_items          ": "------(ab)-----|",
-    "json_items of a call": "---------a-----|",
+    "source                  ": "MRrfTtugCcdh12E|",
+    "text_deltas             ": "-----ab--------|",
+    "text_deltas of reasoning": "--a------------|",
+    "completed_tool_calls    ": "-----------a---|",
+    "partial_arguments       ": "---------abc---|",
+    "partial_json            ": "-----ab-------c|",
+    "json_items              ": "------(ab)-----|",
+    "json_items of a call    ": "---------a-----|",
 }
-WHOLE = DIAGRAMS.pop("source              ")
+WHOLE = DIAGRAMS.pop("source".ljust(24))
 EXPECTED: dict[str, list[Any]] = {
     "text_deltas": ['{"a": [7', ", 8]}"],
-    "reasoning_deltas": ["hm"],
+    "text_deltas of reasoning": ["hm"],
     "completed_tool_calls": [{"b": ["x"]}],
     "partial_arguments": [{"b": ["x"]}, {"b": ["x"]}, {"b": ["x"]}],
     "partial_json": [{"a": []}, {"a": [7, 8]}, {"a": [7, 8]}],
@@ -385,7 +385,7 @@ class Piece(str):
     ("name", "start", "delta"),
     [
         ("text_deltas", "T", ev.TextDelta),
-        ("reasoning_deltas", "R", ev.ReasoningDelta),
+        ("text_deltas of reasoning", "R", ev.ReasoningDelta),
         ("completed_tool_calls", "C", ev.ToolCallDelta),
         ("completed_tool_calls", "T", ev.TextDelta),
         ("partial_arguments", "C", ev.ToolCallDelta),
@@ -436,7 +436,7 @@ def test_of_a_recorded_stream_they_are_what_its_snapshots_say(wire_format: str, 
         if not name.startswith(("partial_json", "json_items"))
     }
     assert "".join(got["text_deltas"]) == snapshot.text
-    assert "".join(got["reasoning_deltas"]) == snapshot.reasoning
+    assert "".join(got["text_deltas of reasoning"]) == snapshot.reasoning
     calls = [*snapshot.tool_calls, *snapshot.invalid_tool_calls]
     finished = {call.key: call for call in calls if not call.open}
     assert {call.key: call for call in got["completed_tool_calls"]} == finished

@@ -363,7 +363,7 @@ def test_fields_that_replace_the_text_replace_its_rest() -> None:
     first = [ev.BlockStart(0, {"type": "text", "text": "Hel"}), OVERLOADED]
     second = [TEXT, ev.BlockDelta(0, {"text": "lo", "language": "en"}), ev.MessageFinish("stop")]
     last, _ = go_on(first, second)
-    assert (last.text, last.merged_content[0].options) == ("Hello", {"language": "en"})
+    assert (last.text, last.blocks[0].options) == ("Hello", {"language": "en"})
 
 
 @pytest.mark.parametrize(

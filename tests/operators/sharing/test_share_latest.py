@@ -128,7 +128,7 @@ def test_a_retry_behind_it_repeats_no_request() -> None:
 
 
 def test_an_error_has_the_newest_snapshot() -> None:
-    snapshot = rd.Snapshot(content="Hi")
+    snapshot = rd.MessageDelta(content="Hi")
     shared = Subject[rd.Snapshot]()
     latest = shared.pipe(rd.share_latest())
     _, subscription = watch(latest)

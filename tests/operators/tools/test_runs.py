@@ -202,7 +202,7 @@ def test_completed_tool_calls_reads_one_run() -> None:
 
 
 def test_until_all_tools_terminal_reads_one_run() -> None:
-    a, b = (rd.Snapshot(run_id=name, status="incomplete") for name in ("a", "b"))
+    a, b = (rd.MessageDelta(run_id=name, status="incomplete") for name in ("a", "b"))
     for values in ([a, a, b], [rd.Snapshot(), a, b], [a, rd.Snapshot()]):
         errors: list[Exception] = []
         shown: list[rd.Snapshot] = []

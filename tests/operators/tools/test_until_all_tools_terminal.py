@@ -28,7 +28,7 @@ def call(name: str = "c1", execution: str | None = None, **known: Any) -> rd.Too
 
 
 def reply(*calls: rd.ToolCall, status: str = "complete") -> rd.Snapshot:
-    return rd.Snapshot(role="assistant", status=status, tool_calls=calls)
+    return rd.MessageDelta(role="assistant", status=status, tool_calls=calls)
 
 
 INVALID = call(type="invalid_tool_call", arguments="{", status="incomplete", error="cut")

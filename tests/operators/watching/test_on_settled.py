@@ -25,7 +25,7 @@ import rxdelta as rd
 
 ev = rd.events
 COMPLETED, DISPOSED = rd.types.StreamOutcome("completed"), rd.types.StreamOutcome("disposed")
-SNAPSHOTS = {mark: rd.Snapshot(content=mark) for mark in "abcd"}
+SNAPSHOTS = {mark: rd.MessageDelta(content=mark) for mark in "abcd"}
 
 
 class Notes(list[Any]):

@@ -151,7 +151,7 @@ def test_the_usage_is_of_the_choice_that_was_asked_for() -> None:
 
 
 def test_among_snapshots_the_first_that_says_something_is_the_first_token() -> None:
-    snapshots = {"n": rd.Snapshot(role="assistant"), "a": rd.Snapshot(content="a")}
+    snapshots = {"n": rd.Snapshot(), "a": rd.MessageDelta(content="a")}
     (metrics,) = measured("-n--a|", snapshots)[0]
     assert (metrics.time_to_first_chunk, metrics.time_to_first_token, metrics.chunks) == (1, 4, 2)
 
@@ -212,8 +212,8 @@ def test_what_waits_is_not_kept_for_ever() -> None:
 
     waiting = _Waiting()
     for number in range(1000):
-        waiting.add(number, 0, rd.Snapshot(content=str(number)))
-        waiting.take(rd.Snapshot(content="another"), number)
+        waiting.add(number, 0, rd.MessageDelta(content=str(number)))
+        waiting.take(rd.MessageDelta(content="another"), number)
     assert (len(waiting._values), len(waiting._known)) == (0, 0)
     for number in range(1000):
         event = ev.TextDelta(0, "ab")
