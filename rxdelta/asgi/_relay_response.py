@@ -13,10 +13,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
 from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError
 from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
-from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
+from rxdelta.wire import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -70,7 +70,7 @@ class RelayResponse(OpenResponse):
             turns events into frames for `to_sse()`.
         after: The id behind which to go on, instead of the request's `Last-Event-ID`.
         live_only: Whether a reader without an id gets 204 unless the stream is live, as `useChat`'s `resume` expects it.
-        headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
+        headers: More headers of the response. Those of the protocol are there already.
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
         retry: Seconds after which an `EventSource` whose line is broken comes back.
@@ -87,7 +87,7 @@ class RelayResponse(OpenResponse):
         >>> async def resume(request, relay):
         ...     theirs = relay.scope("acme", allow=lambda action, stream_id: action == "watch")  # what this user may do
         ...     chat = request["path_params"]["chat"]
-        ...     return RelayResponse(theirs, chat, rd.to_ai_sdk(), live_only=True, headers=rd.wire.AI_SDK_HEADERS)
+        ...     return RelayResponse(theirs, chat, rd.to_ai_sdk(), live_only=True)
         >>> async def main():
         ...     async with Relay.open() as relay:
         ...         sent = []
@@ -109,14 +109,14 @@ class RelayResponse(OpenResponse):
         *,
         after: str | None = None,
         live_only: bool = False,
-        headers: Mapping[str, str] = SSE_HEADERS,
+        headers: Mapping[str, str] | None = None,
         keep_alive: float | None = 15.0,
         retry: float = 1.0,
         background: BackgroundTask | None = None,
     ) -> None:
         to_sse(keep_alive)  # these two raise at once if something is invalid
         to_resumable_sse(encode, after, retry=retry)
-        super().__init__((), 200, headers, None, background)
+        super().__init__((), 200, headers_for(encode, headers), None, background)
         self._relay = relay
         self._stream_id = stream_id
         self._encode = encode

@@ -7,7 +7,7 @@ They are subclasses of `dict` and `list`, not proxies, because subclasses pickle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar
 
@@ -165,7 +165,9 @@ def _freeze(value: object, path: _Path, lenient: bool, depth: int) -> Any:
         return FrozenList(items)
     if lenient:
         return clean_text(repr(value))
-    raise InvalidValueError.of([(_written(path), value, f"is a {type(value).__name__}, not a JSON value")])
+    wrong = f"is a {type(value).__name__}, not a JSON value"
+    advice = "an `await` is missing in front of what made it" if isinstance(value, Coroutine) else ""
+    raise InvalidValueError.of([(_written(path), value, wrong, advice)])
 
 
 def _freeze_mapping(value: Mapping[Any, Any], path: _Path, lenient: bool, depth: int) -> FrozenDict[Any]:

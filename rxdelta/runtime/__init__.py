@@ -6,7 +6,17 @@ from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, operator_maker
-from rxdelta.runtime.marks import Emits, Mark, all_events, emits_events, keeps_newest, refuse_pieces
+from rxdelta.runtime.marks import (
+    Emits,
+    Mark,
+    all_events,
+    emits_events,
+    headers_of,
+    keeps_newest,
+    refuse_all_but_events,
+    refuse_pieces,
+    sent_with,
+)
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import Pings, is_ping
@@ -41,6 +51,7 @@ __all__ = [
     "deadline",
     "Emits",
     "emits_events",
+    "headers_of",
     "Idleness",
     "is_interrupt",
     "is_ping",
@@ -65,6 +76,7 @@ __all__ = [
     "OwnObservable",
     "Pings",
     "Pump",
+    "refuse_all_but_events",
     "refuse_pieces",
     "replaceable",
     "report",
@@ -73,6 +85,7 @@ __all__ = [
     "Session",
     "session_of",
     "SharedSession",
+    "sent_with",
     "SideSession",
     "Sink",
     "State",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
+from inspect import iscoroutinefunction
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -434,6 +435,13 @@ class _Stream(OwnObservable[T]):
         take: Any = on_next
         if callable(getattr(take, "on_next", None)):  # an observer
             take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
+        elif iscoroutinefunction(take):
+            raise InvalidValueError(
+                "subscribe() calls its function and awaits nothing, so a coroutine function never runs: "
+                "write await rd.for_each(observable, fn)",
+                field="on_next",
+                value=take,
+            )
         sink: Sink[T] = Sink(
             self._name,
             self._limits,

@@ -16,6 +16,18 @@ __all__ = ["OwnObservable"]
 T_co = TypeVar("T_co", covariant=True)
 
 
+def _named(source: Observable[object]) -> str:
+    """What is known of an Observable whose source isn't: the operator of Rx, or the function of ours, that has made it."""
+    if isinstance(source, OwnObservable):
+        return str(getattr(source, "_name", None) or type(source).__name__)
+    subscribe = getattr(source, "_subscribe", None)
+    module: str = getattr(subscribe, "__module__", None) or ""
+    function: str = getattr(subscribe, "__qualname__", "").partition(".")[0].strip("_")
+    if module.startswith("reactivex.operators."):
+        return f"… | ops.{function}(…)"
+    return f"rd.{function}(…)" if module.startswith("rxdelta.") else "…"
+
+
 class OwnObservable(Observable[T_co]):
     """An Observable that is marked with what it emits, and that refuses to be read by a loop.
 
@@ -23,6 +35,16 @@ class OwnObservable(Observable[T_co]):
     """
 
     _mark: Mark | None = None
+    _made: tuple[object, Observable[object]] | None = None
+    """The operator that has made it, and the source of that."""
+
+    def __repr__(self) -> str:
+        steps: list[str] = []
+        source: Observable[object] = self
+        while isinstance(source, OwnObservable) and source._made is not None:
+            operator, source = source._made
+            steps.append(repr(operator)[1:-1])
+        return f"<Observable of {' | '.join([_named(source), *reversed(steps)])}>"
 
     def __iter__(self) -> NoReturn:
         raise InvalidValueError(

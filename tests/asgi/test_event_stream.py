@@ -58,7 +58,7 @@ class Provider:
 
     def response(self, **more: Any) -> EventStreamResponse:
         events = rd.from_async_iterable(lambda: self())
-        return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS, **more)
+        return EventStreamResponse(events, rd.to_ai_sdk(), **more)
 
 
 @asynccontextmanager
@@ -199,7 +199,7 @@ def test_head_starts_no_request_and_has_the_headers() -> None:
         events = rd.from_async_iterable(ask)
 
         def endpoint(_: Any) -> EventStreamResponse:
-            return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
+            return EventStreamResponse(events, rd.to_ai_sdk())
 
         async with served(endpoint) as server, httpx.AsyncClient() as client:
             response = await client.head(url(server))
@@ -660,8 +660,7 @@ def test_langchains_protocol_comes_back_over_http() -> None:
     async def main() -> None:
         provider = Provider(*BEGUN, ev.TextDelta(0, "Hi"), hold=False)
         events = rd.from_async_iterable(lambda: provider())
-        headers = rd.wire.LANGCHAIN_HEADERS
-        answer = EventStreamResponse(events, rd.to_langchain_events(), headers=headers)
+        answer = EventStreamResponse(events, rd.to_langchain_events())
         async with served(lambda _: answer) as server, answered(server) as response:
             body = rd.from_async_iterable(response.aiter_bytes())
             message = await rd.last_value(

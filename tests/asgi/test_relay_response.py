@@ -504,7 +504,7 @@ def test_an_error_that_the_encoder_does_not_write_is_the_servers() -> None:
 
 def test_head_has_the_status_and_headers_and_no_body() -> None:
     async def main() -> None:
-        async with served(lambda relay: ai_sdk(relay, headers=rd.wire.AI_SDK_HEADERS)) as (server, relay):
+        async with served(lambda relay: ai_sdk(relay)) as (server, relay):
             model = Model()
             await relay.start("c1", model.events)
             response = await server.got("HEAD")

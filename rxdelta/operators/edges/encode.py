@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
-from rxdelta.runtime import all_events, lift_machine
-from rxdelta.wire import Encoder
+from rxdelta.runtime import all_events, lift_machine, refuse_all_but_events, sent_with
+from rxdelta.wire import SSE_HEADERS, Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def encode(
             emits="frames",
             needs_all=True,
         )
-        return all_events(name, encoding)
+        return _reading_events(name, encoding, encoder)
     frames = open(encoder)
 
     def begin(sink: Sink[F]) -> Machine[Event, F]:
@@ -61,7 +61,17 @@ def encode(
         return cast("Machine[Event, F]", _OpeningEncoding(sink, frames, opened))  # its `step` is a property
 
     encoding = lift_machine(name, begin, leads=True, emits="frames", needs_all=True)
-    return all_events(name, encoding)
+    return _reading_events(name, encoding, encoder)
+
+
+def _reading_events(
+    name: str, encoding: Callable[[Observable[Event]], Observable[F]], encoder: Encoder[F]
+) -> Callable[[Observable[Event]], Observable[F]]:
+    def apply(events: Observable[Event]) -> Observable[F]:
+        refuse_all_but_events(events, f"{name}()")
+        return encoding(events)
+
+    return all_events(name, sent_with(apply, getattr(encoder, "headers", SSE_HEADERS)))
 
 
 class _Encoding(Generic[F]):

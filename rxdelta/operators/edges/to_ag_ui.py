@@ -37,7 +37,7 @@ def to_ag_ui(
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
     In: events of one message, or of a conversation, which becomes one run. Out: `ag_ui.core` events for `to_sse()`;
-    the response needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
+    a response of your own needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
     other text can continue it, and a block other than text, reasoning or a call waits until it is whole.
     RUN_FINISHED waits until the source completes, because results of tools may come until then.
 

@@ -36,7 +36,7 @@ def to_ai_sdk(
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
     In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
-    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
+    Out: frames for `to_sse()`; a response of your own needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
     most events are encoded as they come. A text's end waits until no other text can go on with it, a file until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of

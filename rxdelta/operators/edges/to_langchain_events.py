@@ -34,7 +34,7 @@ def to_langchain_events(
     """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
     In: events of one message, of a conversation or of several runs. Out: frames for `to_sse()`, each an envelope with
-    `seq`; the response needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
+    `seq`; a response of your own needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
     block by block; a block's finish has its whole content. The channel `tools` has the calls that are run. Events that
     the protocol lacks (usage during a message, a provider's own events) become a `custom` event named `rxdelta`, which
     other readers skip and `decode("langchain")` reads.

@@ -72,6 +72,7 @@ def scan_deltas(
         lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
         limits=limits,
         reads="events or snapshots",
+        emits="snapshots",
         needs_all=True,
     )
     return all_events("scan_deltas", scan, goes_on=seed is not None)
