@@ -297,3 +297,93 @@ def test_a_stored_event_that_the_error_names_can_be_read() -> None:
     events = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi")]
     stored = [json.loads(json.dumps(event.to_dict())) for event in events]
     assert rx.from_iterable(stored).pipe(ops.map(ev.from_dict), rd.text_deltas()).run() == "Hi"
+
+
+CHUNKS = [{"id": "c1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}]
+RD: Any = rd
+
+
+async def draw(snapshot: object) -> None:
+    """A coroutine function, which `subscribe` would never run."""
+
+
+async def inside(read: Callable[[Any], object]) -> None:
+    async with rd.stream(CHUNKS) as reply:
+        read(reply)
+
+
+def inside_with(read: Callable[[Any], object]) -> None:
+    with rd.stream(CHUNKS) as reply:
+        read(reply)
+
+
+async def whole(source: Any) -> None:
+    await rd.stream(source)
+
+
+def unawaited() -> None:
+    coroutine = draw(None)
+    try:
+        rd.ToolResult("c1", coroutine)
+    finally:
+        coroutine.close()
+
+
+def events() -> Any:
+    return source().pipe(rd.decode("auto"))
+
+
+SAID: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "a forgotten await": (lambda: RD.stream(CHUNKS).text, ["await it first: message = await rd.stream(…)", "message.text"]),
+    "no block": (lambda: RD.stream(CHUNKS).events, ["async with rd.stream(…) as reply: reply.events"]),
+    "pipe of rd.stream": (lambda: RD.stream(CHUNKS).pipe(rd.scan_deltas()), ["reply.events.pipe(…)", "rd.from_async_iterable"]),
+    "pipe of a reply": (lambda: asyncio.run(inside(lambda reply: reply.pipe)), ["it is reply.events.pipe(…)"]),
+    "pipe of a blocking reply": (lambda: inside_with(lambda reply: reply.pipe), ["it is reply.events.pipe(…)"]),
+    "text of a reply": (lambda: asyncio.run(inside(lambda reply: reply.text)), ["reply.snapshot.text", "reply.message.text"]),
+    "for in async": (lambda: asyncio.run(inside(lambda reply: list(reply.text_deltas))), ["async for piece in reply.text_deltas"]),
+    "async for in sync": (lambda: inside_with(lambda reply: aiter(reply.text_deltas)), [": for piece in reply.text_deltas"]),
+    "called": (lambda: asyncio.run(inside(lambda reply: reply.text_deltas())), ["isn't called: async for piece in"]),
+    "called in sync": (lambda: inside_with(lambda reply: reply.text_deltas()), ["isn't called: for piece in"]),
+    "pieces of text": (lambda: asyncio.run(whole(["Hello ", "world"])), ["'Hello world'", "events.TextDelta(0, text)"]),
+    "a coroutine function": (lambda: events().subscribe(draw), ["awaits nothing", "await rd.for_each(observable, fn)"]),
+    "… behind snapshots": (lambda: events().pipe(rd.scan_deltas()).subscribe(draw), ["await rd.for_each(observable, fn)"]),
+    "a moved name": (lambda: RD.MalformedChunkError, ["it is rd.errors.MalformedChunkError"]),
+    "a moved builder": (lambda: RD.lift_map, ["it is rd.building.lift_map"]),
+    "a moved type": (lambda: RD.Reply, ["it is rd.types.Reply"]),
+    "a name that went": (lambda: RD.reasoning_deltas, ['it is rd.text_deltas(of="reasoning")']),
+    "a typing error": (lambda: RD.scan_delta, ["did you mean rd.scan_deltas?"]),
+    "the name of another module": (lambda: RD.detect, ["it is rd.providers.detect"]),
+    "half a name": (lambda: RD.from_openai, ["did you mean rd.requests.from_openai_chat?"]),
+    "a provider": (lambda: rd.decode("claude"), ["did you mean 'anthropic-messages'?"]),
+    "a model": (lambda: rd.stream(CHUNKS, "gpt-4o"), ["did you mean 'openai-chat' or 'openai-responses'?"]),
+    "a cloud": (lambda: rd.to_request("Hi", "vertex"), ["did you mean 'gemini'?"]),
+    "an encoder of snapshots": (lambda: events().pipe(rd.scan_deltas(), rd.to_ai_sdk()), ["to_ai_sdk() reads events", "in front of scan_deltas()"]),
+    "an encoder of frames": (lambda: events().pipe(rd.to_ai_sdk(), rd.to_ai_sdk()), ["emits frames; leave out to_ai_sdk()"]),
+    "decode of snapshots": (lambda: rx.of(rd.Snapshot()).pipe(rd.decode("auto")).run(), ["isn't decoded again"]),
+    "an unawaited result": (unawaited, ["is a coroutine", "`await` is missing"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", SAID)
+def test_a_newcomers_mistake_is_told_its_cure(mistake: str) -> None:
+    make, said = SAID[mistake]
+    with pytest.raises((rd.RxDeltaError, AttributeError)) as caught:
+        make()
+    assert [words for words in said if words not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("name", ["__path__x", "_private", "zzzzqqq"])
+def test_a_name_that_is_nowhere_is_just_missing(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module 'rxdelta' has no attribute '{name}'$"):
+        getattr(rd, name)
+
+
+def test_a_second_message_names_the_retry() -> None:
+    begun = [
+        ev.MessageStart(id="a"),
+        ev.BlockStart(0, {"type": "text"}),
+        ev.TextDelta(0, "Hi"),
+        ev.MessageStart(id="b"),
+    ]
+    with pytest.raises(rd.ProtocolError, match=r"group_by_message\(\).*retry_stream\(\)"):
+        rx.from_iterable(begun).pipe(rd.scan_deltas()).run()

@@ -25,10 +25,10 @@ def refuse_change(self: Any, name: str, _: object) -> NoReturn:
     """The `__setattr__` of a value. That of attrs says only that it can't."""
     kind = type(self)
     is_field = any(name == field.alias for field in attrs.fields(kind) if field.init)
-    cure = ""
-    if not hasattr(kind, "__attrs_init__"):  # otherwise its constructor doesn't take the fields
-        cure = f"; attrs.evolve(value, {f'{name}=…' if is_field else '…'}) makes another"
-    raise FrozenInstanceError(f"a {kind.__name__} is a value, which doesn't change{cure}")
+    cure = f"attrs.evolve(value, {f'{name}=…' if is_field else '…'})"
+    if hasattr(kind, "__attrs_init__"):  # a snapshot, whose constructor doesn't take the fields
+        cure = "rd.apply_event(snapshot, event)"
+    raise FrozenInstanceError(f"a {kind.__name__} is a value, which doesn't change; {cure} makes another")
 
 
 def explained(cls: T, advice: str) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
-from rxdelta.core import InvalidValueError, UnknownWireFormatError, quote
+from rxdelta.core import InvalidValueError, UnknownWireFormatError, alternatives, quote
 from rxdelta.formats import registry
 from rxdelta.formats.conversation import Said, conversation
 from rxdelta.formats.meant import meant_formats
@@ -80,7 +80,8 @@ def to_request(
     if known is None or known.request is None:
         reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
         wrong = f"no request can be written as {quote(repr(wire_format))}{reason}"
-        raise UnknownWireFormatError(f"{wrong}; {meant_formats(wire_format, request_formats())}")
+        advise = meant_formats if known is None else alternatives
+        raise UnknownWireFormatError(f"{wrong}; {advise(wire_format, request_formats())}")
     defined = [] if tools is None else definitions(tools)
     if defined and known.tools is None:
         raise InvalidValueError.of([("tools", tools, f"must be left out, because {known.name} takes none")])

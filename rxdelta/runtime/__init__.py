@@ -5,7 +5,7 @@ from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
-from rxdelta.runtime.makers import checks_options, operator_maker
+from rxdelta.runtime.makers import checks_options, names_operator, operator_maker
 from rxdelta.runtime.marks import (
     Emits,
     Mark,
@@ -68,6 +68,7 @@ __all__ = [
     "Machine",
     "Mark",
     "Mapper",
+    "names_operator",
     "needed_loop",
     "Newest",
     "NewestForLate",

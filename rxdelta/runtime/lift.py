@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import partial
-from inspect import iscoroutinefunction
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -33,7 +32,7 @@ from rxdelta.core import (
 )
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
-from rxdelta.runtime.own_observable import OwnObservable
+from rxdelta.runtime.own_observable import OwnObservable, no_coroutine_function
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
 from rxdelta.runtime.session import session_of
@@ -432,16 +431,9 @@ class _Stream(OwnObservable[T]):
         *,
         scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        take: Any = on_next
+        take: Any = no_coroutine_function(on_next)
         if callable(getattr(take, "on_next", None)):  # an observer
             take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
-        elif iscoroutinefunction(take):
-            raise InvalidValueError(
-                "subscribe() calls its function and awaits nothing, so a coroutine function never runs: "
-                "write await rd.for_each(observable, fn)",
-                field="on_next",
-                value=take,
-            )
         sink: Sink[T] = Sink(
             self._name,
             self._limits,

@@ -14,7 +14,7 @@ from rxdelta.runtime.own_observable import OwnObservable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["checks_options", "operator_maker"]
+__all__ = ["checks_options", "names_operator", "operator_maker"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,15 +74,29 @@ def operator_maker(make: Callable[P, R]) -> Callable[P, R]:
         InvalidValueError: By the function, at once.
     """
     name = make.__name__
-    checked = checks_options(make)
+    named = names_operator(make)
 
     @wraps(make)
     def made(*args: P.args, **options: P.kwargs) -> R:
         first: Any = args[0] if args else None
         if isinstance(first, Observable):
             raise InvalidValueError(f"{name} makes an operator: write source.pipe({name}(…))")
+        return named(*args, **options)
+
+    return made
+
+
+def names_operator(make: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose operator says what it is, and which checks options as `checks_options` does.
+
+    It is for functions whose first argument may be an Observable.
+    """
+    checked = checks_options(make)
+
+    @wraps(make)
+    def made(*args: P.args, **options: P.kwargs) -> R:
         operator: Any = checked(*args, **options)
-        return _Operator(name, args, options, operator)  # type: ignore[return-value]
+        return _Operator(make.__name__, args, options, operator)  # type: ignore[return-value]
 
     return made
 

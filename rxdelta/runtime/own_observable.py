@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from reactivex import Observable
@@ -11,9 +12,26 @@ from rxdelta.core import InvalidValueError
 if TYPE_CHECKING:
     from rxdelta.runtime.marks import Mark
 
-__all__ = ["OwnObservable"]
+__all__ = ["OwnObservable", "no_coroutine_function"]
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+
+def no_coroutine_function(on_next: T) -> T:
+    """The observer, unless `subscribe` would call it without running it.
+
+    Raises:
+        InvalidValueError: It is a coroutine function.
+    """
+    if iscoroutinefunction(on_next):
+        raise InvalidValueError(
+            "subscribe() calls its function and awaits nothing, so a coroutine function never runs: "
+            "write await rd.for_each(observable, fn)",
+            field="on_next",
+            value=on_next,
+        )
+    return on_next
 
 
 def _named(source: Observable[object]) -> str:

@@ -68,8 +68,9 @@ def _reading_events(
     name: str, encoding: Callable[[Observable[Event]], Observable[F]], encoder: Encoder[F]
 ) -> Callable[[Observable[Event]], Observable[F]]:
     def apply(events: Observable[Event]) -> Observable[F]:
+        frames = encoding(events)
         refuse_all_but_events(events, f"{name}()")
-        return encoding(events)
+        return frames
 
     return all_events(name, sent_with(apply, getattr(encoder, "headers", SSE_HEADERS)))
 
