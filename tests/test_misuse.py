@@ -211,7 +211,7 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.Limits(blocks=-1), ["blocks: must be a whole number from 0 (got blocks=-1)"]),
     (lambda: rd.Limits(runs="many", line_bytes=1.5), ["runs: must be a whole number from 0; line_bytes: must be"]),  # type: ignore[arg-type]
     (lambda: rd.ContentPart("txt"), ["type: is invalid (got type='txt'); did you mean 'text'? There are audio, "]),
-    (lambda: rd.ContentPart("text", key=(1,)), ["key: is invalid", "('part', slot) or ('call', index)"]),  # type: ignore[arg-type]
+    (lambda: rd.ContentPart("text", _key=(1,)), ["key: is invalid", "('part', slot) or ('call', index)"]),  # type: ignore[arg-type]
     (lambda: rd.ToolCall(status="completed"), ["(got status='completed'); did you mean 'complete'?"]),  # type: ignore[arg-type]
     (lambda: rd.ToolCall(index="0"), ["index: is invalid (got index='0'); index is a whole number"]),  # type: ignore[arg-type]
     (lambda: rd.MessageDelta(role="assistent"), ["role: is invalid", "did you mean 'assistant'?"]),  # type: ignore[arg-type]

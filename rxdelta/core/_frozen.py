@@ -6,8 +6,9 @@ They are subclasses of `dict` and `list`, not proxies, because subclasses pickle
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, NoReturn, TypeAlias, TypeGuard, TypeVar
 
@@ -166,7 +167,8 @@ def _freeze(value: object, path: _Path, lenient: bool, depth: int) -> Any:
     if lenient:
         return clean_text(repr(value))
     wrong = f"is a {type(value).__name__}, not a JSON value"
-    advice = "an `await` is missing in front of what made it" if isinstance(value, Coroutine) else ""
+    unawaited = inspect.iscoroutine(value)
+    advice = "an `await` is missing in front of what made it" if unawaited else ""
     raise InvalidValueError.of([(_written(path), value, wrong, advice)])
 
 

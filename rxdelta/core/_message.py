@@ -276,10 +276,7 @@ class Message(Reply):
                 one_of("role", self.role, MESSAGE_ROLES),
                 one_of("status", self.status, ENDED),
                 one_of_or_none("finish_reason", self.finish_reason, FINISH_REASONS),
-                *(
-                    (*wrong, _ONE_WAY)
-                    for wrong in wrong_items("blocks", self.blocks, (ContentPart, ToolCall))
-                ),
+                *wrong_items("blocks", self.blocks, (ContentPart, ToolCall), _ONE_WAY),
                 *wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
                 *wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
                 index_of("choice", self.choice),
@@ -315,7 +312,7 @@ class Message(Reply):
 
     @classmethod
     def of(cls, role: MessageRole, content: str | Block | Iterable[str | Block]) -> Message:
-        """A message as one writes it by hand: who says it, and what.
+        """A message that is written by hand.
 
         Args:
             role: `user`, `system`, `assistant` or `tool`.
@@ -330,9 +327,9 @@ class Message(Reply):
             >>> [block.type for block in asked.blocks]
             ['text', 'image_url']
         """
-        one: Any = content
-        items = [one] if isinstance(one, (str, ContentPart, ToolCall)) else items_of("content", one)
-        blocks = [ContentPart("text", item) if isinstance(item, str) else item for item in items]
+        is_one = isinstance(content, (str, ContentPart, ToolCall))
+        items: tuple[Any, ...] = (content,) if is_one else items_of("content", content)
+        blocks: list[Any] = [ContentPart("text", item) if isinstance(item, str) else item for item in items]
         if any(isinstance(block, ToolResult) for block in blocks):
             raise InvalidValueError.of(
                 [("content", content, "holds a ToolResult", "it stands in the conversation by itself")]

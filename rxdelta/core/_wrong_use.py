@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import wraps
+from inspect import Signature, signature
 from typing import Any, NoReturn, TypeVar
 
 import attrs
 import attrs.exceptions
 
-__all__ = ["explained", "refuse_change"]
+__all__ = ["explained", "public_signature", "refuse_change"]
 
 T = TypeVar("T", bound=type)
 
@@ -23,12 +24,19 @@ class FrozenInstanceError(attrs.exceptions.FrozenInstanceError):
 
 def refuse_change(self: Any, name: str, _: object) -> NoReturn:
     """The `__setattr__` of a value. That of attrs says only that it can't."""
-    kind = type(self)
+    kind: type[Any] = type(self)
     is_field = any(name == field.alias for field in attrs.fields(kind) if field.init)
     cure = f"attrs.evolve(value, {f'{name}=…' if is_field else '…'})"
     if hasattr(kind, "__attrs_init__"):  # a snapshot, whose constructor doesn't take the fields
         cure = "rd.apply_event(snapshot, event)"
     raise FrozenInstanceError(f"a {kind.__name__} is a value, which doesn't change; {cure} makes another")
+
+
+def public_signature(cls: type) -> Signature:
+    """The signature without the fields that only the library gives, whose names there begin with an underscore."""
+    whole = signature(cls)
+    public = [one for name, one in whole.parameters.items() if not name.startswith("_")]
+    return whole.replace(parameters=public)
 
 
 def explained(cls: T, advice: str) -> T:

@@ -102,7 +102,7 @@ def names_operator(make: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Operator:
-    """An operator that says what it is, and what its output is made of."""
+    """An operator with a name: its `repr` is the call that has made it."""
 
     __slots__ = ("_apply", "_args", "_name", "_options")
 

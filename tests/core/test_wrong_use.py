@@ -83,6 +83,22 @@ def test_a_name_of_other_libraries_says_what_to_read(name: str, read: str) -> No
     assert getattr(HELLO, read.strip(".()")) is not NotImplemented
 
 
+def test_what_only_the_library_gives_is_in_no_signature_and_stays_in_copies() -> None:
+    stored = {"type": "text", "text": "Hi", "key": 3, "open": True, "new_in_two": 1}
+    part = rd.ContentPart.from_dict(stored)
+    changed = attrs.evolve(part, text="Ho")
+    assert (changed.key, changed.open, dict(changed.more)) == (3, True, {"new_in_two": 1})
+    assert changed.to_dict() == stored | {"text": "Ho"}
+    assert pickle.loads(pickle.dumps(part)).to_dict() == stored
+    call = rd.ToolCall.from_dict({"type": "tool_call", "name": "f", "key": 0, "open": True, "new_in_two": 1})
+    assert attrs.evolve(call, name="g").to_dict() == call.to_dict() | {"name": "g"}
+    usage = rd.TokenUsage.from_dict({"input_tokens": 1, "new_in_two": 1})
+    assert attrs.evolve(usage, input_tokens=2).to_dict() == {"input_tokens": 2, "new_in_two": 1}
+    for kind in (rd.ContentPart, rd.ToolCall, rd.ToolResult, rd.TokenUsage):
+        names = signature(kind).parameters
+        assert not {name.strip("_") for name in names} & {"key", "open", "more", "origin"}
+
+
 def test_a_message_is_made_by_hand_in_one_way() -> None:
     part = rd.ContentPart("image_url", "https://example.com/a.png")
     call = rd.ToolCall(call_id="c1", name="f", arguments={}, status="complete")

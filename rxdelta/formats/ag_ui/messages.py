@@ -319,7 +319,7 @@ def _run_of(message: Json) -> str | None:
 
 def _from_wire(content: Json) -> Block:
     block = block_from_wire(kept(content), None)
-    return attrs.evolve(block, open=False)
+    return attrs.evolve(block, _open=False)
 
 
 def _texts(content: str, message: Json) -> list[ContentPart]:

@@ -350,7 +350,7 @@ class CallsOfRun:
             if call is None or not call.open or not call.identified or call.asked is not None:
                 continue
             if block.arguments and block.is_final() and is_mapping(arguments := block.arguments_so_far):
-                self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
+                self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", _open=False))
 
     def _ask(self, call: AskedCall, whole: ToolCall) -> None:
         # A block that has got its id late may be an earlier call again. The outcome of an id is the outcome of both.
