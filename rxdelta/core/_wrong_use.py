@@ -24,7 +24,7 @@ class FrozenInstanceError(attrs.exceptions.FrozenInstanceError):
 
 def refuse_change(self: Any, name: str, _: object) -> NoReturn:
     """The `__setattr__` of a value. That of attrs says only that it can't."""
-    kind: type[Any] = type(self)
+    kind: Any = self.__class__
     is_field = any(name == field.alias for field in attrs.fields(kind) if field.init)
     cure = f"attrs.evolve(value, {f'{name}=…' if is_field else '…'})"
     if hasattr(kind, "__attrs_init__"):  # a snapshot, whose constructor doesn't take the fields
