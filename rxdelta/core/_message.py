@@ -40,7 +40,7 @@ from rxdelta.core._values import (
     wrong_items,
 )
 from rxdelta.core._violations import to_violations
-from rxdelta.core._wrong_use import explained, refuse_change
+from rxdelta.core._wrong_use import explained, public_signature, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -262,13 +262,17 @@ class Message(Reply):
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
-    attempt: int = 0
-    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
+    attempt: int = attrs.field(default=0, alias="_attempt")
+    failed_usage: TokenUsage | None = attrs.field(
+        default=None, converter=usage_or_none, alias="_failed_usage"
+    )
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
     _custom: tuple[Placed, ...] = attrs.field(default=(), converter=to_placed, alias="custom")
-    violations: FrozenDict[int] = attrs.field(default=EMPTY, eq=False, converter=to_violations)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
+    violations: FrozenDict[int] = attrs.field(
+        default=EMPTY, eq=False, converter=to_violations, alias="_violations"
+    )
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more, alias="_more")
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -350,7 +354,12 @@ class Message(Reply):
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        return cls(**reply_fields(data, "Message"))
+        fields = reply_fields(data, "Message")
+        for name in ("attempt", "failed_usage", "violations", "more"):
+            fields[f"_{name}"] = fields.pop(name)
+        return cls(**fields)
 
 
 explained(Message, _ONE_WAY)
+if not TYPE_CHECKING:
+    Message.__signature__ = public_signature(Message)
