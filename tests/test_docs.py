@@ -44,6 +44,7 @@ def blocks(pages: list[Path]) -> list[Any]:
 
 PASTED = blocks(AS_PASTED)
 BLOCKS = blocks([page for page in PAGES if page not in AS_PASTED])
+PROGRAMS = [path.read_text("utf-8") for path in (ROOT / "examples").rglob("*.py")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -149,6 +150,12 @@ def test_example_programs_run(path: Path) -> None:
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+@pytest.mark.parametrize("name", rd.__all__)
+def test_a_name_on_rd_is_shown_in_use(name: str) -> None:
+    shown = [*(code.values[0] for code in [*PASTED, *BLOCKS]), *PROGRAMS]
+    assert any(re.search(rf"\brd\.{name}\b", code) for code in shown), "show it in a block of the docs"
 
 
 def test_links_within_the_pages_lead_somewhere() -> None:

@@ -81,10 +81,10 @@ def stream(
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
         approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
             provider will run.
-        every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
-            whenever it asks.
-        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
-            chunk. To limit the whole reply, use `asyncio.timeout`.
+        every: Seconds between two snapshots of a loop, at least: no milliseconds, and no count of snapshots. Without
+            it, each loop gets the newest snapshot whenever it asks.
+        timeout: The longest silence of the provider, in seconds, not the longest reply: before the first chunk, and
+            between two. A ping is no chunk. To limit the whole reply, use `asyncio.timeout`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
 
     Raises:
