@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rxdelta as rd
-from rxdelta.testing import sample_chunks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,15 +56,10 @@ def test_examples_in_docstrings_run(name: str) -> None:
 
 
 def names() -> dict[str, Any]:
-    """What the pages take for granted: a client whose replies are recorded, a place to draw, a snapshot."""
-
-    async def create(**request: Any) -> Any:
-        return sample_chunks("weather")
-
-    chunks = rd.from_async_iterable(lambda: sample_chunks("weather"))
-
-    async def get_forecast(**arguments: Any) -> str:
-        return "sun"
+    """What the pages take for granted: the guide's first block, and a graph of LangGraph's."""
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    given: dict[str, Any] = {}
+    exec(guide.partition("```python\n")[2].partition("```")[0], given)
 
     async def astream(*_: Any, **__: Any) -> AsyncIterator[Any]:
         for piece in "abc":
@@ -73,20 +67,7 @@ def names() -> dict[str, Any]:
                 chunk = {"type": "AIMessageChunk", "content": piece, "id": node}
                 yield (chunk, {"langgraph_checkpoint_ns": node})
 
-    return {
-        "graph": SimpleNamespace(astream=astream),
-        "events": chunks.pipe(rd.decode("anthropic-messages")),
-        "tools": {"get_forecast": get_forecast},
-        "draw_block": lambda block: None,
-        "sample_chunks": sample_chunks,
-        "rd": rd,
-        "asyncio": asyncio,
-        "client": SimpleNamespace(messages=SimpleNamespace(create=create)),
-        "request": {},
-        "draw": lambda snapshot: None,
-        "chunks": sample_chunks("tides"),
-        "snapshots": chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas()),
-    }
+    return {**given, "draw": lambda value: None, "graph": SimpleNamespace(astream=astream)}
 
 
 @pytest.mark.parametrize("code", PASTED)
