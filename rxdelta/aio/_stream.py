@@ -72,6 +72,8 @@ def stream(
     Entering the block makes the request. The reply is read to its end, whether or not anybody iterates. Leaving the
     block, in any way, closes the request first. It is made once, however many readers there are.
 
+    `every` is in seconds, not in milliseconds, and counts no snapshots. `timeout` limits a silence, not the reply.
+
     Args:
         source: The provider's stream: an SDK's stream or stream manager, an awaitable of one, or a function that opens
             one; any iterable of chunks or events, async or not; an Observable of these; a response of `httpx` or its
@@ -81,10 +83,10 @@ def stream(
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
         approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
             provider will run.
-        every: Seconds between two snapshots of a loop, at least: no milliseconds, and no count of snapshots. Without
-            it, each loop gets the newest snapshot whenever it asks.
-        timeout: The longest silence of the provider, in seconds, not the longest reply: before the first chunk, and
-            between two. A ping is no chunk. To limit the whole reply, use `asyncio.timeout`.
+        every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
+            whenever it asks.
+        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
+            chunk. To limit the whole reply, use `asyncio.timeout`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
 
     Raises:
