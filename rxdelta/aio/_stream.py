@@ -73,6 +73,8 @@ def stream(
     Entering the block makes the request. The reply is read to its end, whether or not anybody iterates. Leaving the
     block, in any way, closes the request first. It is made once, however many readers there are.
 
+    `every` is in seconds, not in milliseconds, and counts no snapshots. `timeout` limits a silence, not the reply.
+
     Args:
         source: The provider's stream: an SDK's stream or stream manager, an awaitable of one, or a function that opens
             one; any iterable of chunks or events, async or not; an Observable of these; a response of `httpx` or its

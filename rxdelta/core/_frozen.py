@@ -206,7 +206,7 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
 
 
 def thaw(value: Any) -> Any:
-    """A plain copy of a frozen JSON value, which can be edited.
+    """A plain copy of a frozen JSON value, which can be edited; the value itself stays frozen.
 
     Example:
         >>> import rxdelta as rd

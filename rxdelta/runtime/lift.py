@@ -50,7 +50,9 @@ B = TypeVar("B")
 
 
 class State(Protocol[A_contra]):
-    """One subscription's state. It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
+    """What an operator of your own does in one subscription; not the state of a reply.
+
+    It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
 
     An exception of its own code ends the source, and goes to `on_error` as if the source had failed.
     """
@@ -61,7 +63,7 @@ class State(Protocol[A_contra]):
 
 
 class Machine(Protocol[A_contra, B_co]):
-    """One subscription's state that knows no Rx: values in, values out.
+    """What an operator of your own does in one subscription, without Rx: values in, values out.
 
     It may also have two methods for the end. `close()` returns the last values when the source completes. `fail(error)`
     is called for an error of the source or of `step`; it returns the last values, and the error with which the stream
@@ -107,7 +109,7 @@ class _Source(SingleAssignmentDisposable):
 
 
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
-    """The reader's side of one subscription of an operator.
+    """Where an operator of your own emits, in one subscription: not a `Subject`, and not a file.
 
     Notifications belong into a turn: a method of the state, or a step given to `run`. Turns run one at a time.
     """
@@ -491,7 +493,7 @@ def lift(
     serial: bool = True,
     emits: Emits | None = None,
 ) -> Callable[[Observable[A]], Observable[B]]:
-    """An operator: `begin(sink)` makes the state of each subscription.
+    """An operator of your own, not a lifted function: `begin(sink)` makes the state of each subscription.
 
     Args:
         name: The operator's name in messages.

@@ -21,9 +21,11 @@ SAMPLES = {
 }
 """The samples and their files.
 
-- `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other.
+- `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other:
+  `get_forecast(city, country, days, units)` for Lisbon and Oslo, with a list of dates as `days`.
 - `forecast`: Anthropic Messages; the answer to `weather` when its tools have run.
-- `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave.
+- `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave:
+  `tide_table(port, date)` for Brest and Plymouth.
 - `overloaded`: Anthropic Messages; breaks off with an error.
 """
 
@@ -40,6 +42,15 @@ def open_sample(name: str) -> IO[bytes]:
 
 async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIterator[Any]:
     """A sample's chunks, as a provider's SDK would return them.
+
+    Two samples call tools, with these arguments. A tool of your own takes them by name, or has `**more`:
+
+    - `weather` calls `get_forecast(city, country, days, units)` twice: `city` is "Lisbon" and "Oslo", `country` "PT" and
+      "NO", `days` a list of two dates, `units` "metric".
+    - `tides` calls `tide_table(port, date)` twice: `port` is "Brest" and "Plymouth", `date` "2026-11-28".
+
+    `forecast` and `overloaded` call none. `forecast` is the answer when the tools of `weather` have run, and
+    `overloaded` breaks off with an error of the provider.
 
     Args:
         name: One of `SAMPLES`.

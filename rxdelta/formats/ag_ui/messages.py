@@ -63,7 +63,7 @@ _ROLES = "user, assistant, tool, reasoning, activity, system or developer"
 
 
 def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str] = ()) -> list[Message]:
-    """The messages of an AG-UI request, for `to_request`.
+    """The messages of an AG-UI request, for `to_request`; `decode` reads what `to_ag_ui` writes.
 
     The messages that one reply became are one message again, with its reasoning, and its calls have their results.
     What AG-UI has no field for comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the

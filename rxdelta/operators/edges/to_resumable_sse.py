@@ -45,7 +45,7 @@ class LogEntry(Protocol):
 def to_resumable_sse(
     encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: float = 1.0
 ) -> Callable[[Observable[LogEntry]], Observable[bytes]]:
-    """Encode a stream's log as server-sent events with ids, from the start or behind an id.
+    """Encode the log of a relay, not frames, as server-sent events with ids, from the start or behind an id.
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only

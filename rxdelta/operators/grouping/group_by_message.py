@@ -30,7 +30,7 @@ __all__ = ["MessageStream", "group_by_message"]
 
 
 class MessageStream(EventBranch):
-    """The events of one message of a conversation, for all its choices.
+    """The events of one message of a conversation, for all its choices; not the `MessageStream` of an SDK.
 
     Hot. A late subscriber gets `to_events` of the message so far, one choice after another, then live events or the
     end. A subscriber that raises is removed, as in `BlockStream`.

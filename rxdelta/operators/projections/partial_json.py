@@ -35,7 +35,7 @@ def partial_json(
 def partial_json(
     into: type[Any] | None = None, *, find: bool = False, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
-    """Emit the reply's text, which is one JSON document, as values while it arrives.
+    """Emit the reply's text, one JSON document, as values while it arrives; not the arguments of its calls.
 
     The text blocks are concatenated in their order. A markdown fence around the document is ignored, and so is any
     text after the fence; other text before or after the document is an `error`.

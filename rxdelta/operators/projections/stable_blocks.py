@@ -24,7 +24,7 @@ __all__ = ["stable_blocks"]
 def stable_blocks(
     *, choice: int = 0, limits: Limits | None = None
 ) -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
-    """Emit the reply's text as markdown: the blocks that later text can't change, and the open tail.
+    """Emit the text as blocks of markdown, not of the message: those that can't change, and the open tail.
 
     A sealed block is a whole paragraph, heading, list, fenced code, table, quote, … of CommonMark with GFM's tables,
     and may be drawn for good. It is sealed as soon as a complete line shows its end: a blank line after a

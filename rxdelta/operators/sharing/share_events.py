@@ -27,7 +27,7 @@ def share_events(
     limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Share one subscription to the source: a late reader first gets the events so far, then live events.
+    """Share one subscription to events: a late reader first gets the events so far, then live events.
 
     The events so far are replayed as the shortest list that folds to the same reply, `to_events(now)`: for each
     message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of

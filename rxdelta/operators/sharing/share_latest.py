@@ -31,7 +31,7 @@ def share_latest(
     key: KeyOf | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """Share one subscription to the source: a late reader first gets the newest values, then live values.
+    """Share one subscription to snapshots: a late reader first gets the newest, then live ones.
 
     For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each thing that may
     still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply

@@ -43,9 +43,10 @@ class StreamOutcome:
 def on_settled(
     fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values; at the stream's end `fn` is called with the last snapshot and a `StreamOutcome`.
+    """The same values; `fn` is called once, at the stream's end, not at that of each tool or block.
 
-    It is called exactly once for each subscription: before the source's completion or error is passed on, after the
+    `fn` gets the last snapshot and a `StreamOutcome`. It is called exactly once for each subscription:
+    before the source's completion or error is passed on, after the
     subscription and the source were disposed, or when an observer raises, which ends the subscription. So it is the
     place to store a reply, whether it is complete, cut off, or disposed by its reader.
 
