@@ -45,7 +45,7 @@ def test_the_fold_of_events_is_a_snapshot_and_shows_nothing_of_a_delta() -> None
     [
         (
             "content",
-            r"a Snapshot has no 'content': its text is in \.text, and all of its content in \.blocks",
+            r"a Snapshot has no attribute 'content'; read \.text, or \.blocks for all that it consists of",
         ),
         ("merged_content", r"among \.blocks"),
         ("index", r"its alternative reply is \.choice"),
