@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from importlib import resources
 from typing import IO, Any
 
-from rxdelta.core import Seconds, check_word
+from rxdelta.core import Seconds, check_seconds, check_word
 from rxdelta.providers import NdjsonParser, SseParser
 from rxdelta.wire import DONE
 

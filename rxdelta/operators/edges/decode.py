@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.core import Event, InvalidValueError, ProviderError
 from rxdelta.core.events import Custom, StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
-from rxdelta.runtime import lift_machine, operator_maker
+from rxdelta.runtime import lift_machine, lift_opening, operator_maker
 from rxdelta.wire import DONE
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def decode(
     def begin(sink: Sink[Event]) -> _Decoding:
         return machine(factory(**options, limits=sink.limits)() if takes_limits else make())
 
-    return lift_machine("decode", begin, emits="events", needs_all=True)
+    if takes_limits:  # which are known with the first chunk
+        return lift_machine("decode", begin, emits="events", needs_all=True)
+    return lift_opening("decode", begin, emits="events")
 
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:
