@@ -32,6 +32,8 @@ EMITS_PIECES: dict[str, Operator] = {
     "parse_sse": rd.parse_sse(),
     "parse_ndjson": rd.parse_ndjson(),
     "validate": rd.validate(),
+    "only_choice": rd.only_choice(0),
+    "with_limits": rd.with_limits(rd.Limits()),
     "run_tools": rd.run_tools({}),
     "compact_deltas": rd.compact_deltas(1),
     "smooth": rd.smooth(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rxdelta.core import InvalidValueError
+from rxdelta.core.events import StreamError
 from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ T = TypeVar("T")
 def only_choice(n: int) -> Callable[[Observable[T]], Observable[T]]:
     """The events of one of several alternative replies, unchanged. What is behind reads that reply.
 
-    Events of other choices are left out; those that name no choice concern every reply, and pass. Runs are not looked
+    Events of other choices are left out; those that name no choice concern every reply, and pass,
+    as a `StreamError` does. Runs are not looked
     at. Each event is emitted at once.
 
     An operator that reads one reply (a projection, an encoder, `scan_deltas`, `run_tools`, `on_settled`, `tap_metrics`,
@@ -67,5 +69,5 @@ class _Choosing(Generic[T]):
         self._shown = (None, choice)
 
     def on_next(self, value: T) -> None:
-        if getattr(value, "choice", None) in self._shown:
+        if getattr(value, "choice", None) in self._shown or isinstance(value, StreamError):
             self._sink.on_next(value)

@@ -287,6 +287,11 @@ class _ToolRunner:
         sink.own(Disposable(self._cancel_tools))
 
     @cached_property
+    def _choice(self) -> int:
+        chosen = self._rules.choice
+        return self._sink.choice if chosen is None else chosen
+
+    @cached_property
     def _calls(self) -> AskedCalls:
         rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
         return AskedCalls(
@@ -294,7 +299,7 @@ class _ToolRunner:
             approves=rules.approve is not None,
             rerun=rules.rerun,
             at_once=rules.at_once,
-            choice=self._sink.choice if rules.choice is None else rules.choice,
+            choice=self._choice,
             limits=limits,
         )
 
@@ -355,7 +360,7 @@ class _ToolRunner:
     # The life of a call.
 
     def _step(self, event: Event) -> None:
-        if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
+        if isinstance(event, MessageInterrupted) and event.choice in (None, self._choice):
             self._fail_all("the message was interrupted", event.run_id)
         self._decide(self._calls.step(event))
 

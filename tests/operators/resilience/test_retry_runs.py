@@ -38,7 +38,9 @@ def woven(*lists: list[rd.Event]) -> list[rd.Event]:
     return list(chain.from_iterable(events[at : at + 1] for at in range(longest) for events in lists))
 
 
-def retried(*requests: list[rd.Event], resume: bool = False, **options: Any) -> tuple[list[Any], list[Any]]:
+def retried(
+    *requests: list[rd.Event], resume: bool = False, limits: rd.Limits | None = None
+) -> tuple[list[Any], list[Any]]:
     """What is emitted, and the snapshots that the factory is given."""
     given: list[Any] = []
     each = iter(requests)
@@ -49,8 +51,8 @@ def retried(*requests: list[rd.Event], resume: bool = False, **options: Any) -> 
         return events if len(given) == len(requests) else rx.concat(events, rx.throw(OVERLOADED))
 
     got: list[Any] = []
-    retrying = rd.retry_stream(factory, len(requests), lambda *_: 0, resume, **options)
-    retrying.subscribe(got.append, got.append)
+    retrying = rd.retry_stream(factory, len(requests), lambda *_: 0, resume)
+    retrying.pipe(rd.with_limits(limits or rd.Limits())).subscribe(got.append, got.append)
     return got, given
 
 
