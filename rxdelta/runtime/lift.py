@@ -333,8 +333,9 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._sources = [*(other for other in self._sources if not other.over), upstream]
         if self.closed:
             return
-        bounds, scheduler = self._in_front or self.bounds, self.scheduler
-        if self._in_front is not None or isinstance(scheduler, SessionScheduler):
+        bounds = self._in_front or self.bounds
+        scheduler = self.scheduler
+        if scheduler is None or self._in_front is not None or isinstance(scheduler, SessionScheduler):
             scheduler = SessionScheduler(self.session, scheduler, bounds)
         with within(bounds):
             upstream.disposable = source.subscribe(

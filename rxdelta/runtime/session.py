@@ -252,7 +252,9 @@ class SessionScheduler(PeriodicScheduler):
 
 def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
     """Return the session of a subscription, by the scheduler that the subscriber gave."""
-    return scheduler.session if isinstance(scheduler, SessionScheduler) else current_session.get()
+    if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
+        return scheduler.session
+    return current_session.get()
 
 
 def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:

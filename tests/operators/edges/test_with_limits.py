@@ -119,10 +119,7 @@ def test_merged_branches_keep_their_own_and_loosen_none() -> None:
             source.on_next(event)
         source.on_completed()
         assert sorted(ends) == ["C", "E"]
-        assert (
-            end(rx.merge(rx.never().pipe(one, ops.take(0)), told().pipe(other)).pipe(FOLD))
-            is LimitExceededError
-        )
+        assert end(rx.merge(rx.empty().pipe(one), told().pipe(other)).pipe(FOLD)) is LimitExceededError
 
 
 def test_a_hot_source_and_another_thread() -> None:

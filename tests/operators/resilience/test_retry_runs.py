@@ -39,7 +39,7 @@ def woven(*lists: list[rd.Event]) -> list[rd.Event]:
 
 
 def retried(
-    *requests: list[rd.Event], resume: bool = False, limits: rd.Limits | None = None
+    *requests: list[rd.Event], resume: bool = False, limits: rd.Limits | None = None, **options: Any
 ) -> tuple[list[Any], list[Any]]:
     """What is emitted, and the snapshots that the factory is given."""
     given: list[Any] = []
@@ -51,7 +51,7 @@ def retried(
         return events if len(given) == len(requests) else rx.concat(events, rx.throw(OVERLOADED))
 
     got: list[Any] = []
-    retrying = rd.retry_stream(factory, len(requests), lambda *_: 0, resume)
+    retrying = rd.retry_stream(factory, len(requests), lambda *_: 0, resume, **options)
     retrying.pipe(rd.with_limits(limits or rd.Limits())).subscribe(got.append, got.append)
     return got, given
 
