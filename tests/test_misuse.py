@@ -63,6 +63,8 @@ OF_EVENTS: dict[str, Callable[[], Any]] = {
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "validate": rd.validate,
     "with_custom": lambda: rd.with_custom(rx.never()),
+    "only_choice": lambda: rd.only_choice(0),
+    "with_limits": lambda: rd.with_limits(rd.Limits()),
     "with_run": lambda: rd.with_run("a"),
 }
 OF_SNAPSHOTS: dict[str, Callable[[], Any]] = {
@@ -196,7 +198,7 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
     (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
-    (lambda: rd.throttle_latest("50ms"), ["seconds: must be a positive number of seconds, at most 1e9 (got seconds='50ms')"]),  # type: ignore[arg-type]
+    (lambda: rd.throttle_latest("50ms"), ["a positive number of seconds, at most 1e9, or a timedelta (got seconds='50ms'); write 0.05"]),  # type: ignore[arg-type]
     (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]

@@ -49,8 +49,8 @@ def with_limits(limits: Limits) -> Callable[[Observable[T]], Observable[T]]:
         >>> import rxdelta as rd
         >>> reply = rx.of(rd.events.BlockStart(0, {"type": "text", "text": "Hello"}))
         >>> small = reply.pipe(rd.scan_deltas(), rd.with_limits(rd.Limits(block_chars=4)))
-        >>> small.subscribe(on_error=print).dispose()
-        a block has more characters than the limit block_chars, 4
+        >>> small.subscribe(on_error=lambda error: print(error.limit)).dispose()
+        block_chars
     """
     if not isinstance(limits, Limits):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidValueError.of([("limits", limits, "must be rd.Limits(…)")])

@@ -46,8 +46,8 @@ def only_choice(n: int) -> Callable[[Observable[T]], Observable[T]]:
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> start = {"type": "text"}
-        >>> events = rx.of(rd.events.BlockStart(0, {**start, "text": "A"}), rd.events.BlockStart(0, {**start, "text": "B"}, 1))
+        >>> first = rd.events.BlockStart(0, {"type": "text", "text": "A"})
+        >>> events = rx.of(first, rd.events.BlockStart(0, {"type": "text", "text": "B"}, choice=1))
         >>> events.pipe(rd.only_choice(1), rd.text_deltas()).subscribe(print).dispose()
         B
     """
