@@ -63,8 +63,6 @@ OF_EVENTS: dict[str, Callable[[], Any]] = {
     "until_stopped": lambda: rd.until_stopped(rx.never()),
     "validate": rd.validate,
     "with_custom": lambda: rd.with_custom(rx.never()),
-    "only_choice": lambda: rd.only_choice(0),
-    "with_limits": lambda: rd.with_limits(rd.Limits()),
     "with_run": lambda: rd.with_run("a"),
 }
 OF_SNAPSHOTS: dict[str, Callable[[], Any]] = {
@@ -86,7 +84,14 @@ OF_ANYTHING = {
         "to_resumable_sse",
     ),  # these have tests of their own, below
     *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
-    *("stall_timeout", "on_settled", "tap_metrics", "tap_otel"),  # these look on
+    *(
+        "stall_timeout",
+        "on_settled",
+        "tap_metrics",
+        "tap_otel",
+        "only_choice",
+        "with_limits",
+    ),  # these look on
     *("retry_stream", "exponential_backoff"),  # no operators
 }
 
