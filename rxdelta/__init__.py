@@ -55,6 +55,7 @@ from rxdelta.operators import (
     group_by_run,
     json_items,
     on_settled,
+    only_choice,
     parse_ndjson,
     parse_sse,
     partial_arguments,
@@ -83,6 +84,7 @@ from rxdelta.operators import (
     until_stopped,
     validate,
     with_custom,
+    with_limits,
     with_run,
 )
 from rxdelta.requests import (
@@ -114,6 +116,7 @@ __all__ = [
     "merge_deltas",
     "to_events",
     "Limits",
+    "with_limits",
     # in and out of Rx
     "stream",
     "from_async_iterable",
@@ -152,6 +155,7 @@ __all__ = [
     "group_by_block",
     "per_block",
     "group_by_choice",
+    "only_choice",
     "group_by_message",
     "group_by_run",
     "with_custom",

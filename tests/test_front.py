@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.front import BEFORE, Front, front, gone, home, table
+from support.front import BEFORE, Front, counted, front, gone, home, table
 
 BEFORE_IT_WAS_SMALL: Front = json.loads(BEFORE.read_text("utf-8"))
 
@@ -34,3 +34,9 @@ def test_parameters_are_measured_wherever_the_name_stands() -> None:
     assert measured["lift_machine"][:2] == ["name", "begin"]
     assert "reasoning_deltas" not in measured
     assert "ProviderError" not in measured
+
+
+def test_the_front_has_few_parameters() -> None:
+    names, parameters = counted(front(BEFORE_IT_WAS_SMALL["names"]))
+    assert names <= 90
+    assert parameters <= 335

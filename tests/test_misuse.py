@@ -84,7 +84,14 @@ OF_ANYTHING = {
         "to_resumable_sse",
     ),  # these have tests of their own, below
     *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
-    *("stall_timeout", "on_settled", "tap_metrics", "tap_otel"),  # these look on
+    *(
+        "stall_timeout",
+        "on_settled",
+        "tap_metrics",
+        "tap_otel",
+        "only_choice",
+        "with_limits",
+    ),  # these look on
     *("retry_stream", "exponential_backoff"),  # no operators
 }
 
@@ -178,26 +185,25 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.decode("openai-chat", resoning_tags="think"), ["no option 'resoning_tags'; did you mean 'reasoning_tags'?"]),
     (lambda: rd.decode("openai-chat", reasoning_tags=3), ["reasoning_tags: must be True, or names of tags"]),  # type: ignore[arg-type]
     (lambda: rd.decode("openai-chat", cumulative="yes"), ['cumulative: must be True, False or "auto"']),  # type: ignore[arg-type]
-    (lambda: rd.decode("openai-chat", limits=5), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.with_limits(5), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.decode("auto", limits=rd.Limits()), ["with_limits(limits)"]),
     # Operators
     (lambda: rd.run_tools([print]), ["tools: must be a mapping of functions by the names that the model uses"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({"x": "y"}), ["tools['x']: must be a function", "(got tools['x']='y')"]),  # type: ignore[dict-item]
     (lambda: rd.run_tools({}, start="mesage"), ["start: must be 'ready' or 'message'", "did you mean 'message'?"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, unknown="raise"), ["unknown: must be 'fail' or 'leave' (got unknown='raise')"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, choice="0"), ["choice: must be a whole number from 0 (got choice='0')"]),  # type: ignore[arg-type]
-    (lambda: rd.text_deltas(choice=None), ["choice: must be a whole number from 0"]),  # type: ignore[arg-type]
-    (lambda: rd.text_deltas(limits=1000), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.only_choice(None), ["n: must be a whole number from 0"]),  # type: ignore[arg-type]
     (lambda: rd.scan_deltas("Hi"), ["seed: must be a Snapshot"]),  # type: ignore[arg-type]
     (lambda: rd.scan_deltas(None, "0"), ["choice: must be a whole number"]),  # type: ignore[arg-type]
     (lambda: rd.per_block(None), ["fn: must be a function of a block's stream"]),  # type: ignore[arg-type]
     (lambda: rd.on_settled(None), ["fn: must be a function of a snapshot and an outcome"]),  # type: ignore[arg-type]
     (lambda: rd.validate("strict"), ["on_violation: must be a function"]),  # type: ignore[arg-type]
     (lambda: rd.retry_stream(source()), ["factory: must be a function that makes the stream"]),
-    (lambda: rd.retry_stream(source, limits=5), ["limits: must be rd.Limits"]),  # type: ignore[call-overload]
     (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
     (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
-    (lambda: rd.throttle_latest("50ms"), ["seconds: must be a positive number of seconds, at most 1e9 (got seconds='50ms')"]),  # type: ignore[arg-type]
+    (lambda: rd.throttle_latest("50ms"), ["a positive number of seconds, at most 1e9, or a timedelta (got seconds='50ms'); write 0.05"]),  # type: ignore[arg-type]
     (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]

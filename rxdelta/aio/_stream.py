@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from datetime import timedelta
 from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import reactivex as rx
+from reactivex import compose
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
@@ -24,6 +26,8 @@ from rxdelta.core import (
     Message,
     Snapshot,
     StreamInterrupted,
+    check_pace,
+    check_seconds,
 )
 from rxdelta.core.events import Custom
 from rxdelta.operators import (
@@ -37,8 +41,9 @@ from rxdelta.operators import (
     throttle_latest,
     until_stopped,
     with_custom,
+    with_limits,
 )
-from rxdelta.runtime import check_seconds, needed_loop, running_loop
+from rxdelta.runtime import needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
 
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
+    from rxdelta.core import Limits, Seconds
     from rxdelta.operators import Answers, Approve
     from rxdelta.providers import WireFormat
 
@@ -64,8 +70,9 @@ def stream(
     *,
     tools: Mapping[str, Callable[..., Any]] | None = None,
     approve: Approve | Answers | None = None,
-    every: float | None = None,
-    timeout: float | None = None,
+    every: Seconds | None = None,
+    timeout: Seconds | None = None,
+    limits: Limits | None = None,
     meter: ReaderMeter | None = None,
 ) -> ReplyOpener:
     """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
@@ -84,10 +91,11 @@ def stream(
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
         approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
             provider will run.
-        every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
+        every: Seconds, or a `timedelta`, between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
             whenever it asks.
-        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
+        timeout: The longest silence of the provider, in seconds or as a `timedelta`: before the first chunk, and between two. A ping is no
             chunk. To limit the whole reply, use `asyncio.timeout`.
+        limits: Bounds on what the reply may hold in memory; see `with_limits`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
 
     Raises:
@@ -110,8 +118,10 @@ def stream(
     check_stream(source)
     check_meter(meter, "rd.stream")
     decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
+    if limits is not None:
+        decoded = compose(decoded, with_limits(limits))
     silence = None if timeout is None else stall_timeout(check_seconds("timeout", timeout))
-    pace = None if every is None else throttle_latest(check_seconds("every", every))
+    pace = None if every is None else throttle_latest(timedelta(seconds=check_pace("every", every)))
     if tools is not None and not isinstance(tools, Mapping):
         raise InvalidValueError.of([("tools", tools, "must be functions by their names")])
     run = None

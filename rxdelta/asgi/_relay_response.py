@@ -14,8 +14,8 @@ from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
 from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
-from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError
-from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
+from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
+from rxdelta.operators import to_resumable_sse, until_stopped
 from rxdelta.wire import KEEP_ALIVE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.background import BackgroundTask
     from starlette.types import Scope, Send
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Seconds
     from rxdelta.relay import Relay
 
 __all__ = ["RelayResponse"]
@@ -110,19 +110,19 @@ class RelayResponse(OpenResponse):
         after: str | None = None,
         live_only: bool = False,
         headers: Mapping[str, str] | None = None,
-        keep_alive: float | None = 15.0,
-        retry: float = 1.0,
+        keep_alive: Seconds | None = 15.0,
+        retry: Seconds = 1.0,
         background: BackgroundTask | None = None,
     ) -> None:
-        to_sse(keep_alive)  # these two raise at once if something is invalid
-        to_resumable_sse(encode, after, retry=retry)
+        silence = None if keep_alive is None else check_seconds("keep_alive", keep_alive)
+        to_resumable_sse(encode, after, retry=retry)  # raises at once if something is invalid
         super().__init__((), 200, headers_for(encode, headers), None, background)
         self._relay = relay
         self._stream_id = stream_id
         self._encode = encode
         self._after = after
         self._live_only = live_only
-        self._keep_alive = keep_alive
+        self._keep_alive = silence
         self._retry = retry
         self._stopped = AsyncSubject[str]()
         self._deciding: asyncio.Timeout | None = None  # while the status isn't decided

@@ -99,6 +99,9 @@ from rxdelta.core._runs import (
     in_run as in_run,
 )
 from rxdelta.core._scripts import SPACELESS as SPACELESS
+from rxdelta.core._seconds import Seconds as Seconds
+from rxdelta.core._seconds import check_pace as check_pace
+from rxdelta.core._seconds import check_seconds as check_seconds
 from rxdelta.core._message_delta import MessageDelta
 from rxdelta.core._snapshot import Snapshot, is_over as is_over, is_settled as is_settled
 from rxdelta.core._strict_json import (

@@ -1,9 +1,21 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock, deadline
+from rxdelta.runtime.bounds import Bounds
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
-from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
+from rxdelta.runtime.lift import (
+    Machine,
+    Mapper,
+    Sink,
+    State,
+    Timer,
+    create,
+    lift,
+    lift_machine,
+    lift_map,
+    lift_opening,
+)
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
 from rxdelta.runtime.makers import checks_options, names_operator, operator_maker
 from rxdelta.runtime.marks import (
@@ -40,9 +52,9 @@ __all__ = [
     "ABOUT_NOW",
     "all_events",
     "Backpressure",
+    "Bounds",
     "belonging_to",
     "call_on",
-    "check_seconds",
     "checks_options",
     "clock",
     "create",
@@ -63,6 +75,7 @@ __all__ = [
     "lift",
     "lift_machine",
     "lift_map",
+    "lift_opening",
     "logged",
     "LoopScheduler",
     "Machine",

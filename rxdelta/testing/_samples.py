@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from importlib import resources
 from typing import IO, Any
 
-from rxdelta.core import check_word
+from rxdelta.core import Seconds, check_seconds, check_word
 from rxdelta.providers import NdjsonParser, SseParser
 from rxdelta.wire import DONE
 
@@ -40,7 +40,7 @@ def open_sample(name: str) -> IO[bytes]:
     return (resources.files("rxdelta.testing") / "samples" / SAMPLES[name]).open("rb")
 
 
-async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIterator[Any]:
+async def sample_chunks(name: str = "weather", *, pause: Seconds = 0.0) -> AsyncIterator[Any]:
     """A sample's chunks, as a provider's SDK would return them.
 
     Two samples call tools, with these arguments. A tool of your own takes them by name, or has `**more`:
@@ -54,7 +54,7 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
 
     Args:
         name: One of `SAMPLES`.
-        pause: Seconds between two chunks.
+        pause: Seconds, or a `timedelta`, between two chunks.
 
     Example:
         >>> import asyncio
@@ -65,6 +65,7 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
         >>> [call.name for call in message.tool_calls]
         ['tide_table', 'tide_table']
     """
+    between = check_seconds("pause", pause) if pause else 0.0
     parser = SseParser() if SAMPLES.get(name, "").endswith(".sse") else NdjsonParser()
     with open_sample(name) as file:
         records = parser.feed(file.read())
@@ -72,5 +73,5 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
         if chunk is DONE:  # an SDK ends its stream there
             return
         yield chunk
-        if pause:
-            await asyncio.sleep(pause)
+        if between:
+            await asyncio.sleep(between)

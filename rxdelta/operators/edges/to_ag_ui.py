@@ -26,13 +26,11 @@ def to_ag_ui(
     *,
     thread_id: str | None = None,
     run_id: str | None = None,
-    choice: int = 0,
     serialize_tool_calls: bool = False,
     on_error: Masked = masked,
     reasoning: bool = True,
     provider_events: bool = False,
     provider_items: bool = False,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
@@ -67,7 +65,6 @@ def to_ag_ui(
         run_input: The request: the `RunAgentInput`, or the JSON object that the client posts.
         thread_id: The conversation's id, instead of the request's. Without a request one is made up.
         run_id: The run's id, likewise.
-        choice: Which of several alternative replies to encode.
         serialize_tool_calls: Whether to hold back all other events while a call is open, for clients that don't
             support overlapping calls.
         on_error: The text of an error for the client; by default a fixed text, and the error is logged.
@@ -76,7 +73,6 @@ def to_ag_ui(
             end should know.
         provider_items: Whether to send items that only the provider knows, such as the list of an MCP server's tools, or a
             compaction; as activities, which the client sends back.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         ImportError: At once, if `ag-ui-protocol` 1.0 isn't installed.
@@ -97,7 +93,7 @@ def to_ag_ui(
         RUN_FINISHED
     """
 
-    def make(limits: Limits) -> AgUiEncoder:
+    def make(limits: Limits, choice: int) -> AgUiEncoder:
         return AgUiEncoder(
             run_input,
             thread_id=thread_id,
@@ -112,4 +108,4 @@ def to_ag_ui(
             limits=limits,
         )
 
-    return encode("to_ag_ui", make, limits)
+    return encode("to_ag_ui", make)

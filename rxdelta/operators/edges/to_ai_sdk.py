@@ -22,7 +22,6 @@ __all__ = ["to_ai_sdk"]
 @operator_maker
 def to_ai_sdk(
     message_id: str | None = None,
-    choice: int = 0,
     sdk_version: int = 7,
     on_error: Masked = masked,
     *,
@@ -31,7 +30,6 @@ def to_ai_sdk(
     sources: ShownSources = "cited",
     metadata: Mapping[str, Any] | None = None,
     messages: Iterable[Mapping[str, Any]] = (),
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
@@ -49,7 +47,6 @@ def to_ai_sdk(
     Args:
         message_id: The UI message's id. Without one the client makes up an id, or continues its last message,
             as it must when it sends results of its own tools.
-        choice: Which of several alternative replies to encode.
         sdk_version: The client's major version: 7 for 7.0.77 or later, 6 for 6.0.120 or later, 5 for 5.0.100 or later.
             Only 7 can take a failed attempt back (`reset-step`) and has `custom` parts and citations. For 5 and 6 a
             failed attempt stays as a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
@@ -64,7 +61,6 @@ def to_ai_sdk(
         messages: The UI messages of the request. If the last one is the assistant's, the reply goes on with it: its id is
             the default of `message_id`, its usage is added to, and a `ToolUpdate` of one of its calls is sent although
             the call isn't in this stream, such as what a person has decided now.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -85,7 +81,7 @@ def to_ai_sdk(
     """
     known = [*messages] if isinstance(messages, Iterator) else messages  # each subscription reads them
 
-    def make(limits: Limits) -> AiSdkEncoder:
+    def make(limits: Limits, choice: int) -> AiSdkEncoder:
         return AiSdkEncoder(
             message_id=message_id,
             choice=choice,
@@ -99,4 +95,4 @@ def to_ai_sdk(
             limits=limits,
         )
 
-    return encode("to_ai_sdk", make, limits, open=AiSdkEncoder.open)
+    return encode("to_ai_sdk", make, open=AiSdkEncoder.open)

@@ -22,14 +22,8 @@ __all__ = ["to_langchain_events"]
 
 @operator_maker
 def to_langchain_events(
-    choice: int = 0,
     namespace: Sequence[str] = (),
     on_error: Masked = masked,
-    *,
-    first_seq: int = 0,
-    now: Callable[[], float] = time,
-    new_id: Callable[[], str] | None = None,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
     """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
@@ -44,13 +38,8 @@ def to_langchain_events(
     attempt ends with an `error` too, and another message follows. Then the output completes; it never fails.
 
     Args:
-        choice: Which of several alternative replies to encode.
         namespace: The path of the model's node in a graph. A run has its own within it: its name, cut at each bar.
         on_error: The text of an error for the reader; by default a fixed text, and the error is logged.
-        first_seq: The number of the first frame, if several streams share a connection.
-        now: The time of a frame, in seconds since 1970.
-        new_id: Makes an id for a message whose provider sent none; by default a random one.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -59,7 +48,7 @@ def to_langchain_events(
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
-        >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events(new_id=lambda: "m1"))
+        >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events())
         >>> frames.subscribe(lambda frame: print(frame["seq"], frame["params"]["data"]["event"])).dispose()
         0 message-start
         1 content-block-start
@@ -68,18 +57,17 @@ def to_langchain_events(
         4 message-finish
     """
 
-    def make(limits: Limits) -> LangChainEncoder:
+    def make(limits: Limits, choice: int) -> LangChainEncoder:
         return LangChainEncoder(
-            now=now,
-            new_id=new_id or _random_id,
+            now=time,
+            new_id=_random_id,
             choice=choice,
             namespace=namespace,
             on_error=on_error,
-            first_seq=first_seq,
             limits=limits,
         )
 
-    return encode("to_langchain_events", make, limits)
+    return encode("to_langchain_events", make)
 
 
 def _random_id() -> str:

@@ -28,9 +28,6 @@ def to_openai_chat(
     on_error: Masked = masked,
     reasoning: bool = True,
     include_usage: bool = True,
-    now: Callable[[], float] = time,
-    new_id: Callable[[], str] | None = None,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[OpenAiChatFrame | Done]]:
     """Encode a streamed chat completion, which every client of OpenAI's Chat Completions reads.
 
@@ -56,9 +53,6 @@ def to_openai_chat(
         on_error: The text of an error for the client; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server.
         include_usage: Whether the last chunk is one with the usage, as a client asks by `stream_options`.
-        now: The time, in seconds since 1970, where the reply has none of its own.
-        new_id: Makes an id for a reply whose provider sent none; by default a random one.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -75,10 +69,10 @@ def to_openai_chat(
         False
     """
 
-    def make(limits: Limits) -> OpenAiChatEncoder:
+    def make(limits: Limits, _: int) -> OpenAiChatEncoder:
         return OpenAiChatEncoder(
-            now=now,
-            new_id=new_id or _random_id,
+            now=time,
+            new_id=_random_id,
             model=model,
             tools=tools,
             include_usage=include_usage,
@@ -87,7 +81,7 @@ def to_openai_chat(
             limits=limits,
         )
 
-    return encode("to_openai_chat", make, limits)
+    return encode("to_openai_chat", make)
 
 
 def _random_id() -> str:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex.subject import Subject
 
-from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError
+from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
 from rxdelta.operators.edges.made_ids import IdsOf
-from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 from rxdelta.wire import sse_frame
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Seconds
 
 __all__ = ["LogEntry", "to_resumable_sse"]
 
@@ -43,7 +43,7 @@ class LogEntry(Protocol):
 
 @operator_maker
 def to_resumable_sse(
-    encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: float = 1.0
+    encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: Seconds = 1.0
 ) -> Callable[[Observable[LogEntry]], Observable[bytes]]:
     """Encode the log of a relay, not frames, as server-sent events with ids, from the start or behind an id.
 

@@ -82,7 +82,6 @@ class AskedCalls:
             the provider will run.
         rerun: The names of tools that run again for a call that had been started.
         at_once: Whether a call is to be run when it is whole, or with the end of its message.
-        choice: Which of several alternative replies.
         limits: The most that the stream may make us hold.
     """
 
