@@ -65,7 +65,7 @@ class EventStreamResponse(OpenResponse):
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from rxdelta.asgi import EventStreamResponse
-        >>> hello = rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
+        >>> hello = rd.Message.of("assistant", "Hi")
         >>> async def endpoint(request):
         ...     events = rx.from_iterable(rd.to_events(hello))
         ...     return EventStreamResponse(events, rd.to_ai_sdk())

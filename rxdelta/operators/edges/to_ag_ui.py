@@ -81,7 +81,7 @@ def to_ag_ui(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> frames = rx.from_iterable(reply).pipe(rd.to_ag_ui({"threadId": "t1", "runId": "r1", "messages": []}))
         >>> frames.subscribe(lambda frame: print(frame.type.value, getattr(frame, "delta", ""))).dispose()
         RUN_STARTED

@@ -68,7 +68,7 @@ def to_ai_sdk(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> rx.from_iterable(reply).pipe(rd.to_ai_sdk("m1")).subscribe(print).dispose()
         {'type': 'start', 'messageId': 'm1'}
         {'type': 'start-step'}

@@ -47,7 +47,7 @@ def to_langchain_events(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events())
         >>> frames.subscribe(lambda frame: print(frame["seq"], frame["params"]["data"]["event"])).dispose()
         0 message-start

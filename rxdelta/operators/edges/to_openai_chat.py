@@ -60,7 +60,7 @@ def to_openai_chat(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> chunks = rx.from_iterable(reply).pipe(rd.to_openai_chat("house"))
         >>> chunks.subscribe(lambda chunk: print(chunk and chunk is not rd.wire.DONE and chunk["choices"])).dispose()
         [{'index': 0, 'delta': {'role': 'assistant', 'content': ''}, 'finish_reason': None}]

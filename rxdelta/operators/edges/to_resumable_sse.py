@@ -81,7 +81,7 @@ def to_resumable_sse(
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from types import SimpleNamespace
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> log = rx.from_iterable([SimpleNamespace(id=str(at), event=event) for at, event in enumerate(reply)])
         >>> log.pipe(rd.to_resumable_sse(rd.to_ai_sdk(), after="1")).subscribe(print).dispose()
         b'retry: 1000\\n'

@@ -70,7 +70,7 @@ def group_by_run() -> Callable[[Observable[Event]], Observable[RunStream]]:
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> def says(text):
-        ...     return rx.from_iterable(rd.to_events(rd.MessageDelta(text, role="assistant", status="complete")))
+        ...     return rx.from_iterable(rd.to_events(rd.Message.of("assistant", text)))
         >>> agents = rx.merge(says("Paris").pipe(rd.with_run("a")), says("four").pipe(rd.with_run("b")))
         >>> replies = agents.pipe(rd.group_by_run(), rx.operators.flat_map(lambda run: run.pipe(rd.scan_deltas(), rd.to_message())))
         >>> replies.subscribe(lambda message: print(message.run_id, message.text)).dispose()

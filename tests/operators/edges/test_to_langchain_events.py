@@ -130,7 +130,7 @@ def test_what_is_no_event_becomes_an_error_frame() -> None:
 
 
 def test_it_goes_over_the_wire_and_comes_back() -> None:
-    reply = rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
+    reply = rd.Message.of("assistant", "Hi")
     body = rx.from_iterable(rd.to_events(reply)).pipe(rd.to_langchain_events(), rd.to_sse())
     back: list[Any] = []
     body.pipe(rd.parse_sse(), rd.decode("langchain"), rd.scan_deltas(), rd.to_message()).subscribe(
