@@ -1,93 +1,97 @@
 """A model's streamed reply as immutable snapshots: Observable operators for every provider's chunks."""
 
-from rxdelta import building, core, errors, events, providers, requests, types, wire
-from rxdelta.aio import (
-    ReaderMeter,
-    first_value,
-    for_each,
-    from_async_iterable,
-    from_iterable,
-    iterate,
-    last_value,
-    stream,
-    to_async_iterable,
-    to_iterable,
-)
-from rxdelta.core import (
-    Approval,
-    Citation,
-    ContentPart,
-    Event,
-    Fold,
-    IncompleteMessageError,
-    InvalidValueError,
-    Limits,
-    Message,
-    MessageDelta,
-    ProtocolError,
-    ProviderError,
-    RxDeltaError,
-    Snapshot,
-    StreamInterrupted,
-    TokenUsage,
-    ToolCall,
-    ToolError,
-    ToolResult,
-    apply_event,
-    merge_delta,
-    merge_deltas,
-    to_events,
-)
-from rxdelta.operators import (
-    ToolProgress,
-    compact_deltas,
-    completed_tool_calls,
-    conflate,
-    debounce_latest,
-    decode,
-    exponential_backoff,
-    group_by_block,
-    group_by_choice,
-    group_by_message,
-    group_by_run,
-    json_items,
-    on_settled,
-    parse_ndjson,
-    parse_sse,
-    partial_arguments,
-    partial_json,
-    per_block,
-    retry_stream,
-    run_tools,
-    scan_deltas,
-    share_events,
-    share_latest,
-    smooth,
-    stable_blocks,
-    stall_timeout,
-    tap_metrics,
-    tap_otel,
-    text_deltas,
-    throttle_latest,
-    to_ag_ui,
-    to_ai_sdk,
-    to_langchain_events,
-    to_message,
-    to_openai_chat,
-    to_resumable_sse,
-    to_sse,
-    until_all_tools_terminal,
-    until_stopped,
-    validate,
-    with_custom,
-    with_run,
-)
-from rxdelta.requests import (
-    ToolDefinition,
-    from_ag_ui,
-    from_ai_sdk,
-    to_request,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rxdelta import building, core, errors, events, providers, requests, types, wire
+    from rxdelta.aio import (
+        ReaderMeter,
+        first_value,
+        for_each,
+        from_async_iterable,
+        from_iterable,
+        iterate,
+        last_value,
+        stream,
+        to_async_iterable,
+        to_iterable,
+    )
+    from rxdelta.core import (
+        Approval,
+        Citation,
+        ContentPart,
+        Event,
+        Fold,
+        IncompleteMessageError,
+        InvalidValueError,
+        Limits,
+        Message,
+        MessageDelta,
+        ProtocolError,
+        ProviderError,
+        RxDeltaError,
+        Snapshot,
+        StreamInterrupted,
+        TokenUsage,
+        ToolCall,
+        ToolError,
+        ToolResult,
+        apply_event,
+        merge_delta,
+        merge_deltas,
+        to_events,
+    )
+    from rxdelta.operators import (
+        ToolProgress,
+        compact_deltas,
+        completed_tool_calls,
+        conflate,
+        debounce_latest,
+        decode,
+        exponential_backoff,
+        group_by_block,
+        group_by_choice,
+        group_by_message,
+        group_by_run,
+        json_items,
+        on_settled,
+        parse_ndjson,
+        parse_sse,
+        partial_arguments,
+        partial_json,
+        per_block,
+        retry_stream,
+        run_tools,
+        scan_deltas,
+        share_events,
+        share_latest,
+        smooth,
+        stable_blocks,
+        stall_timeout,
+        tap_metrics,
+        tap_otel,
+        text_deltas,
+        throttle_latest,
+        to_ag_ui,
+        to_ai_sdk,
+        to_langchain_events,
+        to_message,
+        to_openai_chat,
+        to_resumable_sse,
+        to_sse,
+        until_all_tools_terminal,
+        until_stopped,
+        validate,
+        with_custom,
+        with_run,
+    )
+    from rxdelta.requests import (
+        ToolDefinition,
+        from_ag_ui,
+        from_ai_sdk,
+        to_request,
+    )
 
 __version__ = "0.1.0"
 
@@ -197,5 +201,26 @@ __all__ = [
 ]
 
 
+_MODULES = ("building", "core", "errors", "events", "providers", "requests", "types", "wire")
+_ROOMS = ("core", "requests", "aio", "operators")
+"""Where the other names are; the first that has one."""
+
+
 def __dir__() -> list[str]:
     return [*__all__]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """A name when it is first used: an import of the package costs nothing, and a program pays for what it uses."""
+        if name not in __all__:
+            raise AttributeError(f"module 'rxdelta' has no attribute {name!r}", name=name)
+        if name in _MODULES:
+            return import_module(f"rxdelta.{name}")  # which sets the attribute, too
+        for room in _ROOMS:
+            module = import_module(f"rxdelta.{room}")
+            if name in module.__all__:
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+        raise AssertionError(name)
