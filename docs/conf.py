@@ -80,7 +80,7 @@ PYTHON = {
 UNNAMED = (
     "BackgroundTask BaseEvent DisposableBase MeterProvider RunAgentInput TracerProvider "
     "Allow BlockingReading Chunking Frame Growth Kind Nested Opener Overflow Reading Reads ReplyOpener Signal "
-    "Source Timer Tool Emits KeyOf Origin"
+    "Source Timer Tool Emits KeyOf Origin Content ContentItem Placed"
 )
 
 

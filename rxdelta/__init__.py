@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         group_by_run,
         json_items,
         on_settled,
+        only_choice,
         parse_ndjson,
         parse_sse,
         partial_arguments,
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
         until_stopped,
         validate,
         with_custom,
+        with_limits,
         with_run,
     )
     from rxdelta.requests import (
@@ -115,6 +117,7 @@ __all__ = [
     "merge_deltas",
     "to_events",
     "Limits",
+    "with_limits",
     # in and out of Rx
     "stream",
     "from_async_iterable",
@@ -153,6 +156,7 @@ __all__ = [
     "group_by_block",
     "per_block",
     "group_by_choice",
+    "only_choice",
     "group_by_message",
     "group_by_run",
     "with_custom",
@@ -203,7 +207,7 @@ __all__ = [
 
 _MODULES = ("building", "core", "errors", "events", "providers", "requests", "types", "wire")
 _ROOMS = ("core", "requests", "aio", "operators")
-"""Where the other names are; the first that has one."""
+"""Where the other names are: in the first of these that has one."""
 
 
 def __dir__() -> list[str]:
@@ -213,14 +217,31 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """A name when it is first used: an import of the package costs nothing, and a program pays for what it uses."""
+        """A name when it is first used, so that a program imports what it uses. Of a name that isn't here: where it is."""
         if name not in __all__:
-            raise AttributeError(f"module 'rxdelta' has no attribute {name!r}", name=name)
+            hint = "" if name.startswith("_") else _whereabouts(name)
+            raise AttributeError(f"module 'rxdelta' has no attribute {name!r}{hint}", name=name)
         if name in _MODULES:
-            return import_module(f"rxdelta.{name}")  # which sets the attribute, too
-        for room in _ROOMS:
-            module = import_module(f"rxdelta.{room}")
-            if name in module.__all__:
-                globals()[name] = getattr(module, name)
-                return globals()[name]
-        raise AssertionError(name)
+            return import_module(f"rxdelta.{name}")
+        found = next(home for room in _ROOMS if name in (home := import_module(f"rxdelta.{room}")).__all__)
+        globals()[name] = getattr(found, name)
+        return globals()[name]
+
+    def _whereabouts(name: str) -> str:
+        said = {
+            "reasoning_deltas": 'rd.text_deltas(of="reasoning")',
+            "usage_updates": "the `usage` of a snapshot",
+        }
+        if name in said:
+            return f"; it is {said[name]}"
+        homes = {
+            word: f"rd.{module}.{word}"
+            for module in ("core", "wire", "events", "requests", "providers", "types", "building", "errors")
+            for word in import_module(f"rxdelta.{module}").__all__
+        } | {word: f"rd.{word}" for word in __all__}
+        if name in homes:
+            return f"; it is {homes[name]}"
+        meant = import_module("rxdelta.core").did_you_mean(name, homes)
+        for word, place in homes.items():
+            meant = meant.replace(repr(word), place)
+        return f"; {meant}" if meant else ""

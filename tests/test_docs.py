@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rxdelta as rd
-from rxdelta.testing import sample_chunks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,6 +43,7 @@ def blocks(pages: list[Path]) -> list[Any]:
 
 PASTED = blocks(AS_PASTED)
 BLOCKS = blocks([page for page in PAGES if page not in AS_PASTED])
+PROGRAMS = [path.read_text("utf-8") for path in (ROOT / "examples").rglob("*.py")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -56,15 +56,10 @@ def test_examples_in_docstrings_run(name: str) -> None:
 
 
 def names() -> dict[str, Any]:
-    """What the pages take for granted: a client whose replies are recorded, a place to draw, a snapshot."""
-
-    async def create(**request: Any) -> Any:
-        return sample_chunks("weather")
-
-    chunks = rd.from_async_iterable(lambda: sample_chunks("weather"))
-
-    async def get_forecast(**arguments: Any) -> str:
-        return "sun"
+    """What the pages take for granted: the guide's first block, and a graph of LangGraph's."""
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    given: dict[str, Any] = {}
+    exec(guide.partition("```python\n")[2].partition("```")[0], given)
 
     async def astream(*_: Any, **__: Any) -> AsyncIterator[Any]:
         for piece in "abc":
@@ -72,20 +67,7 @@ def names() -> dict[str, Any]:
                 chunk = {"type": "AIMessageChunk", "content": piece, "id": node}
                 yield (chunk, {"langgraph_checkpoint_ns": node})
 
-    return {
-        "graph": SimpleNamespace(astream=astream),
-        "events": chunks.pipe(rd.decode("anthropic-messages")),
-        "tools": {"get_forecast": get_forecast},
-        "draw_block": lambda block: None,
-        "sample_chunks": sample_chunks,
-        "rd": rd,
-        "asyncio": asyncio,
-        "client": SimpleNamespace(messages=SimpleNamespace(create=create)),
-        "request": {},
-        "draw": lambda snapshot: None,
-        "chunks": sample_chunks("tides"),
-        "snapshots": chunks.pipe(rd.decode("anthropic-messages"), rd.scan_deltas()),
-    }
+    return {**given, "draw": lambda value: None, "graph": SimpleNamespace(astream=astream)}
 
 
 @pytest.mark.parametrize("code", PASTED)
@@ -149,6 +131,12 @@ def test_example_programs_run(path: Path) -> None:
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+@pytest.mark.parametrize("name", rd.__all__)
+def test_a_name_on_rd_is_shown_in_use(name: str) -> None:
+    shown = [*(code.values[0] for code in [*PASTED, *BLOCKS]), *PROGRAMS]
+    assert any(re.search(rf"\brd\.{name}\b", code) for code in shown), "show it in a block of the docs"
 
 
 def test_links_within_the_pages_lead_somewhere() -> None:

@@ -84,7 +84,14 @@ OF_ANYTHING = {
         "to_resumable_sse",
     ),  # these have tests of their own, below
     *("throttle_latest", "debounce_latest", "conflate", "share_latest"),  # what they refuse, they could lose
-    *("stall_timeout", "on_settled", "tap_metrics", "tap_otel"),  # these look on
+    *(
+        "stall_timeout",
+        "on_settled",
+        "tap_metrics",
+        "tap_otel",
+        "only_choice",
+        "with_limits",
+    ),  # these look on
     *("retry_stream", "exponential_backoff"),  # no operators
 }
 
@@ -178,26 +185,25 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.decode("openai-chat", resoning_tags="think"), ["no option 'resoning_tags'; did you mean 'reasoning_tags'?"]),
     (lambda: rd.decode("openai-chat", reasoning_tags=3), ["reasoning_tags: must be True, or names of tags"]),  # type: ignore[arg-type]
     (lambda: rd.decode("openai-chat", cumulative="yes"), ['cumulative: must be True, False or "auto"']),  # type: ignore[arg-type]
-    (lambda: rd.decode("openai-chat", limits=5), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.with_limits(5), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.decode("auto", limits=rd.Limits()), ["with_limits(limits)"]),
     # Operators
     (lambda: rd.run_tools([print]), ["tools: must be a mapping of functions by the names that the model uses"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({"x": "y"}), ["tools['x']: must be a function", "(got tools['x']='y')"]),  # type: ignore[dict-item]
     (lambda: rd.run_tools({}, start="mesage"), ["start: must be 'ready' or 'message'", "did you mean 'message'?"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, unknown="raise"), ["unknown: must be 'fail' or 'leave' (got unknown='raise')"]),  # type: ignore[arg-type]
     (lambda: rd.run_tools({}, choice="0"), ["choice: must be a whole number from 0 (got choice='0')"]),  # type: ignore[arg-type]
-    (lambda: rd.text_deltas(choice=None), ["choice: must be a whole number from 0"]),  # type: ignore[arg-type]
-    (lambda: rd.text_deltas(limits=1000), ["limits: must be rd.Limits"]),  # type: ignore[arg-type]
+    (lambda: rd.only_choice(None), ["n: must be a whole number from 0"]),  # type: ignore[arg-type]
     (lambda: rd.scan_deltas("Hi"), ["seed: must be a Snapshot"]),  # type: ignore[arg-type]
     (lambda: rd.scan_deltas(None, "0"), ["choice: must be a whole number"]),  # type: ignore[arg-type]
     (lambda: rd.per_block(None), ["fn: must be a function of a block's stream"]),  # type: ignore[arg-type]
     (lambda: rd.on_settled(None), ["fn: must be a function of a snapshot and an outcome"]),  # type: ignore[arg-type]
     (lambda: rd.validate("strict"), ["on_violation: must be a function"]),  # type: ignore[arg-type]
     (lambda: rd.retry_stream(source()), ["factory: must be a function that makes the stream"]),
-    (lambda: rd.retry_stream(source, limits=5), ["limits: must be rd.Limits"]),  # type: ignore[call-overload]
     (lambda: rd.until_stopped(rx.never(), reason=5), ["reason: must be a string"]),  # type: ignore[arg-type]
     (lambda: rd.until_stopped(threading.Event()), ["signal: must be an Observable, an asyncio.Event, or an awaitable"]),  # type: ignore[arg-type]
     (lambda: rd.stall_timeout(), ["needs at least one limit: first, idle or total"]),
-    (lambda: rd.throttle_latest("50ms"), ["seconds: must be a positive number of seconds, at most 1e9 (got seconds='50ms')"]),  # type: ignore[arg-type]
+    (lambda: rd.throttle_latest("50ms"), ["a positive number of seconds, at most 1e9, or a timedelta (got seconds='50ms'); write 0.05"]),  # type: ignore[arg-type]
     (lambda: rd.throttle_latest(1, scheduler="now"), ["scheduler: must be a scheduler of reactivex"]),  # type: ignore[arg-type]
     (lambda: rd.smooth("words"), ["chunking: must be 'word', 'line'", "did you mean 'word'?"]),  # type: ignore[arg-type]
     (lambda: rd.json_items(1.5), ["path: must consist of keys and indexes"]),  # type: ignore[arg-type]
@@ -211,7 +217,7 @@ REFUSED: list[tuple[Callable[[], object], list[str]]] = [
     (lambda: rd.Limits(blocks=-1), ["blocks: must be a whole number from 0 (got blocks=-1)"]),
     (lambda: rd.Limits(runs="many", line_bytes=1.5), ["runs: must be a whole number from 0; line_bytes: must be"]),  # type: ignore[arg-type]
     (lambda: rd.ContentPart("txt"), ["type: is invalid (got type='txt'); did you mean 'text'? There are audio, "]),
-    (lambda: rd.ContentPart("text", key=(1,)), ["key: is invalid", "('part', slot) or ('call', index)"]),  # type: ignore[arg-type]
+    (lambda: rd.ContentPart("text", _key=(1,)), ["key: is invalid", "('part', slot) or ('call', index)"]),  # type: ignore[arg-type]
     (lambda: rd.ToolCall(status="completed"), ["(got status='completed'); did you mean 'complete'?"]),  # type: ignore[arg-type]
     (lambda: rd.ToolCall(index="0"), ["index: is invalid (got index='0'); index is a whole number"]),  # type: ignore[arg-type]
     (lambda: rd.MessageDelta(role="assistent"), ["role: is invalid", "did you mean 'assistant'?"]),  # type: ignore[arg-type]
@@ -297,3 +303,93 @@ def test_a_stored_event_that_the_error_names_can_be_read() -> None:
     events = [ev.BlockStart(0, {"type": "text"}), ev.TextDelta(0, "Hi")]
     stored = [json.loads(json.dumps(event.to_dict())) for event in events]
     assert rx.from_iterable(stored).pipe(ops.map(ev.from_dict), rd.text_deltas()).run() == "Hi"
+
+
+CHUNKS = [{"id": "c1", "choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}]
+RD: Any = rd
+
+
+async def draw(snapshot: object) -> None:
+    """A coroutine function, which `subscribe` would never run."""
+
+
+async def inside(read: Callable[[Any], object]) -> None:
+    async with rd.stream(CHUNKS) as reply:
+        read(reply)
+
+
+def inside_with(read: Callable[[Any], object]) -> None:
+    with rd.stream(CHUNKS) as reply:
+        read(reply)
+
+
+async def whole(source: Any) -> None:
+    await rd.stream(source)
+
+
+def unawaited() -> None:
+    coroutine = draw(None)
+    try:
+        rd.ToolResult("c1", coroutine)
+    finally:
+        coroutine.close()
+
+
+def events() -> Any:
+    return source().pipe(rd.decode("auto"))
+
+
+SAID: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "a forgotten await": (lambda: RD.stream(CHUNKS).text, ["await it first: message = await rd.stream(…)", "message.text"]),
+    "no block": (lambda: RD.stream(CHUNKS).events, ["async with rd.stream(…) as reply: reply.events"]),
+    "pipe of rd.stream": (lambda: RD.stream(CHUNKS).pipe(rd.scan_deltas()), ["reply.events.pipe(…)", "rd.from_async_iterable"]),
+    "pipe of a reply": (lambda: asyncio.run(inside(lambda reply: reply.pipe)), ["it is reply.events.pipe(…)"]),
+    "pipe of a blocking reply": (lambda: inside_with(lambda reply: reply.pipe), ["it is reply.events.pipe(…)"]),
+    "text of a reply": (lambda: asyncio.run(inside(lambda reply: reply.text)), ["reply.snapshot.text", "reply.message.text"]),
+    "for in async": (lambda: asyncio.run(inside(lambda reply: list(reply.text_deltas))), ["async for piece in reply.text_deltas"]),
+    "async for in sync": (lambda: inside_with(lambda reply: aiter(reply.text_deltas)), [": for piece in reply.text_deltas"]),
+    "called": (lambda: asyncio.run(inside(lambda reply: reply.text_deltas())), ["isn't called: async for piece in"]),
+    "called in sync": (lambda: inside_with(lambda reply: reply.text_deltas()), ["isn't called: for piece in"]),
+    "pieces of text": (lambda: asyncio.run(whole(["Hello ", "world"])), ["'Hello world'", "events.TextDelta(0, text)"]),
+    "a coroutine function": (lambda: events().subscribe(draw), ["awaits nothing", "await rd.for_each(observable, fn)"]),
+    "… behind snapshots": (lambda: events().pipe(rd.scan_deltas()).subscribe(draw), ["await rd.for_each(observable, fn)"]),
+    "a moved name": (lambda: RD.MalformedChunkError, ["it is rd.errors.MalformedChunkError"]),
+    "a moved builder": (lambda: RD.lift_map, ["it is rd.building.lift_map"]),
+    "a moved type": (lambda: RD.Reply, ["it is rd.types.Reply"]),
+    "a name that went": (lambda: RD.reasoning_deltas, ['it is rd.text_deltas(of="reasoning")']),
+    "a typing error": (lambda: RD.scan_delta, ["did you mean rd.scan_deltas?"]),
+    "the name of another module": (lambda: RD.detect, ["it is rd.providers.detect"]),
+    "half a name": (lambda: RD.from_openai, ["did you mean rd.requests.from_openai_chat?"]),
+    "a provider": (lambda: rd.decode("claude"), ["did you mean 'anthropic-messages'?"]),
+    "a model": (lambda: rd.stream(CHUNKS, "gpt-4o"), ["did you mean 'openai-chat' or 'openai-responses'?"]),
+    "a cloud": (lambda: rd.to_request("Hi", "vertex"), ["did you mean 'gemini'?"]),
+    "an encoder of snapshots": (lambda: events().pipe(rd.scan_deltas(), rd.to_ai_sdk()), ["to_ai_sdk() reads events", "in front of scan_deltas()"]),
+    "an encoder of frames": (lambda: events().pipe(rd.to_ai_sdk(), rd.to_ai_sdk()), ["emits frames; leave out to_ai_sdk()"]),
+    "decode of snapshots": (lambda: rx.of(rd.Snapshot()).pipe(rd.decode("auto")).run(), ["isn't decoded again"]),
+    "an unawaited result": (unawaited, ["is a coroutine", "`await` is missing"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", SAID)
+def test_a_newcomers_mistake_is_told_its_cure(mistake: str) -> None:
+    make, said = SAID[mistake]
+    with pytest.raises((rd.RxDeltaError, AttributeError)) as caught:
+        make()
+    assert [words for words in said if words not in str(caught.value)] == []
+
+
+@pytest.mark.parametrize("name", ["__path__x", "_private", "zzzzqqq"])
+def test_a_name_that_is_nowhere_is_just_missing(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module 'rxdelta' has no attribute '{name}'$"):
+        getattr(rd, name)
+
+
+def test_a_second_message_names_the_retry() -> None:
+    begun = [
+        ev.MessageStart(id="a"),
+        ev.BlockStart(0, {"type": "text"}),
+        ev.TextDelta(0, "Hi"),
+        ev.MessageStart(id="b"),
+    ]
+    with pytest.raises(rd.ProtocolError, match=r"group_by_message\(\).*retry_stream\(\)"):
+        rx.from_iterable(begun).pipe(rd.scan_deltas()).run()

@@ -19,7 +19,7 @@ FIXED = {
     "decode validate scan_deltas to_message throttle_latest debounce_latest conflate compact_deltas smooth parse_sse parse_ndjson "
     "share_latest share_events stall_timeout until_stopped retry_stream exponential_backoff on_settled tap_metrics tap_otel "
     "run_tools until_all_tools_terminal text_deltas stable_blocks partial_json partial_arguments json_items completed_tool_calls "
-    "group_by_block per_block group_by_choice group_by_message group_by_run with_custom with_run "
+    "group_by_block per_block group_by_choice group_by_message group_by_run with_custom with_run only_choice with_limits "
     "to_ai_sdk to_ag_ui to_langchain_events to_openai_chat to_sse to_resumable_sse "
     "stream from_async_iterable from_iterable for_each to_async_iterable to_iterable iterate first_value last_value "
     "to_request from_ai_sdk from_ag_ui "

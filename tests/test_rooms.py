@@ -26,7 +26,7 @@ BELOW: dict[str, set[str]] = {
     "operators": {"core", "framing", "providers", "wire", "runtime"},
     "aio": {"core", "runtime", "providers", "operators"},
     "relay": {"core", "runtime", "aio"},
-    "asgi": {"core", "wire", "operators", "aio", "relay"},
+    "asgi": {"core", "wire", "runtime", "operators", "aio", "relay"},
     "testing": {"core", "providers", "wire", "operators", "aio"},
     "cli": {"core", "providers", "requests", "wire", "operators", "aio", "testing"},
 }

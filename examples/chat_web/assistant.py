@@ -121,7 +121,7 @@ async def reply(conversation: list[rd.Message], answers: Answers | None = None) 
     guides = [guide for city, guide in GUIDES.items() if city in question]
     if guides:
         context = rd.ContentPart("text", "\n".join(text for _, _, text in guides))
-        conversation = [rd.Message(role="system", blocks=[context]), *conversation]
+        conversation = [rd.Message.of("system", context), *conversation]
     if answers is None:
         yield Custom("search", {"query": question}, id="search")
         await asyncio.sleep(10 * PACE)

@@ -171,7 +171,7 @@ def behind(before: Sequence[rd.Event]) -> Any:
 
 
 def read(exchange: kept.Exchange, encode: Any, live_only: bool = False) -> Response:
-    return RelayResponse(relay, exchange.stream, encode, live_only=live_only, headers=rd.wire.AI_SDK_HEADERS)
+    return RelayResponse(relay, exchange.stream, encode, live_only=live_only)
 
 
 def events_of(messages: list[rd.Snapshot]) -> list[rd.Event]:

@@ -10,7 +10,6 @@ from rxdelta.runtime import Backpressure, Idleness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core import Limits
     from rxdelta.runtime import Journal, Pump
 
 __all__ = ["CLOSE_SECONDS", "ReaderSession"]
@@ -29,7 +28,6 @@ class ReaderSession:
         is_idle: Callable[[], bool],
         check_lag: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
-        limits: Limits | None,
         journal: Journal | None = None,
     ) -> None:
         self._fail = fail
@@ -38,7 +36,6 @@ class ReaderSession:
         self._pumps: dict[asyncio.Task[None], Pump] = {}
         self._loop = loop
         self._left = False
-        self.limits = limits
         self.journal = journal
         self.backpressure = Backpressure(self._is_ready)
         self.idleness = Idleness(lambda: self._left or is_idle())

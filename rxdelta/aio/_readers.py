@@ -79,7 +79,7 @@ async def iterate(
     limits: Limits | None = None,
     meter: ReaderMeter | None = None,
 ) -> AsyncIterator[T]:
-    """The source's values as an async generator, for callers that need one, such as a streaming response.
+    """An async generator of the values, for what takes only one, such as a streaming response.
 
     Closing the generator closes the source. Prefer `to_async_iterable`: its `async with` closes at a known moment,
     an abandoned generator at an unknown one.

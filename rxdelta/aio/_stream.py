@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping
+from datetime import timedelta
 from threading import Event as ThreadEvent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import reactivex as rx
+from reactivex import compose
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
@@ -24,6 +26,8 @@ from rxdelta.core import (
     Message,
     Snapshot,
     StreamInterrupted,
+    check_pace,
+    check_seconds,
 )
 from rxdelta.core.events import Custom
 from rxdelta.operators import (
@@ -37,8 +41,9 @@ from rxdelta.operators import (
     throttle_latest,
     until_stopped,
     with_custom,
+    with_limits,
 )
-from rxdelta.runtime import check_seconds, needed_loop, running_loop
+from rxdelta.runtime import needed_loop, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
 
     from rxdelta.aio._meter import ReaderMeter
     from rxdelta.aio._sources import Opener, Source
+    from rxdelta.core import Limits, Seconds
     from rxdelta.operators import Answers, Approve
     from rxdelta.providers import WireFormat
 
@@ -55,6 +61,7 @@ __all__ = ["BlockingReply", "Reply", "ReplyOpener", "stream"]
 
 _LOG = logging.getLogger("rxdelta")
 _COMING = "is still coming: result() waits for its end"
+_OF_OBSERVABLES = ("pipe", "subscribe", "run")
 
 
 def stream(
@@ -63,14 +70,17 @@ def stream(
     *,
     tools: Mapping[str, Callable[..., Any]] | None = None,
     approve: Approve | Answers | None = None,
-    every: float | None = None,
-    timeout: float | None = None,
+    every: Seconds | None = None,
+    timeout: Seconds | None = None,
+    limits: Limits | None = None,
     meter: ReaderMeter | None = None,
 ) -> ReplyOpener:
     """A reply as it comes: `async with` gives a `Reply`, `with` a `BlockingReply`, and `await` only the message.
 
     Entering the block makes the request. The reply is read to its end, whether or not anybody iterates. Leaving the
     block, in any way, closes the request first. It is made once, however many readers there are.
+
+    `every` is in seconds, not in milliseconds, and counts no snapshots. `timeout` limits a silence, not the reply.
 
     Args:
         source: The provider's stream: an SDK's stream or stream manager, an awaitable of one, or a function that opens
@@ -81,10 +91,11 @@ def stream(
         tools: Functions by the names that the model uses; see `run_tools`. The reply then ends when they have ended.
         approve: Decides whether a call may run; see `run_tools`. Without `tools`, it decides only about calls that the
             provider will run.
-        every: Seconds between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
+        every: Seconds, or a `timedelta`, between two snapshots of a loop, at least. Without it, each loop gets the newest snapshot
             whenever it asks.
-        timeout: The longest silence of the provider, in seconds: before the first chunk, and between two. A ping is no
+        timeout: The longest silence of the provider, in seconds or as a `timedelta`: before the first chunk, and between two. A ping is no
             chunk. To limit the whole reply, use `asyncio.timeout`.
+        limits: Bounds on what the reply may hold in memory; see `with_limits`.
         meter: Measures what waits for the loops over the reply and over its `text_deltas`, see `ReaderMeter`.
 
     Raises:
@@ -107,8 +118,10 @@ def stream(
     check_stream(source)
     check_meter(meter, "rd.stream")
     decoded = decode("auto", only=None if wire_format == "auto" else wire_format)
+    if limits is not None:
+        decoded = compose(decoded, with_limits(limits))
     silence = None if timeout is None else stall_timeout(check_seconds("timeout", timeout))
-    pace = None if every is None else throttle_latest(check_seconds("every", every))
+    pace = None if every is None else throttle_latest(timedelta(seconds=check_pace("every", every)))
     if tools is not None and not isinstance(tools, Mapping):
         raise InvalidValueError.of([("tools", tools, "must be functions by their names")])
     run = None
@@ -186,16 +199,79 @@ class ReplyOpener:
             raise _wrong_loop("async with rd.stream(…) as reply: async for snapshot in reply: …")
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = (
-                f"; enter it first: async with rd.stream(…) as reply: reply.{name}"
-                if hasattr(Reply, name)
-                else ""
-            )
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+            hint = ""
+            if name in _OF_OBSERVABLES:
+                hint = (
+                    f"; inside `async with rd.stream(…) as reply` it is reply.events.{name}(…), and a pipeline of your "
+                    "own begins with rd.from_async_iterable(…)"
+                )
+            elif not name.startswith("_") and hasattr(Reply, name):
+                hint = f"; enter it first: async with rd.stream(…) as reply: reply.{name}"
+            elif not name.startswith("_") and hasattr(Message, name):
+                hint = f"; await it first: message = await rd.stream(…), then message.{name}"
+            raise AttributeError(f"rd.stream(…) has no attribute {name!r}{hint}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        state = "not opened yet" if self._make is not None else "opened"
+        return f"<rd.stream(…), {state}; await it, or open it by `async with` or `with`>"
 
 
 def _wrong_loop(right: str) -> InvalidValueError:
     return InvalidValueError(f"this can't be iterated so: {right}", field="source")
+
+
+class _TextDeltas:
+    """The pieces of a `Reply`'s text, for one loop. Other ways to read them are refused with the right one."""
+
+    def __init__(self, pieces: AsyncGenerator[str]) -> None:
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self._pieces
+
+    async def __anext__(self) -> str:
+        return await anext(self._pieces)
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> NoReturn:
+            raise _wrong_loop("inside `async with`: async for piece in reply.text_deltas: …")
+
+        def __call__(self) -> NoReturn:
+            raise _no_method("async for")
+
+
+class _BlockingTextDeltas:
+    """The pieces of a `BlockingReply`'s text, as `_TextDeltas`."""
+
+    def __init__(self, pieces: Generator[str]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    def __next__(self) -> str:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        self._pieces.close()
+
+    if not TYPE_CHECKING:
+
+        def __aiter__(self) -> NoReturn:
+            raise _wrong_loop("inside `with`: for piece in reply.text_deltas: …")
+
+        def __call__(self) -> NoReturn:
+            raise _no_method("for")
+
+
+def _no_method(loop: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"text_deltas isn't called: {loop} piece in reply.text_deltas: …", field="text_deltas"
+    )
 
 
 class _Live:
@@ -248,6 +324,13 @@ class _Live:
         self._no_message = "was stopped before its end" if stopped else None
         self._ended.set()
 
+    def state(self) -> str:
+        if self._error is not None:
+            return f"failed with {type(self._error).__name__}"
+        if self.is_coming():
+            return "is coming"
+        return "has ended" if self._no_message is None else "was broken off"
+
     def is_coming(self) -> bool:
         return self._no_message is _COMING and self._error is None
 
@@ -268,8 +351,11 @@ class _Live:
     def leave(self) -> None:
         """Break off what has not ended, so that the source is closed whoever still reads."""
         if self.is_coming():
-            self._no_message = "was left before its end"
-            why = "the block of rd.stream() was left before the reply had ended"
+            self._no_message = "was left before its end; `result()` inside the block waits for it"
+            why = (
+                "the block of rd.stream() was left before the reply had ended; "
+                "who still reads its events needs the block open"
+            )
             self._signal.on_error(StreamInterrupted(why, snapshot=self.snapshot))
         elif self._error is not None and not self.was_asked:
             _LOG.warning(
@@ -344,6 +430,21 @@ class _Face:
         """
         self._live.emit(event)
 
+    def __repr__(self) -> str:
+        return f"<rd.types.{type(self).__name__} {self._live.state()}; {self._live.snapshot!r}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = ""
+            if name in _OF_OBSERVABLES:
+                hint = f"; it is reply.events.{name}(…)"
+            elif not name.startswith("_") and hasattr(Message, name):
+                hint = f"; reply.snapshot.{name} is that of the reply so far, reply.message.{name} of the whole reply"
+            raise AttributeError(
+                f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self
+            )
+
 
 class Reply(_Face):
     """A reply inside `async with rd.stream(…)`, and afterwards.
@@ -392,9 +493,9 @@ class Reply(_Face):
     def text_deltas(self) -> AsyncIterator[str]:
         """The text in pieces, none lost. Who begins late gets the text so far as the first piece."""
         self._live.was_asked = True
-        return self._pieces()
+        return _TextDeltas(self._pieces())
 
-    async def _pieces(self) -> AsyncIterator[str]:
+    async def _pieces(self) -> AsyncGenerator[str]:
         try:
             async for piece in iterate(self._live.text_deltas, overflow="buffer", meter=self._live.meter):
                 yield piece
@@ -455,9 +556,9 @@ class BlockingReply(_Face):
     def text_deltas(self) -> Iterator[str]:
         """The text in pieces, none lost. Who begins late gets the text so far as the first piece."""
         self._live.was_asked = True
-        return self._pieces()
+        return _BlockingTextDeltas(self._pieces())
 
-    def _pieces(self) -> Iterator[str]:
+    def _pieces(self) -> Generator[str]:
         try:
             with to_iterable(self._live.text_deltas, "buffer", meter=self._live.meter) as pieces:
                 yield from pieces

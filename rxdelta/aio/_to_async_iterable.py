@@ -23,6 +23,7 @@ from rxdelta.core import (
     did_you_mean,
 )
 from rxdelta.runtime import (
+    Bounds,
     LoopScheduler,
     Newest,
     call_on,
@@ -88,7 +89,7 @@ def to_async_iterable(
             `BufferOverflowError`.
         key: For `latest`: the name of the thing that a value is a state of, see `throttle_latest`. With a key nothing
             is refused.
-        limits: Bounds on what the pipeline may hold in memory, for each operator that has no `limits` of its own.
+        limits: Bounds on what the pipeline may hold in memory, where no `with_limits` holds.
         meter: Measures what waits for this reader, see `ReaderMeter`.
 
     Raises:
@@ -154,11 +155,9 @@ class Reading(Generic[T]):
         # Whoever reads events one by one within the source of a log passes them on to it.
         passes_on = self._door in _ITERATORS and emits_events(self._source)
         journal = current_journal.get() if passes_on else None
-        inbox: Inbox[T] = Inbox(
-            self._overflow, self._maxsize, self._key, self._limits, loop, self._meter, journal
-        )
+        inbox: Inbox[T] = Inbox(self._overflow, self._maxsize, self._key, loop, self._meter, journal)
         self._inbox = inbox
-        with subscribing(inbox.session, LoopScheduler(loop)) as scheduler:
+        with subscribing(inbox.session, LoopScheduler(loop), Bounds(door=self._limits)) as scheduler:
             inbox.subscription.disposable = self._source.subscribe(
                 inbox.on_next, inbox.on_error, inbox.on_completed, scheduler=scheduler
             )
@@ -208,7 +207,6 @@ class Inbox(Generic[T]):
         overflow: Overflow,
         maxsize: int,
         key: Callable[[T], Hashable] | None,
-        limits: Limits | None,
         loop: asyncio.AbstractEventLoop,
         meter: ReaderMeter | None,
         journal: Journal | None = None,
@@ -232,7 +230,7 @@ class Inbox(Generic[T]):
         self._changed = asyncio.Event()
         self._count = 0
         self.session = ReaderSession(
-            self._fail, self._has_room, self._is_idle, self._check_lag, loop, limits, journal
+            self._fail, self._has_room, self._is_idle, self._check_lag, loop, journal
         )
         self.subscription = SingleAssignmentDisposable()
 

@@ -9,10 +9,10 @@ from reactivex import abc
 from reactivex.subject import AsyncSubject
 
 from rxdelta.aio import from_async_iterable, to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
-from rxdelta.core import InvalidValueError
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
+from rxdelta.core import InvalidValueError, check_seconds
 from rxdelta.operators import to_sse, until_stopped
-from rxdelta.wire import SSE_HEADERS
+from rxdelta.runtime import refuse_all_but_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope, Send
 
     from rxdelta.aio import ReaderMeter, Reading
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Limits, Seconds
 
 __all__ = ["EventStreamResponse"]
 
@@ -48,24 +48,27 @@ class EventStreamResponse(OpenResponse):
         events: The events to send, such as `…pipe(rd.decode(…), rd.run_tools(…))`.
         encode: The protocol: `rd.to_ai_sdk()`, `rd.to_ag_ui(…)` or `rd.to_langchain_events()`, or any operator that
             turns events into frames for `to_sse()`.
-        headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
+        headers: More headers of the response. Those of the protocol are there already.
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
         status_code, background: As for Starlette's responses.
+        limits: Bounds on what the pipeline and the encoder may hold in memory; see `rd.with_limits`. One within `events`
+            doesn't reach the encoder.
         meter: Measures the events that wait for the reader, see `rd.ReaderMeter`.
 
     Raises:
-        InvalidValueError: At once, if `events` is no Observable, `keep_alive` no positive number, or `meter` no meter.
+        InvalidValueError: At once, if `events` is no Observable, or comes out of an operator that emits something else, such as
+            snapshots or frames; if `keep_alive` is no positive number, or `meter` no meter.
 
     Example:
         >>> import asyncio
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from rxdelta.asgi import EventStreamResponse
-        >>> hello = rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete")
+        >>> hello = rd.Message.of("assistant", "Hi")
         >>> async def endpoint(request):
         ...     events = rx.from_iterable(rd.to_events(hello))
-        ...     return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
+        ...     return EventStreamResponse(events, rd.to_ai_sdk())
         >>> asyncio.run(endpoint(None)).headers["x-vercel-ai-ui-message-stream"]
         'v1'
     """
@@ -75,22 +78,28 @@ class EventStreamResponse(OpenResponse):
         events: Observable[Event],
         encode: Callable[[Observable[Event]], Observable[Any]],
         *,
-        headers: Mapping[str, str] = SSE_HEADERS,
-        keep_alive: float | None = 15.0,
+        headers: Mapping[str, str] | None = None,
+        keep_alive: Seconds | None = 15.0,
         status_code: int = 200,
         background: BackgroundTask | None = None,
+        limits: Limits | None = None,
         meter: ReaderMeter | None = None,
     ) -> None:
-        to_sse(keep_alive)  # raises at once if it is invalid
+        silence = None if keep_alive is None else check_seconds("keep_alive", keep_alive)
         if not isinstance(events, abc.ObservableBase):
             made = "from_async_iterable(…).pipe(decode(…)) makes one, and rd.stream has it as `reply.events`"
             raise InvalidValueError.of([("events", events, f"must be an Observable of events: {made}")])
+        if not callable(encode):  # pyright: ignore[reportUnnecessaryComparison]
+            raise InvalidValueError.of([("encode", encode, "must be an encoder, such as rd.to_ai_sdk()")])
+        refuse_all_but_events(events, "EventStreamResponse")
         self._stopped = AsyncSubject[str]()
         stoppable = events.pipe(until_stopped(self._stopped))
         # An event is encoded when the reader has room. The others wait in front of the encoder, and are joined.
-        waiting = to_async_iterable(stoppable, "join", meter=meter)
+        waiting = to_async_iterable(stoppable, "join", limits=limits, meter=meter)
         written = from_async_iterable(partial(_joined, waiting)).pipe(encode, to_sse())
-        super().__init__(_body(written, keep_alive), status_code, headers, None, background)
+        super().__init__(
+            _body(written, silence, limits), status_code, headers_for(encode, headers), None, background
+        )
 
     def _stop(self) -> None:
         self._stopped.on_next(STOPPING)
@@ -113,8 +122,10 @@ async def _joined(waiting: Reading[Event]) -> AsyncIterator[Event]:
             yield event
 
 
-async def _body(written: Observable[bytes], keep_alive: float | None) -> AsyncIterator[bytes]:
-    async with to_async_iterable(written, "block", maxsize=1) as pieces:
+async def _body(
+    written: Observable[bytes], keep_alive: float | None, limits: Limits | None
+) -> AsyncIterator[bytes]:
+    async with to_async_iterable(written, "block", maxsize=1, limits=limits) as pieces:
         while True:
             try:
                 piece = await next_piece(pieces, keep_alive)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
 
 from rxdelta.asgi._open_streams import opened
-from rxdelta.wire import KEEP_ALIVE
+from rxdelta.runtime import headers_of
+from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
+    from reactivex import Observable
     from starlette.types import Receive, Scope, Send
 
-__all__ = ["STOPPING", "OpenResponse", "next_piece", "no_pieces"]
+    from rxdelta.core import Event
+
+__all__ = ["STOPPING", "OpenResponse", "headers_for", "next_piece", "no_pieces"]
 
 STOPPING = "the server is stopping"
 _SECONDS_TO_END = 5.0
@@ -77,6 +81,14 @@ class OpenResponse(StreamingResponse):
     async def _wait_for_disconnect(self, receive: Receive) -> None:
         with suppress(OSError):
             await self.listen_for_disconnect(receive)
+
+
+def headers_for(
+    encode: Callable[[Observable[Event]], Observable[Any]], given: Mapping[str, str] | None
+) -> dict[str, str]:
+    """The headers of the encoder's protocol, and those of the application, which win."""
+    own = {name.lower(): value for name, value in (given or {}).items()}
+    return {**(headers_of(encode) or SSE_HEADERS), **own}
 
 
 async def next_piece(

@@ -13,10 +13,10 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
 from rxdelta.aio import to_async_iterable
-from rxdelta.asgi._open_response import STOPPING, OpenResponse, next_piece, no_pieces
-from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError
-from rxdelta.operators import to_resumable_sse, to_sse, until_stopped
-from rxdelta.wire import KEEP_ALIVE, SSE_HEADERS
+from rxdelta.asgi._open_response import STOPPING, OpenResponse, headers_for, next_piece, no_pieces
+from rxdelta.core import AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
+from rxdelta.operators import to_resumable_sse, until_stopped
+from rxdelta.wire import KEEP_ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.background import BackgroundTask
     from starlette.types import Scope, Send
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Seconds
     from rxdelta.relay import Relay
 
 __all__ = ["RelayResponse"]
@@ -70,7 +70,7 @@ class RelayResponse(OpenResponse):
             turns events into frames for `to_sse()`.
         after: The id behind which to go on, instead of the request's `Last-Event-ID`.
         live_only: Whether a reader without an id gets 204 unless the stream is live, as `useChat`'s `resume` expects it.
-        headers: The protocol's headers: `rd.wire.AI_SDK_HEADERS`, ….
+        headers: More headers of the response. Those of the protocol are there already.
         keep_alive: Seconds of silence after which a comment is sent, so that proxies keep the connection; `None`
             for none.
         retry: Seconds after which an `EventSource` whose line is broken comes back.
@@ -87,7 +87,7 @@ class RelayResponse(OpenResponse):
         >>> async def resume(request, relay):
         ...     theirs = relay.scope("acme", allow=lambda action, stream_id: action == "watch")  # what this user may do
         ...     chat = request["path_params"]["chat"]
-        ...     return RelayResponse(theirs, chat, rd.to_ai_sdk(), live_only=True, headers=rd.wire.AI_SDK_HEADERS)
+        ...     return RelayResponse(theirs, chat, rd.to_ai_sdk(), live_only=True)
         >>> async def main():
         ...     async with Relay.open() as relay:
         ...         sent = []
@@ -109,20 +109,20 @@ class RelayResponse(OpenResponse):
         *,
         after: str | None = None,
         live_only: bool = False,
-        headers: Mapping[str, str] = SSE_HEADERS,
-        keep_alive: float | None = 15.0,
-        retry: float = 1.0,
+        headers: Mapping[str, str] | None = None,
+        keep_alive: Seconds | None = 15.0,
+        retry: Seconds = 1.0,
         background: BackgroundTask | None = None,
     ) -> None:
-        to_sse(keep_alive)  # these two raise at once if something is invalid
-        to_resumable_sse(encode, after, retry=retry)
-        super().__init__((), 200, headers, None, background)
+        silence = None if keep_alive is None else check_seconds("keep_alive", keep_alive)
+        to_resumable_sse(encode, after, retry=retry)  # raises at once if something is invalid
+        super().__init__((), 200, headers_for(encode, headers), None, background)
         self._relay = relay
         self._stream_id = stream_id
         self._encode = encode
         self._after = after
         self._live_only = live_only
-        self._keep_alive = keep_alive
+        self._keep_alive = silence
         self._retry = retry
         self._stopped = AsyncSubject[str]()
         self._deciding: asyncio.Timeout | None = None  # while the status isn't decided

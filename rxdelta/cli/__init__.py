@@ -2,6 +2,6 @@
 
 from rxdelta.cli._main import main
 from rxdelta.cli._view import picture
-from rxdelta.cli._visible import visible
+from rxdelta.core import visible
 
 __all__ = ["main", "picture", "visible"]

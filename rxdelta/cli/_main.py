@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -20,8 +20,8 @@ from reactivex import operators as ops
 from rxdelta import __version__
 from rxdelta.aio import for_each, from_async_iterable
 from rxdelta.cli._recording import UnreadableError, chunks_of, paced
+from rxdelta.cli._spell_out import spell_out
 from rxdelta.cli._view import Plain, View, live_view
-from rxdelta.cli._visible import spell_out, visible
 from rxdelta.core import (
     IncompleteMessageError,
     InvalidToolCallError,
@@ -31,6 +31,8 @@ from rxdelta.core import (
     RxDeltaError,
     Snapshot,
     UnknownWireFormatError,
+    did_you_mean,
+    visible,
 )
 from rxdelta.operators import (
     MessageStream,
@@ -59,13 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Standard output gets the reply: a picture on a terminal, its text elsewhere, or JSON. The rest goes to standard error.
 
     Returns:
-        0 for a message that is complete or cut by length, 3 for an incomplete one, 2 for input that is no known stream, 1
+        0 for a message that is complete or cut by length, and for the help, 3 for an incomplete one, 2 for input that is no known stream, 1
         if the output can't be written; 130 after Ctrl-C and 143 after SIGTERM, with the reply so far; 141 if the reader
         of the output has gone.
     """
-    options = _parser().parse_args(arguments)
+    parser = _parser()
     spell_out(sys.stdout)
     spell_out(sys.stderr)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help()
+        return COMPLETE
+    options = parser.parse_args(arguments)
     try:
         with _open(options) as file:
             code = asyncio.run(_replay(file, options))
@@ -86,9 +92,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return STOPPED + signal.SIGINT
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that asks for the likely word."""
+
+    def error(self, message: str) -> NoReturn:
+        given = re.search(r"invalid choice: '(.*?)'", message)
+        meant = did_you_mean(given[1], [*_COMMANDS, *SAMPLES]) if given else ""
+        super().error(f"{message}; {meant}" if meant else message)
+
+
+_COMMANDS = ("demo", "replay")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="rxdelta", description="Watch a model's streamed reply grow into snapshots and end as a message."
+    parser = _Parser(
+        prog="rxdelta",
+        description="Watch a model's streamed reply grow into snapshots and end as a message.",
+        epilog="To begin with: rxdelta demo",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

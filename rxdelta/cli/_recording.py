@@ -12,6 +12,8 @@ from rxdelta.providers import AutoParser
 
 __all__ = ["UnreadableError", "chunks_of", "paced"]
 
+_GZIP = b"\x1f\x8b"
+_LOOK_AT = 1000  # bytes
 CHUNKS_A_SECOND = 30.0
 """The pace of a recording at speed 1."""
 
@@ -24,10 +26,13 @@ async def chunks_of(file: IO[bytes]) -> AsyncIterator[Any]:
     """Read a file's chunks, as an `AutoParser` does, and raise its errors.
 
     Raises:
-        UnreadableError: The reading fails.
+        UnreadableError: The reading fails, or it is no text.
     """
     parser = AutoParser()
     async for data in _blocks_of(file):
+        if b"\0" in data[:_LOOK_AT] or data.startswith(_GZIP):
+            compressed = "; it is compressed, so unpack it: gunzip -c FILE | rxdelta replay -"
+            raise UnreadableError(f"it is no text{compressed if data.startswith(_GZIP) else ''}")
         for chunk in parser.feed(data):
             yield chunk
     for chunk in parser.close():

@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TextIO
 
-from rxdelta.cli._visible import visible
-from rxdelta.core import Block, ContentPart, Message, Snapshot, ToolCall, thaw
+from rxdelta.core import Block, ContentPart, Message, Snapshot, ToolCall, thaw, visible
 
 __all__ = ["Plain", "View", "live_view", "picture"]
 

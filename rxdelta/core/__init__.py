@@ -55,6 +55,7 @@ from rxdelta.core._frozen import (
     thaw,
 )
 from rxdelta.core._joined import JOINABLE as JOINABLE, PIECE_FIELDS as PIECE_FIELDS, Joined as Joined
+from rxdelta.core._lazily import lazily as lazily
 from rxdelta.core._limits import (
     DEFAULT_LIMITS as DEFAULT_LIMITS,
     ByChoice as ByChoice,
@@ -76,7 +77,7 @@ from rxdelta.core._literals import (
     both_finish_reasons as both_finish_reasons,
     finish_reason as finish_reason,
 )
-from rxdelta.core._message import Message
+from rxdelta.core._message import Message, Reply as Reply
 from rxdelta.core._options import (
     alternatives as alternatives,
     check_function as check_function,
@@ -99,6 +100,9 @@ from rxdelta.core._runs import (
     in_run as in_run,
 )
 from rxdelta.core._scripts import SPACELESS as SPACELESS
+from rxdelta.core._seconds import Seconds as Seconds
+from rxdelta.core._seconds import check_pace as check_pace
+from rxdelta.core._seconds import check_seconds as check_seconds
 from rxdelta.core._message_delta import MessageDelta
 from rxdelta.core._snapshot import Snapshot, is_over as is_over, is_settled as is_settled
 from rxdelta.core._strict_json import (
@@ -132,6 +136,7 @@ from rxdelta.core._values import (
     make_usage as make_usage,
     usage_or_none as usage_or_none,
 )
+from rxdelta.core._visible import visible as visible
 from rxdelta.core._walk import Change, Walk, Walks
 
 __all__ = [

@@ -24,6 +24,7 @@ from rxdelta.core._values import (
     text_or_none,
     without_empty,
 )
+from rxdelta.core._wrong_use import public_signature, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +71,9 @@ def _citation(value: Citation | Mapping[str, Any]) -> Citation:
     raise InvalidValueError.of([("citations", value, "must hold citations")])
 
 
+_TYPE_FIRST = 'the type comes first: rd.ContentPart("text", "Hi")'
+
+
 @final
 @attrs.frozen(weakref_slot=False, repr=False)
 class ContentPart:
@@ -99,16 +103,23 @@ class ContentPart:
     text: str | None = attrs.field(default=None, converter=clean)
     options: FrozenDict[Any] = attrs.field(default=None, converter=_options)
     citations: tuple[Citation, ...] = attrs.field(default=(), converter=_citations)
-    key: Key = attrs.field(default=None, kw_only=True, eq=False)
-    open: bool = attrs.field(default=False, kw_only=True, eq=False)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+    key: Key = attrs.field(default=None, kw_only=True, eq=False, alias="_key")
+    open: bool = attrs.field(default=False, kw_only=True, eq=False, alias="_open")
+    more: FrozenDict[Any] = attrs.field(
+        default=EMPTY, kw_only=True, eq=False, converter=to_more, alias="_more"
+    )
     _origin: Origin | None = attrs.field(default=None, init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
-        blank_type = ("type", None, "can't be blank") if self.type is None else None
+        wrong_type = (
+            ("type", None, "can't be blank") if self.type is None else one_of("type", self.type, PART_TYPES)
+        )
+        if wrong_type is not None and self.text is None:
+            field, value, wrong, *advice = wrong_type
+            wrong_type = (field, value, wrong, "; ".join([*advice, _TYPE_FIRST]))
         check(
             [
-                blank_type or one_of("type", self.type, PART_TYPES),
+                wrong_type,
                 text_or_none("text", self.text),
                 wrong_key(self.key),
             ]
@@ -165,11 +176,15 @@ class ContentPart:
             data.get("text"),
             data.get("options"),
             data.get("citations"),
-            key=key_from_json(data.get("key")),
-            open=data.get("open") is True,
-            more=unknown_fields(data, _FIELDS),
+            _key=key_from_json(data.get("key")),
+            _open=data.get("open") is True,
+            _more=unknown_fields(data, _FIELDS),
         )
 
+
+if not TYPE_CHECKING:
+    ContentPart.__setattr__ = refuse_change
+    ContentPart.__signature__ = public_signature(ContentPart)
 
 _FIELDS = frozenset(["type", "text", "options", "citations", "key", "open"])
 

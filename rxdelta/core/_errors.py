@@ -255,7 +255,7 @@ class LimitExceededError(RxDeltaError):
     @classmethod
     def of(cls, limit: str, maximum: int, what: str) -> LimitExceededError:
         return cls(
-            f"{what} exceeds the limit of {maximum:,} ({limit}); a trusted source may have more where `limits=` is taken (rxdelta.Limits)",
+            f"{what} exceeds the limit of {maximum:,} ({limit}); rd.with_limits(rd.Limits({limit}=…)) allows a trusted source more",
             limit=limit,
             maximum=maximum,
         )

@@ -66,7 +66,8 @@ def fast_constructor(cls: type[T], *, like: str = "") -> Callable[[Callable[P, T
         names = [name for name in given if name not in named]
         lines = [f"def written({', '.join([*names, '*', *named] if named else names)}):", "made = Blank()"]
         for field in attrs.fields(cls):
-            source = field.alias if field.alias in given else f"{like}.{field.name}"
+            plain = field.name.lstrip("_")
+            source = plain if plain in given else f"{like}.{field.name}"
             lines.append(f"made.{field.name} = {source}")
         lines += ["made.__class__ = Class", "return made"]
         space: dict[str, Any] = {"Blank": blank(cls), "Class": cls}

@@ -207,7 +207,8 @@ class Fold:
         what = "another attempt" if isinstance(event, AttemptReset) else "a second message"
         when = "after the first has finished" if self._walk.over else "while the first is open"
         return ProtocolError(
-            f"{what} begins {when}; split a conversation with group_by_message()",
+            f"{what} begins {when}; split a conversation with group_by_message(); to try a failed reply again use "
+            "retry_stream(), which takes back what came",
             violation="duplicate_message_start",
         )
 

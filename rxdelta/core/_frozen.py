@@ -6,6 +6,7 @@ They are subclasses of `dict` and `list`, not proxies, because subclasses pickle
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
@@ -165,7 +166,10 @@ def _freeze(value: object, path: _Path, lenient: bool, depth: int) -> Any:
         return FrozenList(items)
     if lenient:
         return clean_text(repr(value))
-    raise InvalidValueError.of([(_written(path), value, f"is a {type(value).__name__}, not a JSON value")])
+    wrong = f"is a {type(value).__name__}, not a JSON value"
+    unawaited = inspect.iscoroutine(value)
+    advice = "an `await` is missing in front of what made it" if unawaited else ""
+    raise InvalidValueError.of([(_written(path), value, wrong, advice)])
 
 
 def _freeze_mapping(value: Mapping[Any, Any], path: _Path, lenient: bool, depth: int) -> FrozenDict[Any]:
@@ -202,7 +206,7 @@ def freeze_mapping(value: object, field: str, *, lenient: bool = False) -> Froze
 
 
 def thaw(value: Any) -> Any:
-    """A plain copy of a frozen JSON value, which can be edited.
+    """A plain copy of a frozen JSON value, which can be edited; the value itself stays frozen.
 
     Example:
         >>> import rxdelta as rd

@@ -24,7 +24,9 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """Bounds on the memory that a stream may take. Beyond one, `LimitExceededError` has the reply so far.
+    """Bounds on the memory of a stream; `index` is the highest number of a block, not how many there are.
+
+    Beyond a bound, `LimitExceededError` has the reply so far.
 
     Raises:
         InvalidValueError: A bound is not a whole number from 0.

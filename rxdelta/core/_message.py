@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import attrs
 
@@ -10,6 +11,7 @@ from rxdelta.core._approval import is_asked, is_waiting
 from rxdelta.core._blocks import Block, settled
 from rxdelta.core._content_part import ContentPart
 from rxdelta.core._custom import Placed, to_placed
+from rxdelta.core._errors import InvalidValueError
 from rxdelta.core._execution_status import TERMINAL
 from rxdelta.core._frozen import EMPTY, FrozenDict, freeze_mapping
 from rxdelta.core._literals import (
@@ -20,11 +22,13 @@ from rxdelta.core._literals import (
     MessageRole,
     MessageStatus,
 )
+from rxdelta.core._notebook import markdown
 from rxdelta.core._reply_json import reply_fields, reply_to_dict
 from rxdelta.core._stored_form import to_more
 from rxdelta.core._tool_call import ToolCall, with_parsed_arguments
 from rxdelta.core._values import (
     TokenUsage,
+    ToolResult,
     check,
     clean,
     index_of,
@@ -37,6 +41,7 @@ from rxdelta.core._values import (
     wrong_items,
 )
 from rxdelta.core._violations import to_violations
+from rxdelta.core._wrong_use import explained, public_signature, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,12 +63,45 @@ def add_attempt(failed: TokenUsage | None, usage: TokenUsage | None) -> TokenUsa
     return add_usage(failed, usage and attrs.evolve(usage, cumulative=False))
 
 
+_READ = {
+    **dict.fromkeys(("content", "parts"), ".text, or .blocks for all that it consists of"),
+    **dict.fromkeys(("choices", "message", "output_text", "delta"), ".text"),
+    **dict.fromkeys(("function_call", "tool_use"), ".tool_calls"),
+    **dict.fromkeys(("thinking", "reasoning_content"), ".reasoning"),
+    "stop_reason": ".finish_reason, or .provider_finish_reason for the provider's own word",
+    "usage_metadata": ".usage",
+    **dict.fromkeys(("model_dump", "model_dump_json", "dict", "json"), ".to_dict()"),
+}
+"""What is called otherwise elsewhere."""
+
+
 class Reply:
     """The views of the blocks that a snapshot and a message share."""
 
     __slots__ = ()
 
     blocks: tuple[Block, ...]
+
+    if not TYPE_CHECKING:
+
+        def __init_subclass__(cls, **options: Any) -> None:
+            super().__init_subclass__(**options)
+            if "__setattr__" in cls.__dict__:  # that of attrs
+                cls.__setattr__ = refuse_change
+
+        def __getattr__(self, name: str) -> NoReturn:
+            said = f"; read {_READ[name]}" if name in _READ else ""
+            raise AttributeError(
+                f"a {type(self).__name__} has no attribute {name!r}{said}", name=name, obj=self
+            )
+
+    def _repr_markdown_(self) -> str:
+        """The reply as a notebook draws it."""
+        return markdown(cast("Snapshot | Message", self))
+
+    def __rich__(self) -> object:
+        """The reply as rich draws it. What draws it stands above this room, so it is found by its name when rich asks."""
+        return import_module("rxdelta.cli").picture(self)
 
     if TYPE_CHECKING:
 
@@ -168,8 +206,13 @@ def show(name: str, reply: Snapshot | Message, more: Sequence[str] = ()) -> str:
     return f"<{name} {'; '.join([*shown, *more])}>"
 
 
+_ONE_WAY = 'rd.Message.of("user", "Hi") makes a message of a text'
+
+
 def _blocks(value: Iterable[Block]) -> tuple[Block, ...]:
     """The blocks, settled. Values that are no blocks pass: the check that follows reports them."""
+    if isinstance(value, (str, ContentPart, ToolCall)):
+        raise InvalidValueError.of([("blocks", value, "must be a list of parts and calls", _ONE_WAY)])
     return tuple(_finished(block) for block in items_of("blocks", value))
 
 
@@ -210,7 +253,7 @@ class Message(Reply):
 
     Example:
         >>> import rxdelta as rd
-        >>> rd.Message(blocks=[rd.ContentPart("text", "Hi")]).to_dict()["blocks"]
+        >>> rd.Message.of("user", "Hi").to_dict()["blocks"]
         [{'type': 'text', 'text': 'Hi'}]
     """
 
@@ -224,13 +267,17 @@ class Message(Reply):
     provider_finish_reason: str | None = attrs.field(default=None, converter=clean)
     usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata)
-    attempt: int = 0
-    failed_usage: TokenUsage | None = attrs.field(default=None, converter=usage_or_none)
+    attempt: int = attrs.field(default=0, alias="_attempt")
+    failed_usage: TokenUsage | None = attrs.field(
+        default=None, converter=usage_or_none, alias="_failed_usage"
+    )
     run_id: str | None = attrs.field(default=None, converter=clean)
     parent_run_id: str | None = attrs.field(default=None, converter=clean)
     _custom: tuple[Placed, ...] = attrs.field(default=(), converter=to_placed, alias="custom")
-    violations: FrozenDict[int] = attrs.field(default=EMPTY, eq=False, converter=to_violations)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
+    violations: FrozenDict[int] = attrs.field(
+        default=EMPTY, eq=False, converter=to_violations, alias="_violations"
+    )
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more, alias="_more")
 
     def __attrs_post_init__(self) -> None:
         check(
@@ -238,7 +285,7 @@ class Message(Reply):
                 one_of("role", self.role, MESSAGE_ROLES),
                 one_of("status", self.status, ENDED),
                 one_of_or_none("finish_reason", self.finish_reason, FINISH_REASONS),
-                *wrong_items("blocks", self.blocks, (ContentPart, ToolCall)),
+                *wrong_items("blocks", self.blocks, (ContentPart, ToolCall), _ONE_WAY),
                 *wrong_items("usage", (self.usage,), (TokenUsage, type(None))),
                 *wrong_items("failed_usage", (self.failed_usage,), (TokenUsage, type(None))),
                 index_of("choice", self.choice),
@@ -272,6 +319,33 @@ class Message(Reply):
     def __repr__(self) -> str:
         return show("Message", self)
 
+    @classmethod
+    def of(cls, role: MessageRole, content: str | Block | Iterable[str | Block]) -> Message:
+        """A message that is written by hand.
+
+        Args:
+            role: `user`, `system`, `assistant` or `tool`.
+            content: A text, a part or a call; or several of them in their order.
+
+        Raises:
+            InvalidValueError: There is no such role, or something is neither of these.
+
+        Example:
+            >>> import rxdelta as rd
+            >>> asked = rd.Message.of("user", ["What is this?", rd.ContentPart("image_url", "https://example.com/a.png")])
+            >>> [block.type for block in asked.blocks]
+            ['text', 'image_url']
+        """
+        is_one = isinstance(content, (str, ContentPart, ToolCall))
+        items: tuple[Any, ...] = (content,) if is_one else items_of("content", content)
+        blocks: list[Any] = [ContentPart("text", item) if isinstance(item, str) else item for item in items]
+        if any(isinstance(block, ToolResult) for block in blocks):
+            raise InvalidValueError.of(
+                [("content", content, "holds a ToolResult", "it stands in the conversation by itself")]
+            )
+        check(wrong_items("content", blocks, (ContentPart, ToolCall)))
+        return cls(role=role, blocks=tuple(blocks))
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON object that `from_dict` reads."""
         return reply_to_dict(self)
@@ -285,4 +359,12 @@ class Message(Reply):
             InvalidToolCallError: A complete call without id or name, or whose arguments are not one JSON
                 object.
         """
-        return cls(**reply_fields(data, "Message"))
+        fields = reply_fields(data, "Message")
+        for name in ("attempt", "failed_usage", "violations", "more"):
+            fields[f"_{name}"] = fields.pop(name)
+        return cls(**fields)
+
+
+explained(Message, _ONE_WAY)
+if not TYPE_CHECKING:
+    Message.__signature__ = public_signature(Message)

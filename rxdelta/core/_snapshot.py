@@ -337,13 +337,13 @@ class Snapshot(Reply):
             provider_finish_reason=head.provider_finish_reason,
             usage=head.usage,
             metadata=head.metadata,
-            attempt=head.attempt,
-            failed_usage=head.failed_usage,
+            _attempt=head.attempt,
+            _failed_usage=head.failed_usage,
             run_id=head.run_id,
             parent_run_id=head.parent_run_id,
             custom=head.custom,
-            violations=head.violations,
-            more=head.more,
+            _violations=head.violations,
+            _more=head.more,
         )
 
     def _finished(self, block: Block) -> Block:
@@ -435,8 +435,8 @@ class Snapshot(Reply):
         def __getattr__(self, name: str) -> Any:
             advice = _ELSEWHERE.get(name)
             if advice is None:
-                return super().__getattribute__(name)  # which says so
-            raise AttributeError(f"a Snapshot has no {name!r}: {advice}", name=name, obj=self)
+                return super().__getattr__(name)
+            raise AttributeError(f"a Snapshot has no attribute {name!r}: {advice}", name=name, obj=self)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object from which `from_dict` restores the snapshot, even an incomplete one."""
@@ -482,15 +482,11 @@ class Snapshot(Reply):
 
 
 _ELSEWHERE = {
-    "content": "its text is in .text, and all of its content in .blocks",
     "merged_content": "its parts are among .blocks",
     "index": "its alternative reply is .choice, and each call in .tool_calls has an index; only a MessageDelta has one itself",
     "migrate_to_content_parts": "it has content parts already, in .blocks; only a MessageDelta has others",
-    "choices": "it is one reply, whose number is .choice; group_by_choice() makes a stream for each",
-    "message": "its to_message() is the finished Message",
-    "delta": "it is the whole reply so far; text_deltas() emits the pieces of its text",
 }
-"""What those read who look for a name of a `MessageDelta`, or of a provider's reply."""
+"""What those read who look for a name of a `MessageDelta`. `Reply` knows the names of other libraries."""
 
 
 @fast_constructor(Snapshot)

@@ -29,6 +29,7 @@ from rxdelta.core._values import (
     whole_number,
     without_empty,
 )
+from rxdelta.core._wrong_use import explained, public_signature, refuse_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,9 +139,9 @@ class ToolCall(Generic[A, K]):
     result: ToolResult | None = None
     type: K = attrs.field(default=cast("K", "tool_call"))
     error: str | None = attrs.field(default=None, converter=clean)
-    key: Key = attrs.field(default=None, eq=False)
-    open: bool = attrs.field(default=False, eq=False)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more)
+    key: Key = attrs.field(default=None, eq=False, alias="_key")
+    open: bool = attrs.field(default=False, eq=False, alias="_open")
+    more: FrozenDict[Any] = attrs.field(default=EMPTY, eq=False, converter=to_more, alias="_more")
     _origin: Origin | None = attrs.field(default=None, init=False, eq=False)
 
     def __attrs_post_init__(self) -> None:
@@ -319,15 +320,21 @@ class ToolCall(Generic[A, K]):
             result=ToolResult.from_dict(result) if is_mapping(result) else result,
             type=kind,
             error=data.get("error"),
-            key=key_from_json(data.get("key")),
-            open=data.get("open") is True,
-            more=unknown_fields(data, _FIELDS),
+            _key=key_from_json(data.get("key")),
+            _open=data.get("open") is True,
+            _more=unknown_fields(data, _FIELDS),
         )
         check([one_of("status", data.get("status", "incomplete"), _STATUSES)])
         if data.get("status") != "complete" or kind == "invalid_tool_call":
             return call
         whole = call.complete()  # but a call that was stored without arguments stays so
         return whole if call.arguments is not None else change(whole, arguments=None)
+
+
+explained(ToolCall, "rd.ToolCall(call_id=…, name=…, arguments={…}) makes a call")
+if not TYPE_CHECKING:
+    ToolCall.__setattr__ = refuse_change
+    ToolCall.__signature__ = public_signature(ToolCall)
 
 
 CompleteToolCall: TypeAlias = ToolCall[FrozenDict[Any], Literal["tool_call"]]

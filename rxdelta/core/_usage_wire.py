@@ -37,7 +37,7 @@ def usage_from_wire(value: object) -> TokenUsage | None:
         raw=freeze_mapping(raw, "usage", lenient=True),
         cumulative=value.get("cumulative") is True,
         billed=_counts(billed, billed) if is_mapping(billed) else None,
-        more=unknown_fields(value, _WRITTEN),
+        _more=unknown_fields(value, _WRITTEN),
     )
 
 

@@ -15,6 +15,7 @@ from rxdelta.core._limits import DEFAULT_LIMITS
 from rxdelta.core._options import alternatives
 from rxdelta.core._stored_form import to_more, unknown_fields
 from rxdelta.core._strict_json import clean_text
+from rxdelta.core._wrong_use import public_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -114,9 +115,11 @@ def items_of(field: str, value: object) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def wrong_items(field: str, items: Iterable[object], kinds: tuple[type, ...]) -> list[Problem]:
+def wrong_items(
+    field: str, items: Iterable[object], kinds: tuple[type, ...], advice: str = ""
+) -> list[Problem]:
     names = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-    return [(field, item, f"must be {names}") for item in items if not isinstance(item, kinds)]
+    return [(field, item, f"must be {names}", advice) for item in items if not isinstance(item, kinds)]
 
 
 def _raw(value: Mapping[str, Any] | None) -> FrozenDict[Any]:
@@ -242,7 +245,9 @@ class TokenUsage:
     input_audio_tokens: int | None = attrs.field(default=None, kw_only=True)
     output_audio_tokens: int | None = attrs.field(default=None, kw_only=True)
     _billed: FrozenDict[int] = attrs.field(default=None, kw_only=True, alias="billed", converter=_counts)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, converter=to_more)
+    more: FrozenDict[Any] = attrs.field(
+        default=EMPTY, kw_only=True, eq=False, converter=to_more, alias="_more"
+    )
 
     def __attrs_post_init__(self) -> None:
         known = [count for count in _of_usage(self) if count is not None]
@@ -341,7 +346,7 @@ class TokenUsage:
             raw=data.get("raw"),
             cumulative=data.get("cumulative") is True,
             billed=billed,
-            more=unknown_fields(data, _OF_USAGE),
+            _more=unknown_fields(data, _OF_USAGE),
         )
 
 
@@ -411,7 +416,9 @@ class ToolResult:
     is_error: bool = False
     duration: float | None = None
     metadata: FrozenDict[Any] = attrs.field(default=None, converter=_metadata, kw_only=True, repr=False)
-    more: FrozenDict[Any] = attrs.field(default=EMPTY, kw_only=True, eq=False, repr=False, converter=to_more)
+    more: FrozenDict[Any] = attrs.field(
+        default=EMPTY, kw_only=True, eq=False, repr=False, converter=to_more, alias="_more"
+    )
 
     def __attrs_post_init__(self) -> None:
         seconds = self.duration
@@ -446,9 +453,13 @@ class ToolResult:
             data.get("is_error") is True,
             data.get("duration"),
             metadata=data.get("metadata"),
-            more=unknown_fields(data, _OF_RESULT),
+            _more=unknown_fields(data, _OF_RESULT),
         )
 
+
+if not TYPE_CHECKING:
+    TokenUsage.__signature__ = public_signature(TokenUsage)
+    ToolResult.__signature__ = public_signature(ToolResult)
 
 _OF_RESULT = frozenset(["call_id", "content", "is_error", "duration", "metadata"])
 

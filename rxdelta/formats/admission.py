@@ -68,7 +68,7 @@ class Admission:
     Example:
         >>> import rxdelta as rd
         >>> part = rd.ContentPart("file", None, {"url": "s3://bucket/a.pdf"})
-        >>> message = rd.Message(role="user", blocks=[part])
+        >>> message = rd.Message.of("user", part)
         >>> Admission(["s3"]).message(message, "messages[0]") == message
         True
         >>> Admission([]).message(message, "messages[0]")

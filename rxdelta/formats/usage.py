@@ -203,7 +203,7 @@ def completed(usage: TokenUsage) -> TokenUsage:
         found = _usage(raw, details | known, form)
     if found is None or any(getattr(found, name) != count for name, count in totals.items()):
         return usage
-    return attrs.evolve(found, cumulative=usage.cumulative, more=usage.more)
+    return attrs.evolve(found, cumulative=usage.cumulative, _more=usage.more)
 
 
 def _usage_of(raw: FrozenDict[Any], form: UsageForm) -> TokenUsage:

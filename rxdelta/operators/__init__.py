@@ -9,6 +9,7 @@ from rxdelta.operators.edges.to_langchain_events import to_langchain_events
 from rxdelta.operators.edges.to_openai_chat import to_openai_chat
 from rxdelta.operators.edges.to_resumable_sse import LogEntry, to_resumable_sse
 from rxdelta.operators.edges.to_sse import to_sse
+from rxdelta.operators.edges.with_limits import with_limits
 from rxdelta.operators.folding.scan_deltas import scan_deltas
 from rxdelta.operators.folding.to_message import to_message
 from rxdelta.operators.folding.validate import validate
@@ -16,6 +17,7 @@ from rxdelta.operators.grouping.group_by_block import BlockStream, group_by_bloc
 from rxdelta.operators.grouping.group_by_choice import ChoiceStream, group_by_choice
 from rxdelta.operators.grouping.group_by_message import MessageStream, group_by_message
 from rxdelta.operators.grouping.group_by_run import RunStream, group_by_run
+from rxdelta.operators.grouping.only_choice import only_choice
 from rxdelta.operators.grouping.per_block import per_block
 from rxdelta.operators.grouping.with_custom import with_custom
 from rxdelta.operators.grouping.with_run import with_run
@@ -80,6 +82,7 @@ __all__ = [
     # events → a stream for each part
     "group_by_block",
     "BlockStream",
+    "only_choice",
     "per_block",
     "group_by_choice",
     "ChoiceStream",
@@ -88,6 +91,7 @@ __all__ = [
     "group_by_run",
     "RunStream",
     "with_custom",
+    "with_limits",
     "with_run",
     # events → snapshots → a message
     "scan_deltas",

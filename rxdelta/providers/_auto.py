@@ -12,6 +12,7 @@ from rxdelta.core import (
     Event,
     Limits,
     MalformedChunkError,
+    Snapshot,
     UnknownWireFormatError,
     quote,
 )
@@ -64,7 +65,9 @@ def detect(chunk: object) -> str:
     try:
         fields = as_mapping(chunk, "unknown")
     except MalformedChunkError as error:
-        raise UnknownWireFormatError(f"{_unknown()}: a chunk is an object, this is {error.found}") from None
+        again = "; what scan_deltas() has made isn't decoded again" if isinstance(chunk, Snapshot) else ""
+        wrong = f"{_unknown()}: a chunk is an object, this is {error.found}{again}"
+        raise UnknownWireFormatError(wrong) from None
     refuse_stranger(fields)
     name = registry.recognise(fields)
     if name is None:

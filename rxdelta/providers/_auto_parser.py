@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rxdelta.core import DEFAULT_LIMITS, Limits
+from rxdelta.core import DEFAULT_LIMITS, Limits, MalformedChunkError
 from rxdelta.framing import NdjsonParser, SseParser
 
 __all__ = ["AutoParser"]
@@ -62,8 +62,19 @@ class AutoParser:
 
     def close(self) -> list[Any]:
         """End the input: the chunks that were still incomplete."""
-        parser, chunks = self._begin() if self._parser is None else (self._parser, [])
-        return [*chunks, *_flat(parser.close())]
+        if self._parser is not None:
+            return [*_flat(self._parser.close())]
+        is_text, first = isinstance((self._held or [b""])[0], str), self._first
+        try:
+            parser, chunks = self._begin()
+            return [*chunks, *_flat(parser.close())]
+        except MalformedChunkError as error:
+            if not is_text or first.startswith((b"{", b"[", b"<", *_SSE_FIELDS)):
+                raise
+            advice = "text is read as SSE or NDJSON; a reply's own text is given as events.TextDelta(0, text)"
+            raise MalformedChunkError(
+                f"{error}; {advice}", wire_format=error.wire_format, path=error.path, found=error.found
+            ) from None
 
     def _begin(self) -> tuple[SseParser | NdjsonParser, list[Any]]:
         line = bytes(self._head.partition(b"\n")[0].partition(b"\r")[0])

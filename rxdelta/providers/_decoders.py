@@ -19,6 +19,7 @@ from rxdelta.formats.cumulative import Cumulative, CumulativeDecoder, check_cumu
 from rxdelta.formats.decoding import Decoder
 from rxdelta.formats.format import Format, WireFormat
 from rxdelta.formats.known_calls import knowing_calls
+from rxdelta.formats.meant import meant_formats
 from rxdelta.formats.reasoning_tags import ReasoningTagsDecoder, tag_names
 from rxdelta.formats.runs import RunsDecoder
 from rxdelta.providers._auto import AutoDecoder, NamedDecoder
@@ -134,7 +135,7 @@ def _maker(wire_format: str | Callable[..., Decoder]) -> tuple[Callable[..., Dec
         known = registry.find(wire_format)
         if known is None:
             wrong = f"no wire format is called {quote(repr(wire_format))}"
-            raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, registry.names())}")
+            raise UnknownWireFormatError(f"{wrong}; {meant_formats(wire_format, registry.names())}")
         return _with_checked_options(known), known
     if callable(wire_format):
         return wire_format, None

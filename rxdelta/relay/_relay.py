@@ -15,14 +15,14 @@ from reactivex import abc
 from reactivex import operators as ops
 
 from rxdelta.aio import for_each
-from rxdelta.core import Event, InvalidValueError
+from rxdelta.core import Event, InvalidValueError, check_seconds
 from rxdelta.relay._ids import Entry, check_entry_id, check_stream_id, entry_id
 from rxdelta.relay._memory import Memory
 from rxdelta.relay._publishing import Publication
 from rxdelta.relay._scope import NOT_GIVEN, UNSCOPED
 from rxdelta.relay._watching import Reader
 from rxdelta.relay._workers import warn_of_workers
-from rxdelta.runtime import call_on, check_seconds, create, needed_loop
+from rxdelta.runtime import call_on, create, needed_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
+    from rxdelta.core import Limits, Seconds
     from rxdelta.relay._scope import Allow
     from rxdelta.relay._store import Store
 
@@ -79,10 +80,10 @@ class Relay:
     def open(
         url: str | None = None,
         *,
-        lease: float = 10.0,
-        keep: float = 3600.0,
+        lease: Seconds = 10.0,
+        keep: Seconds = 3600.0,
         max_events: int = 1_000_000,
-        patience: float = 30.0,
+        patience: Seconds = 30.0,
         replicas: int = 0,
         prefix: str = "rxdelta",
         encrypt: Callable[[bytes], bytes] | None = None,
@@ -254,7 +255,7 @@ class Relay:
     ) -> None:
         Publication(sink, source, self._scope.name(stream_id), self._max_events, began).begin(self._store)
 
-    async def start(self, stream_id: str, source: Observable[Event]) -> bool:
+    async def start(self, stream_id: str, source: Observable[Event], *, limits: Limits | None = None) -> bool:
         """Publish a stream that goes on without a reader, and return when it has begun.
 
         Calling this once more for the same reply is safe: a stream that is live or kept is left as it is.
@@ -266,6 +267,7 @@ class Relay:
         Args:
             stream_id: See `publish`.
             source: The events. They are subscribed only if this call starts the run.
+            limits: Bounds on what the run may hold in memory, as at `for_each`; see `rd.with_limits`.
 
         Returns:
             Whether this call has started the run. If not, the stream can be watched all the same.
@@ -286,7 +288,7 @@ class Relay:
         run: Observable[Event] = create(
             "start", lambda sink: self._publication(sink, source, stream_id, tell)
         )
-        task = loop.create_task(_run(stream_id, run, began))
+        task = loop.create_task(_run(stream_id, run, began, limits))
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
         return await began  # a caller that leaves cancels this, and the run goes on
@@ -424,9 +426,11 @@ def _settle(began: asyncio.Future[bool], whether: bool) -> None:
         began.set_result(whether)
 
 
-async def _run(stream_id: str, run: Observable[Event], began: asyncio.Future[bool]) -> None:
+async def _run(
+    stream_id: str, run: Observable[Event], began: asyncio.Future[bool], limits: Limits | None
+) -> None:
     try:
-        await for_each(run.pipe(ops.ignore_elements()), lambda _: None)
+        await for_each(run.pipe(ops.ignore_elements()), lambda _: None, limits=limits)
     except Exception as error:
         if began.done():
             _log.error("the run of the stream %r ended with an error", stream_id, exc_info=error)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from rxdelta.core import InvalidValueError, UnknownWireFormatError, alternatives, quote
 from rxdelta.formats import registry
 from rxdelta.formats.conversation import Said, conversation
+from rxdelta.formats.meant import meant_formats
 from rxdelta.requests._tools import Tools, definitions
 
 __all__ = ["RequestFormat", "request_formats", "to_request"]
@@ -79,7 +80,8 @@ def to_request(
     if known is None or known.request is None:
         reason = f", because {known.why_no_request}" if known is not None and known.why_no_request else ""
         wrong = f"no request can be written as {quote(repr(wire_format))}{reason}"
-        raise UnknownWireFormatError(f"{wrong}; {alternatives(wire_format, request_formats())}")
+        advise = meant_formats if known is None else alternatives
+        raise UnknownWireFormatError(f"{wrong}; {advise(wire_format, request_formats())}")
     defined = [] if tools is None else definitions(tools)
     if defined and known.tools is None:
         raise InvalidValueError.of([("tools", tools, f"must be left out, because {known.name} takes none")])

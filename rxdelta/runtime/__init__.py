@@ -1,12 +1,34 @@
 """The plumbing of operators with a clock, a thread or an asyncio loop. Private to the package."""
 
-from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, check_seconds, clock, deadline
+from rxdelta.runtime.bounds import Bounds
+from rxdelta.runtime.clocks import ABOUT_NOW, LoopScheduler, clock, deadline
 from rxdelta.runtime.idleness import Idleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
-from rxdelta.runtime.lift import Machine, Mapper, Sink, State, Timer, create, lift, lift_machine, lift_map
+from rxdelta.runtime.lift import (
+    Machine,
+    Mapper,
+    Sink,
+    State,
+    Timer,
+    create,
+    lift,
+    lift_machine,
+    lift_map,
+    lift_opening,
+)
 from rxdelta.runtime.loop import call_on, needed_loop, other_library, running_loop
-from rxdelta.runtime.makers import checks_options, operator_maker
-from rxdelta.runtime.marks import Emits, Mark, all_events, emits_events, keeps_newest, refuse_pieces
+from rxdelta.runtime.makers import checks_options, names_operator, operator_maker
+from rxdelta.runtime.marks import (
+    Emits,
+    Mark,
+    all_events,
+    emits_events,
+    headers_of,
+    keeps_newest,
+    refuse_all_but_events,
+    refuse_pieces,
+    sent_with,
+)
 from rxdelta.runtime.newest import KeyOf, Newest, NewestForLate, replaceable
 from rxdelta.runtime.own_observable import OwnObservable
 from rxdelta.runtime.pings import Pings, is_ping
@@ -30,9 +52,9 @@ __all__ = [
     "ABOUT_NOW",
     "all_events",
     "Backpressure",
+    "Bounds",
     "belonging_to",
     "call_on",
-    "check_seconds",
     "checks_options",
     "clock",
     "create",
@@ -41,6 +63,7 @@ __all__ = [
     "deadline",
     "Emits",
     "emits_events",
+    "headers_of",
     "Idleness",
     "is_interrupt",
     "is_ping",
@@ -52,11 +75,13 @@ __all__ = [
     "lift",
     "lift_machine",
     "lift_map",
+    "lift_opening",
     "logged",
     "LoopScheduler",
     "Machine",
     "Mark",
     "Mapper",
+    "names_operator",
     "needed_loop",
     "Newest",
     "NewestForLate",
@@ -65,6 +90,7 @@ __all__ = [
     "OwnObservable",
     "Pings",
     "Pump",
+    "refuse_all_but_events",
     "refuse_pieces",
     "replaceable",
     "report",
@@ -73,6 +99,7 @@ __all__ = [
     "Session",
     "session_of",
     "SharedSession",
+    "sent_with",
     "SideSession",
     "Sink",
     "State",

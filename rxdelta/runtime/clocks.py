@@ -18,7 +18,6 @@ from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
-from rxdelta.core import InvalidValueError
 from rxdelta.runtime.loop import call_on, running_loop
 from rxdelta.runtime.session import SessionScheduler, carrying, session_of
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from reactivex import abc, typing
 
-__all__ = ["ABOUT_NOW", "LoopScheduler", "check_seconds", "clock", "deadline"]
+__all__ = ["ABOUT_NOW", "LoopScheduler", "clock", "deadline"]
 
 ABOUT_NOW = 2e-6
 """Seconds within which two times are the same: schedulers count whole microseconds."""
@@ -47,6 +46,8 @@ def clock(
     """
     owned: abc.DisposableBase = Disposable()
     time = chosen if chosen is not None else inherited
+    if isinstance(time, SessionScheduler) and not time.has_time:
+        time = None
     if time is None:
         loop = running_loop()
         if loop is not None:
@@ -54,16 +55,6 @@ def clock(
         else:
             time = owned = _ThreadScheduler()
     return carrying(session_of(inherited), time), owned
-
-
-def check_seconds(name: str, seconds: object) -> float:
-    """Return the seconds as a float, or raise `InvalidValueError` if they aren't a positive number up to a billion.
-
-    More is more than threads can wait and servers can count.
-    """
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 1e9:
-        raise InvalidValueError.of([(name, seconds, "must be a positive number of seconds, at most 1e9")])
-    return float(seconds)
 
 
 def deadline(

@@ -8,7 +8,6 @@ ends the subscription, as if the reader had left, and goes on to the caller: a s
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -23,24 +22,36 @@ from reactivex.internal import default_error, noop
 from reactivex.scheduler import CurrentThreadScheduler
 
 from rxdelta.core import (
-    DEFAULT_LIMITS,
     InvalidValueError,
-    Limits,
     Reads,
     is_readable,
     wrong_value,
 )
+from rxdelta.runtime.bounds import Bounds, within
 from rxdelta.runtime.clocks import clock
 from rxdelta.runtime.marks import Emits, Mark, marked, refuse_newest
-from rxdelta.runtime.own_observable import OwnObservable
+from rxdelta.runtime.own_observable import OwnObservable, no_coroutine_function
 from rxdelta.runtime.reporting import is_interrupt, report
 from rxdelta.runtime.serial import Serial
-from rxdelta.runtime.session import session_of
+from rxdelta.runtime.session import SessionScheduler, bounds_of, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Machine", "Mapper", "Sink", "State", "Timer", "create", "lift", "lift_machine", "lift_map"]
+    from rxdelta.core import Limits
+
+__all__ = [
+    "Machine",
+    "Mapper",
+    "Sink",
+    "State",
+    "Timer",
+    "create",
+    "lift",
+    "lift_machine",
+    "lift_map",
+    "lift_opening",
+]
 
 T = TypeVar("T")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -50,7 +61,9 @@ B = TypeVar("B")
 
 
 class State(Protocol[A_contra]):
-    """One subscription's state. It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
+    """What an operator of your own does in one subscription; not the state of a reply.
+
+    It may also have `on_error(error)` and `on_completed()`; by default the end is passed on.
 
     An exception of its own code ends the source, and goes to `on_error` as if the source had failed.
     """
@@ -61,7 +74,7 @@ class State(Protocol[A_contra]):
 
 
 class Machine(Protocol[A_contra, B_co]):
-    """One subscription's state that knows no Rx: values in, values out.
+    """What an operator of your own does in one subscription, without Rx: values in, values out.
 
     It may also have two methods for the end. `close()` returns the last values when the source completes. `fail(error)`
     is called for an error of the source or of `step`; it returns the last values, and the error with which the stream
@@ -81,19 +94,6 @@ class Mapper(Protocol[A_contra, B_co]):
         ...
 
 
-class _Pipeline:
-    """What the operators of one pipeline share: the limits given at `decode`."""
-
-    __slots__ = ("limits", "open")
-
-    def __init__(self) -> None:
-        self.limits: Limits | None = None
-        self.open = False  # while one of its operators subscribes its source
-
-
-_current_pipeline: ContextVar[_Pipeline | None] = ContextVar("rxdelta_pipeline", default=None)
-
-
 class _Source(SingleAssignmentDisposable):
     """The subscription of one source, which may be disposed before its last values have had their turns."""
 
@@ -107,7 +107,7 @@ class _Source(SingleAssignmentDisposable):
 
 
 class Sink(abc.ObserverBase[T], abc.DisposableBase):
-    """The reader's side of one subscription of an operator.
+    """Where an operator of your own emits, in one subscription: not a `Subject`, and not a file.
 
     Notifications belong into a turn: a method of the state, or a step given to `run`. Turns run one at a time.
     """
@@ -115,7 +115,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
     def __init__(
         self,
         name: str,
-        limits: Limits | None,
         on_next: Callable[[T], None],
         on_error: Callable[[Exception], None],
         on_completed: Callable[[], None],
@@ -125,7 +124,6 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self.scheduler = scheduler
         self.session = session_of(scheduler)
         self.closed = False
-        self._limits = limits
         self._next, self._error, self._completed = on_next, on_error, on_completed
         self._owned: list[abc.DisposableBase] = []
         self._sources: list[_Source] = []
@@ -134,19 +132,23 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         """The exception of the observer that has ended the subscription."""
         self._subscribing = True
         self._effect_thread: int | None = None  # the thread that runs an effect
-        pipeline = _current_pipeline.get()
-        self._pipeline = pipeline if pipeline is not None and pipeline.open else _Pipeline()
+        self.bounds = Bounds(bounds_of(scheduler))
+        self._in_front: Bounds | None = None  # the bounds of the source, if they aren't ours
 
     @property
     def limits(self) -> Limits:
-        """The operator's own limits, else the session's, else those given at `decode`. They are known at the first value."""
-        session: Any = self.session
-        return self._limits or getattr(session, "limits", None) or self._pipeline.limits or DEFAULT_LIMITS
+        """The limits that hold for this operator, see `rd.with_limits`. They are known at the first value."""
+        return self.bounds.limits
 
-    def set_limits(self, limits: Limits | None) -> None:
-        """Set the limits of the operators behind this one. Call it during the subscription."""
-        if limits is not None:
-            self._pipeline.limits = limits
+    @property
+    def choice(self) -> int:
+        """The alternative reply that this operator reads, see `rd.only_choice`. It is known at the first value."""
+        return self.bounds.choice
+
+    def hold(self, limits: Limits) -> None:
+        """Let the limits hold for the operators in front and behind. Call it before the source is subscribed."""
+        self.bounds.tell_limits(limits)
+        self._in_front = Bounds(self.bounds, held=limits)
 
     def on_next(self, value: T) -> None:
         """Emit a value."""
@@ -333,16 +335,14 @@ class Sink(abc.ObserverBase[T], abc.DisposableBase):
         self._sources = [*(other for other in self._sources if not other.over), upstream]
         if self.closed:
             return
-        pipeline = self._pipeline
-        was_open, pipeline.open = pipeline.open, True
-        token = _current_pipeline.set(pipeline)
-        try:
+        bounds = self._in_front or self.bounds
+        scheduler = self.scheduler
+        if scheduler is None or self._in_front is not None or isinstance(scheduler, SessionScheduler):
+            scheduler = SessionScheduler(self.session, scheduler, bounds)
+        with within(bounds):
             upstream.disposable = source.subscribe(
-                calls[0], calls[1], partial(calls[2], None), scheduler=self.scheduler
+                calls[0], calls[1], partial(calls[2], None), scheduler=scheduler
             )
-        finally:
-            pipeline.open = was_open
-            _current_pipeline.reset(token)
 
     def _leave(self, error: BaseException) -> None:
         """End the subscription, because the observer has raised this.
@@ -414,13 +414,10 @@ class Timer:
 class _Stream(OwnObservable[T]):
     """An Observable whose subscriptions are `Sink`s. They do the work of Rx's own wrapper, so values take one call less."""
 
-    def __init__(
-        self, name: str, begin: Callable[[Sink[T]], object], limits: Limits | None, mark: Mark | None
-    ) -> None:
+    def __init__(self, name: str, begin: Callable[[Sink[T]], object], mark: Mark | None) -> None:
         super().__init__()
         self._name = name
         self._begin = begin
-        self._limits = limits
         self._mark = mark
 
     def subscribe(
@@ -431,12 +428,11 @@ class _Stream(OwnObservable[T]):
         *,
         scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        take: Any = on_next
+        take: Any = no_coroutine_function(on_next)
         if callable(getattr(take, "on_next", None)):  # an observer
             take, on_error, on_completed = take.on_next, take.on_error, take.on_completed
         sink: Sink[T] = Sink(
             self._name,
-            self._limits,
             take or noop,
             on_error or default_error,
             on_completed or noop,
@@ -467,7 +463,6 @@ def create(
     name: str,
     begin: Callable[[Sink[T]], object],
     *,
-    limits: Limits | None = None,
     emits: Emits | None = None,
     source: Observable[Any] | None = None,
 ) -> Observable[T]:
@@ -476,27 +471,24 @@ def create(
     Args:
         name: The name in messages.
         begin: Begins a subscription; an exception becomes `on_error`.
-        limits: The user's own limits, if any.
         emits: What the values are, see `marks`.
         source: The source whose values are emitted, for `emits="same"`.
     """
-    return _Stream(name, begin, limits, marked(name, emits, source))
+    return _Stream(name, begin, marked(name, emits, source))
 
 
 def lift(
     name: str,
     begin: Callable[[Sink[B]], State[A]],
     *,
-    limits: Limits | None = None,
     serial: bool = True,
     emits: Emits | None = None,
 ) -> Callable[[Observable[A]], Observable[B]]:
-    """An operator: `begin(sink)` makes the state of each subscription.
+    """An operator of your own, not a lifted function: `begin(sink)` makes the state of each subscription.
 
     Args:
         name: The operator's name in messages.
         begin: Makes a state, which emits by the methods of the `Sink`.
-        limits: The user's own limits, if any; `Sink.limits` are those that hold.
         serial: `False` if the state serialises its notifications by itself, or emits at most one value for each
             value of the source and is ready for the next one before it emits.
         emits: What a policy that keeps the newest value needs to know: `"same"` if the values are the source's, or what
@@ -522,7 +514,7 @@ def lift(
         def connect(sink: Sink[B]) -> None:
             sink.subscribe(source, begin(sink), serial=serial)
 
-        return create(name, connect, limits=limits, emits=emits, source=source)
+        return create(name, connect, emits=emits, source=source)
 
     return apply
 
@@ -531,8 +523,6 @@ def lift_machine(
     name: str,
     begin: Callable[[Sink[B]], Machine[A, B]],
     *,
-    limits: Limits | None = None,
-    leads: bool = False,
     emits: Emits | None = None,
     needs_all: bool = False,
 ) -> Callable[[Observable[A]], Observable[B]]:
@@ -541,8 +531,6 @@ def lift_machine(
     Args:
         name: The operator's name in messages.
         begin: Makes the machine of a subscription, when the first notification arrives.
-        limits: The user's own limits, if any; `Sink.limits` are those that hold.
-        leads: Whether `limits` hold for the operators behind this one, too. The machine is then made at once.
         emits: As in `lift`.
         needs_all: Whether to refuse a source that keeps only the newest value, such as `throttle_latest`.
 
@@ -557,14 +545,28 @@ def lift_machine(
         b
         c
     """
+    return _machine(name, begin, emits, needs_all, at_once=False)
 
+
+def lift_opening(
+    name: str, begin: Callable[[Sink[B]], Machine[A, B]], *, emits: Emits
+) -> Callable[[Observable[A]], Observable[B]]:
+    """As `lift_machine` for a machine that needs all values, and that is made at the subscription, where it may emit."""
+    return _machine(name, begin, emits, True, at_once=True)
+
+
+def _machine(
+    name: str,
+    begin: Callable[[Sink[B]], Machine[A, B]],
+    emits: Emits | None,
+    needs_all: bool,
+    *,
+    at_once: bool,
+) -> Callable[[Observable[A]], Observable[B]]:
     def apply(source: Observable[A]) -> Observable[B]:
         def connect(sink: Sink[B]) -> None:
             running = _Running(sink, begin)
-            if leads:
-                sink.set_limits(limits)
-                if sink.session is not None and sink.session.limits is None:
-                    sink.session.limits = limits  # for operators behind `concat`, which subscribes us later
+            if at_once:
                 running.machine()
             upstream, emit = _Source(), sink._next
             step: Any = None  # the machine's
@@ -590,7 +592,7 @@ def lift_machine(
 
         if needs_all:
             refuse_newest(source, name)
-        return create(name, connect, limits=limits, emits=emits, source=source)
+        return create(name, connect, emits=emits, source=source)
 
     return apply
 
@@ -599,7 +601,6 @@ def lift_map(
     name: str,
     begin: Callable[[Sink[B]], Mapper[A, B]],
     *,
-    limits: Limits | None = None,
     reads: Reads | None = None,
     emits: Emits | None = None,
     needs_all: bool = False,
@@ -611,7 +612,6 @@ def lift_map(
     Args:
         name: The operator's name in messages.
         begin: Makes the mapper of a subscription, when the first notification arrives.
-        limits: The user's own limits, if any; `Sink.limits` are those that hold.
         reads: The values that `step` can use. If it fails because of another value, the error explains that.
         emits, needs_all: As in `lift_machine`.
 
@@ -656,7 +656,7 @@ def lift_map(
 
         if needs_all:
             refuse_newest(source, name)
-        return create(name, connect, limits=limits, emits=emits, source=source)
+        return create(name, connect, emits=emits, source=source)
 
     return apply
 

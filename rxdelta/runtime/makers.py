@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reactivex import Observable, abc
 
-from rxdelta.core import InvalidValueError, Limits
+from rxdelta.core import InvalidValueError, Limits, quote
+from rxdelta.runtime.own_observable import OwnObservable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["checks_options", "operator_maker"]
+__all__ = ["checks_options", "names_operator", "operator_maker"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,13 +74,69 @@ def operator_maker(make: Callable[P, R]) -> Callable[P, R]:
         InvalidValueError: By the function, at once.
     """
     name = make.__name__
-    checked = checks_options(make)
+    named = names_operator(make)
 
     @wraps(make)
     def made(*args: P.args, **options: P.kwargs) -> R:
         first: Any = args[0] if args else None
         if isinstance(first, Observable):
             raise InvalidValueError(f"{name} makes an operator: write source.pipe({name}(…))")
-        return checked(*args, **options)
+        return named(*args, **options)
 
     return made
+
+
+def names_operator(make: Callable[P, R]) -> Callable[P, R]:
+    """The same function, whose operator says what it is, and which checks options as `checks_options` does.
+
+    It is for functions whose first argument may be an Observable.
+    """
+    checked = checks_options(make)
+
+    @wraps(make)
+    def made(*args: P.args, **options: P.kwargs) -> R:
+        operator: Any = checked(*args, **options)
+        return _Operator(make.__name__, args, options, operator)  # type: ignore[return-value]
+
+    return made
+
+
+class _Operator:
+    """An operator with a name: its `repr` is the call that has made it."""
+
+    __slots__ = ("_apply", "_args", "_name", "_options")
+
+    def __init__(
+        self,
+        name: str,
+        args: Sequence[Any],
+        options: Mapping[str, Any],
+        apply: Callable[[Observable[Any]], Observable[Any]],
+    ) -> None:
+        self._name = name
+        self._args = args
+        self._options = options
+        self._apply = apply
+
+    def __call__(self, source: Observable[Any]) -> Observable[Any]:
+        made = self._apply(source)
+        if isinstance(made, OwnObservable) and made is not source:
+            made._made = self, source
+        return made
+
+    def __repr__(self) -> str:
+        given = [_shown(one) for one in self._args]
+        given += [f"{option}={_shown(one)}" for option, one in self._options.items()]
+        return f"<rd.{self._name}({', '.join(given)})>"
+
+
+def _shown(argument: object) -> str:
+    """An argument in short, without secrets. A function is shown by its name, and a stream not at all."""
+    if isinstance(argument, Observable):
+        return "…"
+    text = getattr(argument, "__name__", None) if callable(argument) else None
+    shown = quote(text if isinstance(text, str) else repr(argument))
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+_SHOWN = 40

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from reactivex import Observable
+from reactivex import Observable, never
 
 from rxdelta.core import InvalidValueError, check_word
 
@@ -33,18 +33,23 @@ __all__ = [
     "Mark",
     "all_events",
     "emits_events",
+    "headers_of",
     "keeps_newest",
     "mark_of",
     "marked",
+    "refuse_all_but_events",
     "refuse_newest",
     "refuse_pieces",
+    "sent_with",
 ]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-Emits: TypeAlias = Literal["events", "chunks", "texts", "items", "frames", "streams", "newest", "same"]
-"""What an operator emits: one of the pieces; the `newest` values; or the values of its source, so the `same` as that."""
+Emits: TypeAlias = Literal[
+    "events", "chunks", "texts", "items", "frames", "streams", "snapshots", "newest", "same"
+]
+"""What an operator emits: one of the pieces; `snapshots`; the `newest` values; or the values of its source, so the `same`."""
 
 _PIECES = {
     "events": ("events", "put scan_deltas() in front of {by}, or pace the events with compact_deltas()"),
@@ -98,6 +103,7 @@ class Mark(NamedTuple):
 
     emits: Emits
     operator: str
+    headers: Mapping[str, str] | None = None  # of the response that sends the frames
 
 
 def mark_of(source: Observable[Any]) -> Mark | None:
@@ -157,6 +163,49 @@ def emits_events(source: Observable[Any]) -> bool:
     """Whether the operator in front is one of ours that emits events."""
     mark = mark_of(source)
     return mark is not None and mark.emits == "events"
+
+
+_NO_EVENTS = {
+    "snapshots": "snapshots; give it the events in front of {of}",
+    "newest": "only some of its values; give it the events, in front of scan_deltas()",
+    "frames": "frames; leave out {of}, because {by} makes them itself",
+    "chunks": "chunks; put decode() behind {of}",
+    "texts": "pieces of text; leave out {of}",
+    "items": "items; leave out {of}",
+    "streams": "streams of events; put ops.merge_all() behind {of}, or use {by} on each of them",
+}
+
+
+def refuse_all_but_events(source: Observable[Any], by: str) -> None:
+    """Refuse a source that emits something else than events, as far as the operator in front tells.
+
+    Raises:
+        InvalidValueError: It does.
+    """
+    mark = mark_of(source)
+    if mark is not None and mark.emits in _NO_EVENTS:
+        of = f"{mark.operator}()"
+        wrong = _NO_EVENTS[mark.emits].format(of=of, by=by)
+        raise InvalidValueError(f"{by} reads events, and {of} in front of it emits {wrong}", field="events")
+
+
+def sent_with(
+    operator: Callable[[Observable[T]], Observable[R]], headers: Mapping[str, str]
+) -> Callable[[Observable[T]], Observable[R]]:
+    """The operator, an encoder, whose output tells the headers of its protocol; see `headers_of`."""
+
+    def apply(source: Observable[T]) -> Observable[R]:
+        frames: Any = operator(source)
+        frames._mark = frames._mark._replace(headers=headers)
+        return frames  # type: ignore[no-any-return]
+
+    return apply
+
+
+def headers_of(encode: Callable[[Observable[Any]], Observable[Any]]) -> Mapping[str, str] | None:
+    """The headers of the protocol that an encoder, or a pipeline that ends with one, writes; `None` if it isn't known."""
+    mark = mark_of(encode(never()))
+    return None if mark is None else mark.headers
 
 
 def refuse_newest(source: Observable[Any], by: str) -> None:

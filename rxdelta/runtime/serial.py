@@ -14,7 +14,9 @@ A = TypeVar("A")
 
 
 class Serial:
-    """Runs steps one at a time. The thread that finds it idle runs the queue; the others leave their steps and go on.
+    """Runs steps one at a time; it serialises calls, not data.
+
+    The thread that finds it idle runs the queue; the others leave their steps and go on.
 
     So no caller waits for another caller's step, and a step that is given during a step runs after it. If a step
     raises, the caller that ran it gets the exception, and the next call runs the rest.

@@ -13,8 +13,7 @@ go past the Observables, through a session:
   left; the exception then belongs to the caller.
 - *Log*: is what the reader gets written into a log? An effect that must not be repeated waits for that, see `journals`.
 
-**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. `limits` are those
-that the door was given. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its
+**Who makes a session.** Each door (`to_async_iterable` and its kin) makes one for one reading. A shared source makes a `SharedSession` for its own pumps: it is ready while any of its
 readers is, and passes pumps and exceptions on to all of them. A plain `subscribe` makes none.
 
 **Who finds it.** A door subscribes with a `SessionScheduler`, which carries the session. In Rx each operator passes
@@ -43,9 +42,11 @@ from threading import RLock
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from reactivex.disposable import Disposable
+from reactivex.scheduler import CurrentThreadScheduler, TimeoutScheduler
 from reactivex.scheduler.periodicscheduler import PeriodicScheduler
 
 from rxdelta.core import as_exception
+from rxdelta.runtime.bounds import Bounds, bounds_here, within
 from rxdelta.runtime.idleness import Idleness, SharedIdleness
 from rxdelta.runtime.journals import Journal, current_journal, journaling
 from rxdelta.runtime.loop import call_on
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc, typing
 
-    from rxdelta.core import Limits
-
 __all__ = [
     "Pump",
     "Backpressure",
@@ -68,6 +67,7 @@ __all__ = [
     "SharedSession",
     "SideSession",
     "belonging_to",
+    "bounds_of",
     "carrying",
     "current_session",
     "journal_of",
@@ -157,14 +157,6 @@ class Session(Protocol):
         """The log into which what the reader reads is written, see `journals`."""
         ...
 
-    @property
-    def limits(self) -> Limits | None:
-        """The limits that the door was given, else those given at `decode`, for every operator that has none of its own."""
-        ...
-
-    @limits.setter
-    def limits(self, limits: Limits | None) -> None: ...
-
     def register(self, pump: Pump) -> None:
         """Let the reader wait for this pump's end when it leaves, if both are on one loop."""
         ...
@@ -181,13 +173,53 @@ class Session(Protocol):
 current_session: ContextVar[Session | None] = ContextVar("rxdelta_session", default=None)
 
 
-class SessionScheduler(PeriodicScheduler):
-    """Carries a session up a pipeline, with the time of another scheduler."""
+class _RxTime(PeriodicScheduler):
+    """The times of Rx's own defaults, for a subscription without a scheduler."""
 
-    def __init__(self, session: Session, time: abc.SchedulerBase) -> None:
+    @property
+    def now(self) -> datetime:
+        return TimeoutScheduler.singleton().now
+
+    def schedule(self, action: typing.ScheduledAction[S], state: S | None = None) -> abc.DisposableBase:
+        return CurrentThreadScheduler.singleton().schedule(action, state)
+
+    def schedule_relative(
+        self, duetime: typing.RelativeTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return TimeoutScheduler.singleton().schedule_relative(duetime, action, state)
+
+    def schedule_absolute(
+        self, duetime: typing.AbsoluteTime, action: typing.ScheduledAction[S], state: S | None = None
+    ) -> abc.DisposableBase:
+        return TimeoutScheduler.singleton().schedule_absolute(duetime, action, state)
+
+
+_RX_TIME = _RxTime()
+
+
+class SessionScheduler(PeriodicScheduler):
+    """Carries a session and the bounds of a pipeline up that pipeline, with the time of another scheduler.
+
+    Args:
+        session: The session; `None` if nobody has made one, so that only the bounds are carried.
+        time: The scheduler of the time; `None` for Rx's own defaults.
+        bounds: The bounds; by default those that `time` carries.
+    """
+
+    def __init__(
+        self, session: Session | None, time: abc.SchedulerBase | None, bounds: Bounds | None = None
+    ) -> None:
         super().__init__()
         self.session = session
-        self.time: abc.SchedulerBase = time.time if isinstance(time, SessionScheduler) else time
+        if isinstance(time, SessionScheduler):
+            bounds, time = bounds or time.bounds, time.time
+        self.bounds: Bounds | None = bounds
+        self.time: abc.SchedulerBase = time or _RX_TIME
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the subscriber chose the time."""
+        return self.time is not _RX_TIME
 
     @property
     def now(self) -> datetime:
@@ -212,14 +244,17 @@ class SessionScheduler(PeriodicScheduler):
         try:
             return self.invoke_action(action, state)
         except BaseException as error:
-            if not self.session.fail(as_exception(error)) or is_interrupt(error):
+            failed = self.session is not None and self.session.fail(as_exception(error))
+            if not failed or is_interrupt(error):
                 raise
             return Disposable()
 
 
 def session_of(scheduler: abc.SchedulerBase | None) -> Session | None:
     """Return the session of a subscription, by the scheduler that the subscriber gave."""
-    return scheduler.session if isinstance(scheduler, SessionScheduler) else current_session.get()
+    if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
+        return scheduler.session
+    return current_session.get()
 
 
 def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerBase:
@@ -229,26 +264,35 @@ def carrying(session: Session | None, time: abc.SchedulerBase) -> abc.SchedulerB
     return SessionScheduler(session, time)
 
 
+def bounds_of(scheduler: abc.SchedulerBase | None) -> Bounds | None:
+    """Return the bounds of the pipeline behind a subscription, by the scheduler that the subscriber gave."""
+    carried = scheduler.bounds if isinstance(scheduler, SessionScheduler) else None
+    return bounds_here() if carried is None else carried
+
+
 @contextmanager
-def subscribing(session: Session, time: abc.SchedulerBase | None) -> Generator[abc.SchedulerBase | None]:
+def subscribing(
+    session: Session, time: abc.SchedulerBase | None, bounds: Bounds | None = None
+) -> Generator[abc.SchedulerBase | None]:
     """Make all that is subscribed in this block belong to the session. The value is the scheduler to subscribe with.
 
-    Without a time only the context carries the session.
+    Without a time only the context carries the session, and the bounds, which are by default those of the time.
     """
+    bounds = bounds or bounds_of(time)
     token = current_session.set(session)
     try:
-        with journaling(session.journal):
-            yield None if time is None else carrying(session, time)
+        with journaling(session.journal), within(bounds):
+            yield None if time is None else SessionScheduler(session, time, bounds)
     finally:
         current_session.reset(token)
 
 
 @contextmanager
-def belonging_to(session: Session | None) -> Generator[None]:
+def belonging_to(session: Session | None, bounds: Bounds) -> Generator[None]:
     """Make all that is subscribed in this block, while another reader's source emits, belong to the session."""
     token = current_session.set(session)
     try:
-        with journaling(None if session is None else session.journal):
+        with journaling(None if session is None else session.journal), within(bounds, is_open=False):
             yield
     finally:
         current_session.reset(token)
@@ -256,7 +300,7 @@ def belonging_to(session: Session | None) -> Generator[None]:
 
 def journal_of(scheduler: abc.SchedulerBase | None) -> Journal | None:
     """Return the log of a subscription's events, by the scheduler that the subscriber gave."""
-    if isinstance(scheduler, SessionScheduler):
+    if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
         return scheduler.session.journal
     return current_journal.get()
 
@@ -280,7 +324,7 @@ class _Logged(OwnObservable[T]):
         *,
         scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        if isinstance(scheduler, SessionScheduler):
+        if isinstance(scheduler, SessionScheduler) and scheduler.session is not None:
             scheduler = SessionScheduler(_LoggedSession(scheduler.session, self._journal), scheduler)
         with journaling(self._journal):
             return self._source.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
@@ -295,14 +339,6 @@ class SideSession:
         self._session = session
         self.backpressure = session.backpressure
         self.idleness = Idleness(lambda: True)
-
-    @property
-    def limits(self) -> Limits | None:
-        return self._session.limits
-
-    @limits.setter
-    def limits(self, limits: Limits | None) -> None:
-        self._session.limits = limits
 
     def register(self, pump: Pump) -> None:
         self._session.register(pump)
@@ -346,22 +382,11 @@ class SharedSession:
         self._without_session = 0  # subscribers
         self._slow: tuple[Session, ...] = ()
         self._pumps: set[Pump] = set()
-        self._limits: Limits | None = None
         self.backpressure = Backpressure(self._any_has_room)
         self.idleness = SharedIdleness(
             lambda: self._without_session > 0 or not self._readers,
             lambda: tuple(session.idleness for session, _ in self._readers),
         )
-
-    @property
-    def limits(self) -> Limits | None:
-        """Those of the first reader that has some, else those given at `decode`: the source is subscribed once, for its first reader."""
-        readers = (known for session, _ in self._readers if (known := session.limits) is not None)
-        return next(readers, self._limits)
-
-    @limits.setter
-    def limits(self, limits: Limits | None) -> None:
-        self._limits = limits
 
     def join(self, session: Session | None) -> None:
         if session is None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from importlib import resources
 from typing import IO, Any
 
-from rxdelta.core import check_word
+from rxdelta.core import Seconds, check_seconds, check_word
 from rxdelta.providers import NdjsonParser, SseParser
 from rxdelta.wire import DONE
 
@@ -21,9 +21,11 @@ SAMPLES = {
 }
 """The samples and their files.
 
-- `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other.
+- `weather`: Anthropic Messages; reasoning, text and two tool calls, one after the other:
+  `get_forecast(city, country, days, units)` for Lisbon and Oslo, with a list of dates as `days`.
 - `forecast`: Anthropic Messages; the answer to `weather` when its tools have run.
-- `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave.
+- `tides`: OpenAI chat as server-sent events; reasoning, text and two tool calls whose fragments interleave:
+  `tide_table(port, date)` for Brest and Plymouth.
 - `overloaded`: Anthropic Messages; breaks off with an error.
 """
 
@@ -38,12 +40,21 @@ def open_sample(name: str) -> IO[bytes]:
     return (resources.files("rxdelta.testing") / "samples" / SAMPLES[name]).open("rb")
 
 
-async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIterator[Any]:
+async def sample_chunks(name: str = "weather", *, pause: Seconds = 0.0) -> AsyncIterator[Any]:
     """A sample's chunks, as a provider's SDK would return them.
+
+    Two samples call tools, with these arguments. A tool of your own takes them by name, or has `**more`:
+
+    - `weather` calls `get_forecast(city, country, days, units)` twice: `city` is "Lisbon" and "Oslo", `country` "PT" and
+      "NO", `days` a list of two dates, `units` "metric".
+    - `tides` calls `tide_table(port, date)` twice: `port` is "Brest" and "Plymouth", `date` "2026-11-28".
+
+    `forecast` and `overloaded` call none. `forecast` is the answer when the tools of `weather` have run, and
+    `overloaded` breaks off with an error of the provider.
 
     Args:
         name: One of `SAMPLES`.
-        pause: Seconds between two chunks.
+        pause: Seconds, or a `timedelta`, between two chunks.
 
     Example:
         >>> import asyncio
@@ -54,6 +65,7 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
         >>> [call.name for call in message.tool_calls]
         ['tide_table', 'tide_table']
     """
+    between = check_seconds("pause", pause) if pause else 0.0
     parser = SseParser() if SAMPLES.get(name, "").endswith(".sse") else NdjsonParser()
     with open_sample(name) as file:
         records = parser.feed(file.read())
@@ -61,5 +73,5 @@ async def sample_chunks(name: str = "weather", *, pause: float = 0.0) -> AsyncIt
         if chunk is DONE:  # an SDK ends its stream there
             return
         yield chunk
-        if pause:
-            await asyncio.sleep(pause)
+        if between:
+            await asyncio.sleep(between)

@@ -350,7 +350,7 @@ def share_by_rx(source: Any) -> Any:
     return source.pipe(ops.share())
 
 
-@pytest.mark.parametrize("share", [rd.share_latest(keep=True), share_by_rx], ids=["share_latest", "rx"])
+@pytest.mark.parametrize("share", [rd.share_latest(unread="keep"), share_by_rx], ids=["share_latest", "rx"])
 def test_what_is_held_for_a_reader_goes_out_when_it_leaves(share: Any) -> None:
     passed: list[int] = []
     numbers = Subject[int]()

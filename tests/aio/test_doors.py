@@ -11,7 +11,6 @@ import pytest
 import reactivex as rx
 
 import rxdelta as rd
-from rxdelta.runtime import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -27,8 +26,9 @@ async def iterate(source: Any, **options: Any) -> None:
 
 
 async def to_async_iterable(source: Any, **options: Any) -> None:
-    async with rd.to_async_iterable(source, **options):
-        pass
+    async with rd.to_async_iterable(source, **options) as values:
+        async for _ in values:
+            pass
 
 
 async def to_iterable(source: Any, **options: Any) -> None:
@@ -112,17 +112,11 @@ def test_all_refusals_come_at_once_and_before_entering(make: Any) -> None:
 
 @pytest.mark.parametrize("door", MANY)
 def test_the_limits_of_a_door_reach_its_pipeline(door: Any) -> None:
-    seen: list[Any] = []
-
-    def subscribe(observer: Any, scheduler: Any = None) -> Any:
-        session = session_of(scheduler)
-        seen.append(session and session.limits)
-        return rx.of(1).subscribe(observer, scheduler=scheduler)
-
-    bound = rd.Limits(blocks=3)
-    asyncio.run(door(rx.Observable(subscribe), limits=bound))
-    asyncio.run(door(rx.Observable(subscribe)))
-    assert seen == [bound, None]
+    two = [rd.events.BlockStart(number, {"type": "text", "text": "Hi"}) for number in range(2)]
+    snapshots = rx.from_iterable(two).pipe(rd.scan_deltas())
+    asyncio.run(door(snapshots))
+    with pytest.raises(rd.errors.LimitExceededError):
+        asyncio.run(door(snapshots, limits=rd.Limits(blocks=1)))
 
 
 # Other libraries.

@@ -250,11 +250,11 @@ def test_what_raises_behind_a_source_that_one_reader_has_begun_ends_that_reader_
     run_virtually(main)
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("unread", ["close", "keep"])
 @pytest.mark.parametrize("share", [rd.share_events, rd.share_latest])
 @pytest.mark.parametrize("before", [(), (rd.compact_deltas(0.015),)], ids=["at once", "behind a timer"])
 def test_what_raises_in_front_of_a_shared_source_ends_it_for_all_who_read_or_come_later(
-    before: Any, share: Any, keep: bool
+    before: Any, share: Any, unread: Any
 ) -> None:
     reports: list[Any] = []
     told: list[object] = []
@@ -263,7 +263,7 @@ def test_what_raises_in_front_of_a_shared_source_ends_it_for_all_who_read_or_com
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reports.append(context))
         source = Source()
         made = [] if share is rd.share_events else [rd.scan_deltas()]
-        shared = rd.from_async_iterable(source).pipe(*before, raising(4), *made, share(keep=keep))
+        shared = rd.from_async_iterable(source).pipe(*before, raising(4), *made, share(unread=unread))
         shared.subscribe(on_error=told.append)
         with pytest.raises(ValueError, match="boom"):
             await asyncio.wait_for(rd.last_value(shared), SECONDS)

@@ -90,7 +90,7 @@ def pipelines(world: World) -> dict[str, Callable[[], Observable[Any]]]:
     def retried() -> Observable[rd.Event]:
         return rd.retry_stream(events, backoff=lambda failures, error: world.chance.choice([0, 3600]))
 
-    shared = [events().pipe(rd.share_events(restart=True)) for _ in range(2)]
+    shared = [events().pipe(rd.share_events(unread="restart")) for _ in range(2)]
     return {
         "throttle": lambda: events().pipe(rd.scan_deltas(), rd.throttle_latest(3600)),
         "debounce": lambda: events().pipe(rd.scan_deltas(), rd.debounce_latest(3600, max_wait=7200)),

@@ -15,6 +15,7 @@ from support.loops import Stream, run, turns
 from support.replies import OPENAI
 
 import rxdelta as rd
+from rxdelta.testing import sample_chunks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -814,3 +815,39 @@ def test_a_reply_that_was_stopped_is_interrupted_also_if_a_reader_was_busy() -> 
         assert (reply.snapshot.text, reply.snapshot.status) == ("Hel", "interrupted")
         emitting.join()
     assert reply.snapshot.metadata["interrupted"] == "enough"
+
+
+# What a reply says that it is.
+
+
+def test_a_reply_says_what_it_is_and_how_far() -> None:
+    async def main() -> list[str]:
+        opener = rd.stream(sample_chunks("tides"))
+        shown = [repr(opener)]
+        async with opener as reply:
+            shown.append(repr(reply))
+            await reply.result()
+            shown.append(repr(reply))
+        return [*shown, repr(opener)]
+
+    new, coming, ended, opened = asyncio.run(main())
+    assert "not opened yet" in new
+    assert coming == "<rd.types.Reply is coming; <Snapshot incomplete>>"
+    assert ended.startswith("<rd.types.Reply has ended; <Snapshot complete; ")
+    assert "opened" in opened
+
+
+def test_text_deltas_can_be_closed_and_taken_one_by_one() -> None:
+    async def main() -> str:
+        async with rd.stream(sample_chunks("tides")) as reply:
+            pieces: Any = reply.text_deltas
+            first: str = await anext(pieces)
+            await pieces.aclose()
+            return first
+
+    assert asyncio.run(main())
+    with rd.stream(sample_chunks("tides")) as reply:
+        pieces: Any = reply.text_deltas
+        assert next(pieces)
+        pieces.close()
+        assert list(pieces) == []

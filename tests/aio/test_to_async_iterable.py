@@ -425,7 +425,7 @@ def test_two_readers_of_a_shared_source_may_be_read_one_after_the_other(share: A
 def test_a_shared_source_waits_only_while_none_of_its_readers_has_room() -> None:
     async def main() -> None:
         stream = Stream(*range(100))
-        shared = rd.from_async_iterable(stream).pipe(rd.share_latest(keep=True))
+        shared = rd.from_async_iterable(stream).pipe(rd.share_latest(unread="keep"))
         async with rd.to_async_iterable(shared, maxsize=3) as slow:
             async with rd.to_async_iterable(shared, maxsize=8) as quick:
                 await turns(200)

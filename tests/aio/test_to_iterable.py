@@ -317,7 +317,7 @@ def test_58_the_given_loop_closes_while_it_is_read() -> None:
 
 def test_what_goes_on_by_itself_ends_with_the_loop() -> None:
     source = Source(1, hold=True)
-    shared = rd.from_async_iterable(source).pipe(rd.share_latest(keep=True))
+    shared = rd.from_async_iterable(source).pipe(rd.share_latest(unread="keep"))
     with rd.to_iterable(shared) as values:
         assert next(values) == 1
     assert source.closed == 1

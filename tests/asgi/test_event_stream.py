@@ -58,7 +58,7 @@ class Provider:
 
     def response(self, **more: Any) -> EventStreamResponse:
         events = rd.from_async_iterable(lambda: self())
-        return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS, **more)
+        return EventStreamResponse(events, rd.to_ai_sdk(), **more)
 
 
 @asynccontextmanager
@@ -199,7 +199,7 @@ def test_head_starts_no_request_and_has_the_headers() -> None:
         events = rd.from_async_iterable(ask)
 
         def endpoint(_: Any) -> EventStreamResponse:
-            return EventStreamResponse(events, rd.to_ai_sdk(), headers=rd.wire.AI_SDK_HEADERS)
+            return EventStreamResponse(events, rd.to_ai_sdk())
 
         async with served(endpoint) as server, httpx.AsyncClient() as client:
             response = await client.head(url(server))
@@ -660,8 +660,7 @@ def test_langchains_protocol_comes_back_over_http() -> None:
     async def main() -> None:
         provider = Provider(*BEGUN, ev.TextDelta(0, "Hi"), hold=False)
         events = rd.from_async_iterable(lambda: provider())
-        headers = rd.wire.LANGCHAIN_HEADERS
-        answer = EventStreamResponse(events, rd.to_langchain_events(), headers=headers)
+        answer = EventStreamResponse(events, rd.to_langchain_events())
         async with served(lambda _: answer) as server, answered(server) as response:
             body = rd.from_async_iterable(response.aiter_bytes())
             message = await rd.last_value(
@@ -696,3 +695,50 @@ def test_what_is_no_observable_is_refused_at_once() -> None:
     for source in (chunks(), rd.stream(chunks)):
         with pytest.raises(rd.InvalidValueError, match=r"events: must be an Observable .* `reply\.events`"):
             EventStreamResponse(source, rd.to_ai_sdk())  # type: ignore[arg-type]
+
+
+# What the response says when it is made.
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "said"),
+    [
+        (lambda events: events.pipe(rd.scan_deltas()), "scan_deltas() in front of it emits snapshots"),
+        (
+            lambda events: events.pipe(rd.scan_deltas(), rd.throttle_latest(1)),
+            "throttle_latest() in front of it",
+        ),
+        (lambda events: events.pipe(rd.to_ai_sdk()), "emits frames; leave out to_ai_sdk()"),
+        (lambda events: events.pipe(rd.text_deltas()), "emits pieces of text"),
+        (lambda events: rx.never().pipe(rd.parse_sse()), "emits chunks; put decode() behind parse_sse()"),
+        (lambda events: events.pipe(rd.group_by_run()), "ops.merge_all()"),
+    ],
+)
+def test_what_is_no_stream_of_events_is_refused_when_the_response_is_made(pipeline: Any, said: str) -> None:
+    events = rx.never().pipe(rd.decode("auto"))
+    with pytest.raises(rd.InvalidValueError) as caught:
+        EventStreamResponse(pipeline(events), rd.to_ai_sdk())
+    assert "EventStreamResponse reads events" in str(caught.value)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("encode", "marker"),
+    [
+        (rd.to_ai_sdk(), "v1"),
+        (lambda events: events.pipe(rd.with_run("a"), rd.to_ai_sdk()), "v1"),
+        (rd.to_langchain_events(), None),
+        (rd.to_openai_chat(), None),
+    ],
+)
+def test_the_headers_are_those_of_the_protocol(encode: Any, marker: str | None) -> None:
+    made = EventStreamResponse(rx.never(), encode, headers={"Cache-Control": "no-store", "x-own": "1"})
+    assert made.headers.get("x-vercel-ai-ui-message-stream") == marker
+    assert made.headers["content-type"].startswith("text/event-stream")
+    assert made.headers.getlist("cache-control") == ["no-store"]
+    assert made.headers["x-own"] == "1"
+
+
+def test_the_encoder_is_a_function() -> None:
+    with pytest.raises(rd.InvalidValueError, match="encode: must be an encoder, such as"):
+        EventStreamResponse(rx.never(), None)  # type: ignore[arg-type]

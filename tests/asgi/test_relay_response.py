@@ -13,11 +13,13 @@ from typing import Any, Self
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from support.encoded import encoded
 from support.loops import run
 
 import rxdelta as rd
 from rxdelta import events as ev
 from rxdelta.asgi import RelayResponse, end_streams
+from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.relay import Relay
 
 httpx = pytest.importorskip("httpx")
@@ -237,8 +239,8 @@ def test_a_stop_ends_all_readers_by_their_protocol() -> None:
     [
         rd.to_ai_sdk,
         rd.to_ag_ui,
-        lambda: rd.to_langchain_events(now=lambda: 0.0),
-        lambda: rd.to_openai_chat(now=lambda: 0.0),
+        lambda: encoded(lambda: rd.wire.LangChainEncoder(now=lambda: 0.0, new_id=made_id)),
+        lambda: encoded(lambda: rd.wire.OpenAiChatEncoder(now=lambda: 0.0, new_id=made_id)),
         wire,
     ],
 )
@@ -504,7 +506,7 @@ def test_an_error_that_the_encoder_does_not_write_is_the_servers() -> None:
 
 def test_head_has_the_status_and_headers_and_no_body() -> None:
     async def main() -> None:
-        async with served(lambda relay: ai_sdk(relay, headers=rd.wire.AI_SDK_HEADERS)) as (server, relay):
+        async with served(lambda relay: ai_sdk(relay)) as (server, relay):
             model = Model()
             await relay.start("c1", model.events)
             response = await server.got("HEAD")

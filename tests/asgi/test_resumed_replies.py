@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from support.encoded import encoded
 from support.loops import run
 from support.streams import streams
 
 import rxdelta as rd
+from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.relay import Relay
 
 Encode = Callable[[], Any]
@@ -22,8 +24,14 @@ RUN = {"threadId": "t", "runId": "r", "messages": [], "tools": [], "context": []
 WIRES: dict[str, tuple[Encode, Any]] = {
     "ai-sdk": (rd.to_ai_sdk, lambda: rd.decode("ai-sdk")),
     "ag-ui": (lambda: rd.to_ag_ui({**RUN, "protocolVersion": "1.0"}), lambda: rd.decode("ag-ui")),
-    "langchain": (lambda: rd.to_langchain_events(now=lambda: 0.0), lambda: rd.decode("langchain")),
-    "openai-chat": (lambda: rd.to_openai_chat(now=lambda: 0.0), lambda: rd.decode("openai-chat")),
+    "langchain": (
+        lambda: encoded(lambda: rd.wire.LangChainEncoder(now=lambda: 0.0, new_id=made_id)),
+        lambda: rd.decode("langchain"),
+    ),
+    "openai-chat": (
+        lambda: encoded(lambda: rd.wire.OpenAiChatEncoder(now=lambda: 0.0, new_id=made_id)),
+        lambda: rd.decode("openai-chat"),
+    ),
     "wire": (
         lambda: ops.map(lambda event: event.to_dict()),
         lambda: ops.compose(

@@ -257,13 +257,48 @@ def test_a_speed_is_a_number(speed: str, capsys: pytest.CaptureFixture[str]) -> 
     assert f"argument --speed: must be a number, 0 or more (got '{speed}')" in capsys.readouterr().err
 
 
+def test_the_command_alone_shows_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert "replay a bundled sample" in said
+    assert "rxdelta demo" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [(["dmo"], "demo"), (["repaly", "x"], "replay"), (["demo", "wether"], "weather")]
+)
+def test_a_typing_error_is_told_the_likely_word(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert f"did you mean '{meant}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\x7fELF\x02\x01\x00\x00", "it is no text"),
+        (b"\x1f\x8b\x08\x08xyz", "gunzip -c FILE | rxdelta replay -"),
+    ],
+)
+def test_what_is_no_text_is_refused_without_showing_it(
+    data: bytes, said: str, recording: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", recording(data)]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "\\x" not in err
+
+
 def test_a_missing_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "/does/not/exist"]) == 2
     assert "cannot read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["replay"], ["demo", "nothing"], ["demo", "--speed", "-1"], ["demo", "--format", "x"]]
+    "arguments", [["replay"], ["demo", "nothing"], ["demo", "--speed", "-1"], ["demo", "--format", "x"]]
 )
 def test_a_wrong_call_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
@@ -678,3 +713,24 @@ def test_a_stop_on_a_terminal_leaves_it_as_it_was(number: signal.Signals, code: 
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+# Where rich draws: `console.print(message)`, `Live(snapshot)`.
+
+
+def test_a_reply_is_drawn_by_rich_without_a_word_of_ours() -> None:
+    console_module = pytest.importorskip("rich.console")
+    from rich.live import Live
+
+    hostile = "[bold]so[/bold] \x1b[2J\u202e"
+    message = rd.Message.of("assistant", [hostile, rd.ContentPart("reasoning", hostile)])
+    snapshot = rd.apply_event(rd.Snapshot(), rd.events.BlockStart(0, {"type": "text", "text": hostile}))
+    console = console_module.Console(file=io.StringIO(), width=60, force_terminal=True)
+    console.print(message)
+    with Live(snapshot, console=console, auto_refresh=False):
+        pass
+    drawn = console.file.getvalue()
+    assert drawn.count("[bold]so[/bold]") >= 3
+    assert "\x1b[2J" not in drawn
+    assert "\u202e" not in drawn
+    assert "complete" in drawn

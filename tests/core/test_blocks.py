@@ -37,11 +37,11 @@ calls = st.builds(
     result=st.none() | results,
     type=st.sampled_from(["tool_call", "server_tool_call", "invalid_tool_call"]),
     error=st.none() | word,
-    key=st.none()
+    _key=st.none()
     | st.integers(0, 3)
     | word
     | st.tuples(st.sampled_from(["part", "call"]), st.none() | st.integers(0, 3)),
-    open=st.booleans(),
+    _open=st.booleans(),
 )
 
 
@@ -58,8 +58,8 @@ def test_a_block_is_read_back_as_it_was_written(block: rd.ContentPart | rd.ToolC
 
 
 def test_what_names_a_block_is_not_what_it_is() -> None:
-    assert rd.ContentPart("text", "x", key=1, open=True) == rd.ContentPart("text", "x")
-    assert rd.ToolCall(call_id="c", key=1, open=True) == rd.ToolCall(call_id="c")
+    assert rd.ContentPart("text", "x", _key=1, _open=True) == rd.ContentPart("text", "x")
+    assert rd.ToolCall(call_id="c", _key=1, _open=True) == rd.ToolCall(call_id="c")
     assert rd.ContentPart("text", "x") != rd.ContentPart("reasoning", "x")
 
 
@@ -103,9 +103,9 @@ def test_lone_surrogates_are_replaced_and_pairs_joined() -> None:
         (lambda: rd.ContentPart(citations={}), "citations: must be a list"),
         (lambda: rd.ContentPart(citations=5), "citations: must be a list"),
         (lambda: rd.ContentPart(citations=[5]), "citations: must hold citations"),
-        (lambda: rd.ContentPart(key=True), "key: is invalid"),
-        (lambda: rd.ContentPart(key=["part", 0]), "key: is invalid"),
-        (lambda: rd.ContentPart(key=("other", 0)), "key: is invalid"),
+        (lambda: rd.ContentPart(_key=True), "key: is invalid"),
+        (lambda: rd.ContentPart(_key=["part", 0]), "key: is invalid"),
+        (lambda: rd.ContentPart(_key=("other", 0)), "key: is invalid"),
         (lambda: rd.ContentPart.from_dict({"key": ["part", [0]]}), "key: is invalid"),
         (
             lambda: rd.ToolCall(status="done", call_id=5, index=1.5),
@@ -168,7 +168,7 @@ def test_what_a_provider_ran_needs_no_id() -> None:
 
 
 def test_completing_a_call() -> None:
-    done = rd.ToolCall(call_id="c", name="f", arguments='{"a": [1]}', key=0, open=True).complete()
+    done = rd.ToolCall(call_id="c", name="f", arguments='{"a": [1]}', _key=0, _open=True).complete()
     assert (done.status, done.arguments, done.open, done.key) == ("complete", {"a": [1]}, False, 0)
     assert done.complete() is done
     assert rd.ToolCall(call_id="c", name="f").complete().arguments == {}
@@ -229,7 +229,7 @@ def test_which_arguments_are_final_while_they_come() -> None:
     assert call.is_final("files", 0)
     assert not call.is_final("files", 1)
     assert not call.is_final()
-    assert not rd.ToolCall(arguments={}, open=True).is_final()
+    assert not rd.ToolCall(arguments={}, _open=True).is_final()
     assert not rd.ToolCall().is_final()
 
 
@@ -339,7 +339,7 @@ def test_reading_a_preview_costs_what_came_since_however_long_the_text() -> None
 
 
 def test_merging_parts() -> None:
-    first = rd.ContentPart("text", "a", {"s": "x", "n": 1}, [{"title": "A"}], key=5, open=True)
+    first = rd.ContentPart("text", "a", {"s": "x", "n": 1}, [{"title": "A"}], _key=5, _open=True)
     both = first.merge(rd.ContentPart("text", "b", {"s": "y", "n": 2, "m": 3}, [{"title": "A"}]))
     assert both == rd.ContentPart("text", "ab", {"s": "xy", "n": 2, "m": 3}, [{"title": "A"}, {"title": "A"}])
     assert (both.key, both.open) == (5, True)
@@ -352,7 +352,7 @@ def test_merging_parts() -> None:
 
 
 def test_merging_calls() -> None:
-    open_call = rd.ToolCall(call_id="c", name="f", arguments='{"a"', display_text="Doing", key=1, open=True)
+    open_call = rd.ToolCall(call_id="c", name="f", arguments='{"a"', display_text="Doing", _key=1, _open=True)
     assert open_call.merge(rd.ToolCall()) == open_call
     more = open_call.merge(
         rd.ToolCall(call_id="d", name="f", arguments=": 1}", display_text="", metadata={"m": 1})
@@ -402,16 +402,16 @@ def test_bad_input_56_an_execution_status_never_goes_back(
 
 def test_how_they_print() -> None:
     assert repr(rd.ContentPart("text", "x" * 100)) == f"ContentPart('text', {'x' * 60!r}… (100 characters))"
-    assert repr(rd.ContentPart("image", None, {"a": 1}, [{"title": "T"}], key=0, open=True)).startswith(
+    assert repr(rd.ContentPart("image", None, {"a": 1}, [{"title": "T"}], _key=0, _open=True)).startswith(
         "ContentPart('image', options={'a': 1}, citations=[Citation(cited_text=None, title='T'"
     )
     assert repr(rd.ToolCall(call_id="c", name="f", arguments={}, status="complete")) == (
         "ToolCall(call_id='c', name='f', arguments={}, status='complete')"
     )
     assert repr(
-        rd.ToolCall(type="invalid_tool_call", arguments='{"a', index=0, error="cut", key=("call", 0))
+        rd.ToolCall(type="invalid_tool_call", arguments='{"a', index=0, error="cut", _key=("call", 0))
     ) == ("ToolCall(type='invalid_tool_call', arguments='{\"a', index=0, error='cut', key=('call', 0))")
-    assert repr(rd.ToolCall(name="f", open=True)) == "ToolCall(name='f', open=True)"
+    assert repr(rd.ToolCall(name="f", _open=True)) == "ToolCall(name='f', open=True)"
 
 
 @given(st.dictionaries(

@@ -65,7 +65,7 @@ def test_what_an_error_says() -> None:
     assert str(ERRORS[4]) == "the provider ended the stream with an error (overloaded_error/529): busy"
     assert str(rd.ProviderError("busy")) == "the provider ended the stream with an error: busy"
     assert str(ERRORS[11]) == (
-        "the number of blocks exceeds the limit of 65,536 (blocks); a trusted source may have more where `limits=` is taken (rxdelta.Limits)"
+        "the number of blocks exceeds the limit of 65,536 (blocks); rd.with_limits(rd.Limits(blocks=…)) allows a trusted source more"
     )
     assert (ERRORS[11].limit, ERRORS[11].maximum) == ("blocks", 65_536)
     assert "as the chunk expected an object, found '…'" in str(

@@ -28,8 +28,8 @@ parts = st.builds(
     st.none() | word,
     st.dictionaries(word, word),
     st.lists(st.builds(rd.Citation, title=word)),
-    key=st.none() | word | st.integers(0, 9),
-    open=st.booleans(),
+    _key=st.none() | word | st.integers(0, 9),
+    _open=st.booleans(),
 )
 calls = st.builds(
     rd.ToolCall,
@@ -38,13 +38,13 @@ calls = st.builds(
     arguments=st.none() | word,
     index=st.none() | st.integers(0, 9),
     metadata=st.dictionaries(word, word),
-    key=st.none() | word | st.integers(0, 9),
-    open=st.booleans(),
+    _key=st.none() | word | st.integers(0, 9),
+    _open=st.booleans(),
 )
 
 
 def slots(value: Any) -> dict[str, object]:
-    return {field.alias: getattr(value, field.name) for field in attrs.fields(type(value))}
+    return {field.name.lstrip("_"): getattr(value, field.name) for field in attrs.fields(type(value))}
 
 
 def assert_same(made: Any, plain: Any) -> None:
@@ -70,7 +70,7 @@ def test_parts(part: rd.ContentPart, text: str) -> None:
     assert_same(make_part(**{**slots(part), "text": raw_text(part)}), part)
     assert_same(with_text(part, text), attrs.evolve(part, text=text))
     assert_same(change_part(part), part)
-    assert_same(change_part(part, text=text, open=True), attrs.evolve(part, text=text, open=True))
+    assert_same(change_part(part, text=text, open=True), attrs.evolve(part, text=text, _open=True))
 
 
 @given(calls, word)

@@ -135,7 +135,7 @@ def test_bad_input_1_a_huge_index_costs_nothing() -> None:
         lambda index: rd.ToolCall(index=index),
         lambda index: rd.MessageDelta(index=abs(index)),
         lambda index: rd.MessageDelta(choice=abs(index)),
-        lambda index: rd.ContentPart(key=index),
+        lambda index: rd.ContentPart(_key=index),
         lambda index: rd.ToolCall.from_dict({"key": ["call", index]}),
         lambda index: ev.AttemptReset(abs(index)),
     ],

@@ -481,7 +481,7 @@ def test_no_request_has_the_applications_data() -> None:
     plain = rd.Message(role="assistant", blocks=blocks)
     said = attrs.evolve(plain, custom=[(n, ev.Custom("secret", "secret", str(n))) for n in range(4)])
     alone = rd.Message(role="assistant", custom=[(0, ev.Custom("secret", "secret"))])
-    asked = rd.Message(role="user", blocks=[rd.ContentPart("text", "Well?")])
+    asked = rd.Message.of("user", "Well?")
     for wire_format in rd.requests.REQUEST_FORMATS:
         request = rd.to_request([asked, said, asked], wire_format)
         assert request == rd.to_request([asked, plain, asked], wire_format)

@@ -277,7 +277,7 @@ def check_late_readers(stream: EventStream, most: int) -> None:
             readings = []
             for own in ([], [NOTE, PASSING]):
                 source: Subject[rd.Event] = Subject()
-                shared = source.pipe(rd.share_events(keep=True))
+                shared = source.pipe(rd.share_events(unread="keep"))
                 shared.subscribe(on_error=lambda _: None)
                 reading: list[rd.Event] = []
                 for number in range(len(events) + 1):
@@ -315,7 +315,7 @@ def test_a_late_reader_has_the_snapshot_of_an_early_one(wire_format: str) -> Non
             events = [*stream.events[:place], NOTE, *stream.events[place:]]
             for late in places(events, most=2):
                 source: Subject[rd.Event] = Subject()
-                shared = source.pipe(rd.share_events(keep=True))
+                shared = source.pipe(rd.share_events(unread="keep"))
                 early: list[rd.Snapshot] = []
                 newest: list[rd.Snapshot] = []
                 shared.pipe(rd.scan_deltas()).subscribe(early.append, lambda _: None)

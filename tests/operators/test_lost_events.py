@@ -93,7 +93,7 @@ def test_a_reply_that_lost_nothing_and_one_that_was_cut_off_show_nothing(
 @lossy
 def test_a_late_reader_sees_it_too(name: str) -> None:
     source = Subject[rd.Event]()
-    shared = source.pipe(rd.share_events(keep=True))
+    shared = source.pipe(rd.share_events(unread="keep"))
     shared.subscribe()
     live: list[rd.Snapshot] = []
     shared.pipe(rd.scan_deltas()).subscribe(live.append)

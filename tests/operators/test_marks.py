@@ -64,6 +64,8 @@ EMITS_STATES: dict[str, Operator] = {
     "to_message": rd.to_message(),
 }
 PASSES_ON: dict[str, Operator] = {
+    "only_choice": rd.only_choice(0),
+    "with_limits": rd.with_limits(rd.Limits()),
     "stall_timeout": rd.stall_timeout(idle=1),
     "tap_metrics": rd.tap_metrics(print),
     "on_settled": rd.on_settled(print),

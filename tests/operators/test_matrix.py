@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
+from reactivex import Observable, abc, compose
 from reactivex import operators as ops
 from reactivex.disposable import CompositeDisposable
 from reactivex.testing import ReactiveTest, TestScheduler
@@ -253,7 +253,7 @@ def client(state: Callable[[Events, Exception | None], Any]) -> Operator:
 PROJECTIONS: dict[str, Operator] = {
     "text_deltas": projection(rd.text_deltas(), summary=joined),
     "reasoning_deltas": projection(rd.text_deltas(of="reasoning"), summary=joined),
-    "text_deltas(choice=1)": projection(rd.text_deltas(choice=1), summary=joined),
+    "text_deltas() of choice 1": projection(compose(rd.only_choice(1), rd.text_deltas()), summary=joined),
     "stable_blocks": projection(rd.stable_blocks(), summary=newest),
     "completed_tool_calls": projection(rd.completed_tool_calls()),
     "partial_arguments": projection(rd.partial_arguments(), summary=newest),
@@ -364,7 +364,7 @@ def test_two_operators_on_snapshots_keep_the_last_one(
 
 SHARED: dict[str, tuple[Callable[[], Operator], Operator]] = {
     "share_events": (
-        lambda: lambda source: rx.of(source.pipe(rd.share_events(keep=True))),
+        lambda: lambda source: rx.of(source.pipe(rd.share_events(unread="keep"))),
         WHOLE["messages"],
     ),
     "group_by_message": (rd.group_by_message, folds()),

@@ -141,7 +141,7 @@ def late(split: Any) -> Callable[[Events], ByRun]:
 def shared(events: Events) -> ByRun:
     """What a reader gets that comes in the middle, and one that comes at the end."""
     source: Subject[rd.Event] = Subject()
-    shared = source.pipe(rd.share_events(keep=True))
+    shared = source.pipe(rd.share_events(unread="keep"))
     shared.subscribe()
     for event in events[: len(events) // 2]:
         source.on_next(event)

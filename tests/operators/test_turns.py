@@ -13,6 +13,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.encoded import encoded
 from support.marbles import BOOM
 
 import rxdelta as rd
@@ -60,10 +61,13 @@ OPERATORS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
     "to_ai_sdk": (rd.to_ai_sdk, EVENTS),
     "to_ag_ui": (lambda: rd.to_ag_ui(thread_id="t", run_id="r"), EVENTS),
     "to_langchain_events": (
-        lambda: rd.to_langchain_events(now=lambda: 0.0, new_id=lambda: "m"),
+        lambda: encoded(lambda: rd.wire.LangChainEncoder(now=lambda: 0.0, new_id=lambda: "m")),
         EVENTS,
     ),
-    "to_openai_chat": (lambda: rd.to_openai_chat(now=lambda: 0.0, new_id=lambda: "m"), EVENTS),
+    "to_openai_chat": (
+        lambda: encoded(lambda: rd.wire.OpenAiChatEncoder(now=lambda: 0.0, new_id=lambda: "m")),
+        EVENTS,
+    ),
     "to_sse": (rd.to_sse, FRAMES),
     "to_sse with comments": (lambda: rd.to_sse(5), FRAMES),
     "to_resumable_sse": (lambda: rd.to_resumable_sse(rd.to_ai_sdk()), ENTRIES),

@@ -125,7 +125,7 @@ def test_decode_auto_is_an_operator() -> None:
 def test_limits_are_those_of_the_parser_too() -> None:
     body = rx.of(b'data: {"id": "c", "choices": []}\n\n')
     with pytest.raises(rd.errors.LimitExceededError, match="line_bytes"):
-        body.pipe(rd.decode("auto", limits=rd.Limits(line_bytes=9))).run()
+        body.pipe(rd.decode("auto"), rd.with_limits(rd.Limits(line_bytes=9))).run()
 
 
 # A name that doesn't fit.

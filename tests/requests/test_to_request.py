@@ -23,7 +23,7 @@ def anthropic(*messages: Any, **more: Any) -> dict[str, Any]:
 
 def test_a_conversation_in_either_provider_s_words() -> None:
     said = [
-        rd.Message(role="system", blocks=[text("Be brief.")]),
+        rd.Message.of("system", "Be brief."),
         "2 + 2?",
         reply(text("Let me see."), call("a", "add", {"x": 2})),
         rd.ToolResult("a", {"sum": 4}),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import reactivex as rx
-from reactivex import Observable, abc
+from reactivex import Observable, abc, compose
 from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
@@ -349,7 +349,7 @@ class Replaying:
     ],
 )
 def test_limits_given_at_decode_hold_behind_it(behind: list[Any]) -> None:
-    got = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), *behind))
+    got = read(rx.of(*TEXT).pipe(rd.decode(Replaying), rd.with_limits(TINY), *behind))
     assert isinstance(got[-1], rd.errors.LimitExceededError)
     assert not isinstance(read(rx.of(*TEXT).pipe(rd.decode(Replaying), *behind))[-1], Exception)
 
@@ -368,33 +368,39 @@ def test_limits_given_at_decode_hold_for_the_reading_behind_turns_that_are_subsc
     join: Callable[[Any], Any],
 ) -> None:
     async def main() -> None:
-        turn = rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY))
+        turn = rx.of(*TEXT).pipe(rd.decode(Replaying), rd.with_limits(TINY))
         with pytest.raises(rd.errors.LimitExceededError):
             await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None)
-        await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None, limits=rd.Limits())
+        with pytest.raises(rd.errors.LimitExceededError):  # also where the door has others
+            await rd.for_each(join(turn).pipe(rd.scan_deltas()), lambda _: None, limits=rd.Limits())
 
     run(main)
 
 
 def test_limits_given_at_decode_hold_for_requests_that_come_later() -> None:
-    decode = rd.decode(Replaying, limits=TINY)
+    decode = compose(rd.decode(Replaying), rd.with_limits(TINY))
     requests = iter([rx.throw(TimeoutError()).pipe(decode), rx.of(*TEXT).pipe(decode)])
     got = read(rd.retry_stream(lambda: next(requests), backoff=lambda *_: 0).pipe(rd.scan_deltas()))
     assert isinstance(got[-1], rd.errors.LimitExceededError)
 
 
 def test_an_operators_own_limits_come_first() -> None:
-    operators: list[Any] = [rd.decode(Replaying, limits=TINY), rd.scan_deltas(limits=rd.Limits())]
+    operators: list[Any] = [
+        rd.decode(Replaying),
+        rd.with_limits(TINY),
+        rd.scan_deltas(),
+        rd.with_limits(rd.Limits()),
+    ]
     assert read(rx.of(*TEXT).pipe(*operators))[-1] == "|"
 
 
 def test_limits_of_one_pipeline_do_not_hold_for_another() -> None:
-    read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), rd.scan_deltas()))
+    read(rx.of(*TEXT).pipe(rd.decode(Replaying), rd.with_limits(TINY), rd.scan_deltas()))
     assert read(rx.of(*TEXT).pipe(rd.decode(Replaying), rd.scan_deltas()))[-1] == "|"
 
 
 def test_encoders_show_a_limit_as_their_protocols_error() -> None:
-    frames = read(rx.of(*TEXT).pipe(rd.decode(Replaying, limits=TINY), rd.to_ai_sdk(on_error=str)))
+    frames = read(rx.of(*TEXT).pipe(rd.decode(Replaying), rd.with_limits(TINY), rd.to_ai_sdk(on_error=str)))
     assert [frame for frame in frames if getattr(frame, "get", lambda _: 0)("type") == "error"]
     assert frames[-1] == "|"
 

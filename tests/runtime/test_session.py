@@ -20,7 +20,6 @@ from rxdelta.runtime import (
     Backpressure,
     Idleness,
     LoopScheduler,
-    SharedSession,
     clock,
     session_of,
     subscribing,
@@ -256,18 +255,6 @@ def test_a_hot_source_behind_start_with_is_subscribed_on_entering() -> None:
             assert [await anext(values), await anext(values)] == [0, 1]
 
     run(main)
-
-
-# What the door was given.
-
-
-def test_a_shared_source_has_the_limits_of_the_first_reader_with_some() -> None:
-    shared = SharedSession(boom)
-    assert shared.limits is None
-    bound = rd.Limits(blocks=1)
-    for reader in (Reader(), Reader(limits=bound), Reader(limits=rd.Limits())):
-        shared.join(reader)
-    assert shared.limits is bound
 
 
 # Idleness.

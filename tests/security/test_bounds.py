@@ -70,7 +70,7 @@ def test_the_limits_are_those_of_the_page() -> None:
         fold.step(ev.TextDelta(0, "d"))
     assert caught.value.snapshot is fold.snapshot
     with pytest.raises(rd.errors.LimitExceededError, match="line_bytes"):
-        rx.of(b"data: " + b"x" * 20).pipe(rd.parse_sse(limits=rd.Limits(line_bytes=20))).run()
+        rx.of(b"data: " + b"x" * 20).pipe(rd.parse_sse(), rd.with_limits(rd.Limits(line_bytes=20))).run()
     for depth, kind in ((99, "tool_call"), (101, "invalid_tool_call")):
         call = {"type": "tool_call_chunk", "id": "c", "name": "f", "args": json.dumps(deep(depth))}
         done = rx.of(ev.BlockStart(0, call), ev.BlockFinish(0)).pipe(rd.scan_deltas()).run()

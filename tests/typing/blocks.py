@@ -17,11 +17,16 @@ def text_of(block: rd.ContentPart | rd.ToolCall) -> str:
 
 def streams(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.group_by_block()), Observable[rd.types.BlockStream])
-    assert_type(events.pipe(rd.group_by_block(limits=rd.Limits(blocks=8))), Observable[rd.types.BlockStream])
+    assert_type(
+        events.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(blocks=8))),
+        Observable[rd.types.BlockStream],
+    )
     assert_type(events.pipe(rd.group_by_choice()), Observable[rd.types.ChoiceStream])
     assert_type(events.pipe(rd.group_by_message()), Observable[rd.types.MessageStream])
     assert_type(events.pipe(rd.group_by_run()), Observable[rd.types.RunStream])
-    assert_type(events.pipe(rd.group_by_run(limits=rd.Limits(runs=8))), Observable[rd.types.RunStream])
+    assert_type(
+        events.pipe(rd.group_by_run(), rd.with_limits(rd.Limits(runs=8))), Observable[rd.types.RunStream]
+    )
     assert_type(events.pipe(rd.with_run("a")), Observable[rd.Event])
     own: Subject[rd.events.Custom] = Subject()
     assert_type(events.pipe(rd.with_custom(own)), Observable[rd.Event])

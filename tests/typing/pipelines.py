@@ -152,4 +152,4 @@ def to_openai_chat(events: Observable[rd.Event]) -> None:
 
 def to_langchain(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.to_langchain_events()), Observable[rd.wire.LangChainFrame])
-    assert_type(events.pipe(rd.to_langchain_events(1, ["a"], str), rd.to_sse(15)), Observable[bytes])
+    assert_type(events.pipe(rd.to_langchain_events(["a"], str), rd.to_sse(15)), Observable[bytes])

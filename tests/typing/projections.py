@@ -34,7 +34,7 @@ class Keys(TypedDict):
 
 def projections(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.text_deltas()), Observable[str])
-    assert_type(events.pipe(rd.text_deltas(of="reasoning", choice=1)), Observable[str])
+    assert_type(events.pipe(rd.text_deltas(of="reasoning")), Observable[str])
     assert_type(
         events.pipe(rd.completed_tool_calls()),
         Observable[rd.types.CompleteToolCall | rd.types.InvalidToolCall],
@@ -46,13 +46,14 @@ def projections(events: Observable[rd.Event]) -> None:
 def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
     assert_type(events.pipe(rd.partial_arguments()), Observable[rd.types.PartialValue[Any]])
     assert_type(
-        events.pipe(rd.partial_arguments(call_id, limits=rd.Limits())), Observable[rd.types.PartialValue[Any]]
+        events.pipe(rd.partial_arguments(call_id), rd.with_limits(rd.Limits())),
+        Observable[rd.types.PartialValue[Any]],
     )
     assert_type(events.pipe(rd.partial_arguments("c1", None)), Observable[rd.types.PartialValue[Any]])
     assert_type(events.pipe(rd.partial_arguments(into=Frozen)), Observable[rd.types.PartialValue[Frozen]])
     assert_type(events.pipe(rd.partial_arguments("c1", Data)), Observable[rd.types.PartialValue[Data]])
     assert_type(
-        events.pipe(rd.partial_arguments(call_id, into=Model, choice=1)),
+        events.pipe(rd.partial_arguments(call_id, into=Model)),
         Observable[rd.types.PartialValue[Model]],
     )
     assert_type(events.pipe(rd.partial_arguments("c1", Keys)), Observable[rd.types.PartialValue[Keys]])
@@ -60,7 +61,7 @@ def arguments(events: Observable[rd.Event], call_id: str | None) -> None:
 
 def documents(events: Observable[rd.Event]) -> None:
     assert_type(events.pipe(rd.partial_json()), Observable[rd.types.PartialValue[Any]])
-    assert_type(events.pipe(rd.partial_json(None, choice=1)), Observable[rd.types.PartialValue[Any]])
+    assert_type(events.pipe(rd.partial_json(None)), Observable[rd.types.PartialValue[Any]])
     assert_type(events.pipe(rd.partial_json(Model)), Observable[rd.types.PartialValue[Model]])
     assert_type(events.pipe(rd.partial_json(into=Frozen)), Observable[rd.types.PartialValue[Frozen]])
     assert_type(events.pipe(rd.partial_json(into=Keys)), Observable[rd.types.PartialValue[Keys]])

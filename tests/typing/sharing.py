@@ -16,11 +16,11 @@ def sharing(
     events: Observable[rd.Event], snapshots: Observable[rd.Snapshot], block: rd.types.BlockStream
 ) -> None:
     assert_type(snapshots.pipe(rd.share_latest()), Observable[rd.Snapshot])
-    assert_type(block.pipe(rd.share_latest(keep=True)), Observable[rd.ContentPart | rd.ToolCall])
+    assert_type(block.pipe(rd.share_latest(unread="keep")), Observable[rd.ContentPart | rd.ToolCall])
     assert_type(snapshots.pipe(rd.share_latest(grace=30, reset_on_error=True)), Observable[rd.Snapshot])
-    assert_type(events.pipe(rd.share_events(grace=0.5, restart=True)), Observable[rd.Event])
+    assert_type(events.pipe(rd.share_events(grace=0.5, unread="restart")), Observable[rd.Event])
     assert_type(rd.share_events(), Callable[[Observable[rd.Event]], Observable[rd.Event]])
-    assert_type(events.pipe(rd.share_events(restart=True), rd.scan_deltas()), Observable[rd.Snapshot])
+    assert_type(events.pipe(rd.share_events(unread="restart"), rd.scan_deltas()), Observable[rd.Snapshot])
 
 
 def surviving(

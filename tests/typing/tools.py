@@ -22,9 +22,7 @@ def say_more(call: rd.types.CompleteToolCall, error: Exception) -> str:
 def tools(events: Observable[rd.Event], look: Callable[[str], str]) -> None:
     plain = rd.run_tools({"look": look})
     assert_type(plain, Callable[[Observable[rd.Event]], Observable[rd.Event]])
-    asked = rd.run_tools(
-        {"look": look}, 4, 30, "message", unknown="leave", on_error=say, choice=1, limits=rd.Limits(blocks=8)
-    )
+    asked = rd.run_tools({"look": look}, 4, 30, "message", unknown="leave", on_error=say, choice=1)
     assert_type(events.pipe(plain, asked), Observable[rd.Event])
     assert_type(events.pipe(plain, rd.scan_deltas(), rd.to_message()), Observable[rd.Message])
     rd.run_tools({}, on_error=say_more)

@@ -31,7 +31,7 @@ def up_to_the_last_tool(
 def blocks_and_tail(events: Observable[rd.Event], markdown: rd.types.StableMarkdown) -> None:
     assert_type(events.pipe(rd.stable_blocks()), Observable[rd.types.StableMarkdown])
     assert_type(
-        events.pipe(rd.stable_blocks(choice=1, limits=rd.Limits())), Observable[rd.types.StableMarkdown]
+        events.pipe(rd.stable_blocks(), rd.with_limits(rd.Limits())), Observable[rd.types.StableMarkdown]
     )
     assert_type(events.pipe(rd.stable_blocks(), ops.map(sealed)), Observable[tuple[str, ...]])
     assert_type(markdown.tail, str)

@@ -15,7 +15,7 @@ def frames(events: Observable[rd.Event], run: RunAgentInput) -> None:
     assert_type(told, Observable[BaseEvent])
     assert_type(told.pipe(rd.to_sse()), Observable[bytes])
     assert_type(
-        events.pipe(rd.to_ag_ui(on_error=str, choice=1, provider_items=True), rd.to_sse(15)),
+        events.pipe(rd.to_ag_ui(on_error=str, provider_items=True), rd.to_sse(15)),
         Observable[bytes],
     )
     posted: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": []}

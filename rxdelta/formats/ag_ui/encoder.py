@@ -29,7 +29,7 @@ it, so every client gets it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
@@ -98,6 +98,8 @@ class AgUiEncoder:
         >>> [frame.type.value for frame in frames]
         ['RUN_STARTED', 'STEP_STARTED', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'STEP_FINISHED', 'RUN_FINISHED']
     """
+
+    headers: ClassVar[Mapping[str, str]] = AG_UI_HEADERS
 
     def __init__(
         self,

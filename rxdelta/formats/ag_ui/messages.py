@@ -63,7 +63,7 @@ _ROLES = "user, assistant, tool, reasoning, activity, system or developer"
 
 
 def from_ag_ui(run_input: object, *, system: bool = False, allow: Collection[str] = ()) -> list[Message]:
-    """The messages of an AG-UI request, for `to_request`.
+    """The messages of an AG-UI request, for `to_request`; `decode` reads what `to_ag_ui` writes.
 
     The messages that one reply became are one message again, with its reasoning, and its calls have their results.
     What AG-UI has no field for comes back, if `to_ag_ui` sent it: signatures, encrypted reasoning, citations, the
@@ -319,7 +319,7 @@ def _run_of(message: Json) -> str | None:
 
 def _from_wire(content: Json) -> Block:
     block = block_from_wire(kept(content), None)
-    return attrs.evolve(block, open=False)
+    return attrs.evolve(block, _open=False)
 
 
 def _texts(content: str, message: Json) -> list[ContentPart]:

@@ -17,7 +17,7 @@ parts of all runs but the first are marked, and `data-run` parts tell which mess
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from rxdelta.core import (
     DEFAULT_LIMITS,
@@ -80,6 +80,8 @@ class AiSdkEncoder:
         >>> encoder.encode(rd.events.MessageStart())
         [{'type': 'start'}, {'type': 'start-step'}]
     """
+
+    headers: ClassVar[Mapping[str, str]] = AI_SDK_HEADERS
 
     def __init__(
         self,

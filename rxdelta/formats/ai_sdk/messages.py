@@ -75,7 +75,7 @@ _MESSAGE_EVENTS = (
 def from_ai_sdk(
     messages: Iterable[Mapping[str, Any]], *, system: bool = False, allow: Collection[str] = ()
 ) -> list[Message]:
-    """The `messages` of a request by Vercel's AI SDK, for `to_request`.
+    """The messages of a request by Vercel's AI SDK, for `to_request`; `decode` reads what `to_ai_sdk` writes.
 
     Each step of an assistant's message becomes a message, whose calls have their results, also those of the client's
     own tools. What the protocol has no field for comes back, if `to_ai_sdk` sent it: signatures, encrypted reasoning,

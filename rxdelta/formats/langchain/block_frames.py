@@ -128,7 +128,7 @@ class BlockFrames:
     def cut(self, fold: BlockFold, block: Block) -> Iterator[LangChainFrame]:
         """Finish a block that has not ended. To our reader, what follows finishes it."""
         if fold in self._started:
-            cut: dict[str, Any] = {"open": False}
+            cut: dict[str, Any] = {"_open": False}
             if isinstance(block, ToolCall):
                 kind = "invalid_tool_call" if block.type == "tool_call" else block.type
                 cut |= {"type": kind, "error": _CUT}

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rxdelta.core import DEFAULT_LIMITS, Event, InvalidValueError, Limits, ProviderError, Walk
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent
@@ -61,6 +61,8 @@ class LangChainEncoder:
         >>> frame["method"], frame["params"]["data"]
         ('messages', {'event': 'message-start', 'role': 'ai', 'id': 'm1', 'synthetic_id': True})
     """
+
+    headers: ClassVar[Mapping[str, str]] = LANGCHAIN_HEADERS
 
     def __init__(
         self,

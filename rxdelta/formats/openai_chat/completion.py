@@ -23,7 +23,7 @@ def openai_chat_completion(frames: Iterable[OpenAiChatFrame | Done]) -> dict[str
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from reactivex import operators as ops
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> frames = rx.from_iterable(reply).pipe(rd.to_openai_chat("house"), ops.to_list()).run()
         >>> rd.wire.openai_chat_completion(frames)["choices"]
         [{'index': 0, 'message': {'role': 'assistant', 'content': 'Hi', 'refusal': None}, 'finish_reason': 'stop'}]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.core import Event, ProviderError
+from rxdelta.core import Event, InvalidValueError, ProviderError
 from rxdelta.core.events import Custom, StreamError
 from rxdelta.providers import Cumulative, Decoder, decoder_factory
-from rxdelta.runtime import lift_machine, operator_maker
+from rxdelta.runtime import lift_machine, lift_opening, operator_maker
 from rxdelta.wire import DONE
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Limits
     from rxdelta.providers import WireFormat
+    from rxdelta.runtime import Sink
 
 __all__ = ["decode"]
 
@@ -29,7 +30,6 @@ def decode(
     *,
     cumulative: Cumulative = False,
     reasoning_tags: bool | str | Iterable[str] = False,
-    limits: Limits | None = None,
     **options: Any,
 ) -> Callable[[Observable[Any]], Observable[Event]]:
     """Decode a provider's chunks into events.
@@ -49,9 +49,6 @@ def decode(
             such a gateway. Each piece of text is then emitted once.
         reasoning_tags: Names of tags that enclose reasoning within a text, `"think"` for `<think>…</think>`;
             `True` for the usual ones. If only the closing tag comes, the text before it becomes reasoning at the tag.
-        limits: The most that the stream may make us hold, in this operator and in those behind it that have no
-            `limits` of their own. By default the reader's (`for_each` and its kin), else those of `Limits()`. A plain
-            `subscribe` doesn't carry them past Rx's operators that subscribe a source later, such as `concat`.
         options: Passed to the format's decoder or to your function. `"auto"` takes `only="openai-chat"`, say, if the
             format is known.
 
@@ -71,13 +68,19 @@ def decode(
         >>> events.pipe(rd.scan_deltas(), rd.to_message()).run().text
         'Hi'
     """
-    if limits is not None and _takes_limits(wire_format):
-        options["limits"] = limits
-    make = decoder_factory(wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags, **options)
+    if "limits" in options:
+        raise InvalidValueError("decode() has no limits: put with_limits(limits) behind it", field="limits")
+    factory = partial(decoder_factory, wire_format, cumulative=cumulative, reasoning_tags=reasoning_tags)
+    make = factory(**options)  # raises for a wrong option at once
     machine = _Decoding if isinstance(wire_format, str) else _OwnDecoding
-    return lift_machine(
-        "decode", lambda _: machine(make()), limits=limits, leads=True, emits="events", needs_all=True
-    )
+    takes_limits = _takes_limits(wire_format)
+
+    def begin(sink: Sink[Event]) -> _Decoding:
+        return machine(factory(**options, limits=sink.limits)() if takes_limits else make())
+
+    if takes_limits:  # which are known with the first chunk
+        return lift_machine("decode", begin, emits="events", needs_all=True)
+    return lift_opening("decode", begin, emits="events")
 
 
 def _takes_limits(wire_format: str | Callable[..., Decoder]) -> bool:

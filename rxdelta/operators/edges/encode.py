@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from rxdelta.core import DEFAULT_LIMITS, CallIdentity, Event, InvalidValueError, Limits
-from rxdelta.runtime import all_events, lift_machine
-from rxdelta.wire import Encoder
+from rxdelta.runtime import all_events, lift_machine, lift_opening, refuse_all_but_events, sent_with
+from rxdelta.wire import SSE_HEADERS, Encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +23,7 @@ F = TypeVar("F")
 
 def encode(
     name: str,
-    make: Callable[[Limits], Encoder[F]],
-    limits: Limits | None,
+    make: Callable[[Limits, int], Encoder[F]],
     *,
     open: Callable[[Any], Sequence[F]] | None = None,
 ) -> Callable[[Observable[Event]], Observable[F]]:
@@ -34,34 +33,43 @@ def encode(
 
     Args:
         name: The operator's name.
-        make: Makes an encoder.
-        limits: The user's own limits, if any.
+        make: Makes an encoder, by the limits and the choice of the pipeline.
         open: Returns the encoder's frames that come before any event: they are emitted as soon as a reader is there. They
             are the same for all encoders that `make` returns.
     """
-    encoder = make(limits or DEFAULT_LIMITS)  # raises for an invalid argument at once
+    encoder = make(DEFAULT_LIMITS, 0)  # raises for an invalid argument at once
     encoding: Callable[[Observable[Event]], Observable[F]]
     if open is None:
         encoding = lift_machine(
             name,
-            lambda sink: _Encoding(sink, make(sink.limits)),
-            limits=limits,
+            lambda sink: _Encoding(sink, make(sink.limits, sink.choice)),
             emits="frames",
             needs_all=True,
         )
-        return all_events(name, encoding)
+        return _reading_events(name, encoding, encoder)
     frames = open(encoder)
 
     def begin(sink: Sink[F]) -> Machine[Event, F]:
         def opened() -> Encoder[F]:
-            encoder = make(limits or sink.limits)
+            encoder = make(sink.limits, sink.choice)
             open(encoder)
             return encoder
 
         return cast("Machine[Event, F]", _OpeningEncoding(sink, frames, opened))  # its `step` is a property
 
-    encoding = lift_machine(name, begin, leads=True, emits="frames", needs_all=True)
-    return all_events(name, encoding)
+    encoding = lift_opening(name, begin, emits="frames")
+    return _reading_events(name, encoding, encoder)
+
+
+def _reading_events(
+    name: str, encoding: Callable[[Observable[Event]], Observable[F]], encoder: Encoder[F]
+) -> Callable[[Observable[Event]], Observable[F]]:
+    def apply(events: Observable[Event]) -> Observable[F]:
+        frames = encoding(events)
+        refuse_all_but_events(events, f"{name}()")
+        return frames
+
+    return all_events(name, sent_with(apply, getattr(encoder, "headers", SSE_HEADERS)))
 
 
 class _Encoding(Generic[F]):
@@ -110,7 +118,7 @@ class _OpeningEncoding(Generic[F]):
 
     @cached_property
     def _encoding(self) -> _Encoding[F]:
-        """The state with an encoder, made when the first notification arrives: only then the limits are known."""
+        """The state with an encoder, made when the first notification arrives: only then limits and choice are known."""
         self._open()
         return _Encoding(self._sink, self._make())
 

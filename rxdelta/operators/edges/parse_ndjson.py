@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Limits
 
 __all__ = ["parse_ndjson"]
 
 
 @operator_maker
-def parse_ndjson(*, limits: Limits | None = None) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+def parse_ndjson() -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse each line as JSON, for bytes that are split anywhere.
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
@@ -30,7 +29,7 @@ def parse_ndjson(*, limits: Limits | None = None) -> Callable[[Observable[bytes 
     before the source's error if it is whole.
 
     Errors: `MalformedChunkError` for a line that is not one JSON document; `LimitExceededError` for a line that
-    is larger than `limits` allow. Both come after the records before that line.
+    is larger than the limits allow. Both come after the records before that line.
 
     Example:
         >>> import reactivex as rx
@@ -39,4 +38,4 @@ def parse_ndjson(*, limits: Limits | None = None) -> Callable[[Observable[bytes 
         >>> body.pipe(rd.parse_ndjson()).run()
         {'done': True}
     """
-    return parse_records("parse_ndjson", lambda limits: NdjsonParser(limits=limits), limits)
+    return parse_records("parse_ndjson", lambda limits: NdjsonParser(limits=limits))

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Limits
 
 __all__ = ["parse_sse"]
 
 
 @operator_maker
-def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | str]], Observable[Any]]:
+def parse_sse() -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the data of each server-sent event as JSON, for bytes that are split anywhere.
 
     The source emits the body of the response in any pieces, as bytes or as text with its line ends (an HTTP
@@ -31,7 +30,7 @@ def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | s
     completion, and before the source's error if it is whole.
 
     Errors: `MalformedChunkError` for data that is no JSON and for a body that is no event stream;
-    `LimitExceededError` for an event that is larger than `limits` allow. Both come after the records before it.
+    `LimitExceededError` for an event that is larger than the limits allow. Both come after the records before it.
 
     Example:
         >>> import reactivex as rx
@@ -41,4 +40,4 @@ def parse_sse(*, limits: Limits | None = None) -> Callable[[Observable[bytes | s
         {'text': 'Hi'}
         DONE
     """
-    return parse_records("parse_sse", lambda limits: SseParser(limits=limits), limits)
+    return parse_records("parse_sse", lambda limits: SseParser(limits=limits))

@@ -27,12 +27,10 @@ class _Parser(Protocol):
 
 
 def parse_records(
-    name: str, parser: Callable[[Limits], _Parser], limits: Limits | None
+    name: str, parser: Callable[[Limits], _Parser]
 ) -> Callable[[Observable[bytes | str]], Observable[Any]]:
     """Parse the source's bytes into records, by a parser that `parser()` returns for each subscription."""
-    return lift_machine(
-        name, lambda sink: _Reading(parser(sink.limits)), limits=limits, emits="chunks", needs_all=True
-    )
+    return lift_machine(name, lambda sink: _Reading(parser(sink.limits)), emits="chunks", needs_all=True)
 
 
 class _Reading:

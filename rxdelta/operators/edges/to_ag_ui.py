@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import AgUiEncoder, Masked, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import AgUiEncoder, Masked
 
 __all__ = ["to_ag_ui"]
 
@@ -26,18 +27,16 @@ def to_ag_ui(
     *,
     thread_id: str | None = None,
     run_id: str | None = None,
-    choice: int = 0,
     serialize_tool_calls: bool = False,
     on_error: Masked = masked,
     reasoning: bool = True,
     provider_events: bool = False,
     provider_items: bool = False,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[BaseEvent]]:
     """Encode one run of AG-UI, as events of the package `ag-ui-protocol` (`pip install 'rxdelta[ag-ui]'`).
 
     In: events of one message, or of a conversation, which becomes one run. Out: `ag_ui.core` events for `to_sse()`;
-    the response needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
+    a response of your own needs `rd.wire.AG_UI_HEADERS`. Most events are encoded at once. A text's end waits until no
     other text can continue it, and a block other than text, reasoning or a call waits until it is whole.
     RUN_FINISHED waits until the source completes, because results of tools may come until then.
 
@@ -67,7 +66,6 @@ def to_ag_ui(
         run_input: The request: the `RunAgentInput`, or the JSON object that the client posts.
         thread_id: The conversation's id, instead of the request's. Without a request one is made up.
         run_id: The run's id, likewise.
-        choice: Which of several alternative replies to encode.
         serialize_tool_calls: Whether to hold back all other events while a call is open, for clients that don't
             support overlapping calls.
         on_error: The text of an error for the client; by default a fixed text, and the error is logged.
@@ -76,7 +74,6 @@ def to_ag_ui(
             end should know.
         provider_items: Whether to send items that only the provider knows, such as the list of an MCP server's tools, or a
             compaction; as activities, which the client sends back.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         ImportError: At once, if `ag-ui-protocol` 1.0 isn't installed.
@@ -85,7 +82,7 @@ def to_ag_ui(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> frames = rx.from_iterable(reply).pipe(rd.to_ag_ui({"threadId": "t1", "runId": "r1", "messages": []}))
         >>> frames.subscribe(lambda frame: print(frame.type.value, getattr(frame, "delta", ""))).dispose()
         RUN_STARTED
@@ -96,8 +93,9 @@ def to_ag_ui(
         STEP_FINISHED
         RUN_FINISHED
     """
+    from rxdelta.wire import AgUiEncoder  # with the format, when it is named
 
-    def make(limits: Limits) -> AgUiEncoder:
+    def make(limits: Limits, choice: int) -> AgUiEncoder:
         return AgUiEncoder(
             run_input,
             thread_id=thread_id,
@@ -112,4 +110,4 @@ def to_ag_ui(
             limits=limits,
         )
 
-    return encode("to_ag_ui", make, limits)
+    return encode("to_ag_ui", make)

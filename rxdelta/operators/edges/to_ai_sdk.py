@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rxdelta.operators.edges.encode import encode
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, ShownSources, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import AiSdkEncoder, AiSdkFrame, Done, Masked, ShownSources
 
 __all__ = ["to_ai_sdk"]
 
@@ -22,7 +23,6 @@ __all__ = ["to_ai_sdk"]
 @operator_maker
 def to_ai_sdk(
     message_id: str | None = None,
-    choice: int = 0,
     sdk_version: int = 7,
     on_error: Masked = masked,
     *,
@@ -31,12 +31,11 @@ def to_ai_sdk(
     sources: ShownSources = "cited",
     metadata: Mapping[str, Any] | None = None,
     messages: Iterable[Mapping[str, Any]] = (),
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[AiSdkFrame | Done]]:
     """Encode the UI message stream that `useChat` of Vercel's AI SDK reads: JSON objects, then `rd.wire.DONE`.
 
     In: events of one message, of a conversation, or of several runs, whose messages become steps of one UI message.
-    Out: frames for `to_sse()`; the response needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
+    Out: frames for `to_sse()`; a response of your own needs `rd.wire.AI_SDK_HEADERS`. `start` comes at once, and
     most events are encoded as they come. A text's end waits until no other text can go on with it, a file until it is whole, and `finish` until the source completes, because results of tools may come until then.
 
     The parts of another run than the first have `runId` in their `providerMetadata.rxdelta`, and a `data-run` part tells of
@@ -49,7 +48,6 @@ def to_ai_sdk(
     Args:
         message_id: The UI message's id. Without one the client makes up an id, or continues its last message,
             as it must when it sends results of its own tools.
-        choice: Which of several alternative replies to encode.
         sdk_version: The client's major version: 7 for 7.0.77 or later, 6 for 6.0.120 or later, 5 for 5.0.100 or later.
             Only 7 can take a failed attempt back (`reset-step`) and has `custom` parts and citations. For 5 and 6 a
             failed attempt stays as a step of its own that ends with a `data-attempt-reset`, for the front end to hide.
@@ -64,7 +62,6 @@ def to_ai_sdk(
         messages: The UI messages of the request. If the last one is the assistant's, the reply goes on with it: its id is
             the default of `message_id`, its usage is added to, and a `ToolUpdate` of one of its calls is sent although
             the call isn't in this stream, such as what a person has decided now.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -72,7 +69,7 @@ def to_ai_sdk(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> rx.from_iterable(reply).pipe(rd.to_ai_sdk("m1")).subscribe(print).dispose()
         {'type': 'start', 'messageId': 'm1'}
         {'type': 'start-step'}
@@ -83,9 +80,11 @@ def to_ai_sdk(
         {'type': 'finish', 'finishReason': 'stop', 'messageMetadata': {'status': 'complete', 'finishReason': 'stop'}}
         DONE
     """
+    from rxdelta.wire import AiSdkEncoder  # with the format, when it is named
+
     known = [*messages] if isinstance(messages, Iterator) else messages  # each subscription reads them
 
-    def make(limits: Limits) -> AiSdkEncoder:
+    def make(limits: Limits, choice: int) -> AiSdkEncoder:
         return AiSdkEncoder(
             message_id=message_id,
             choice=choice,
@@ -99,4 +98,4 @@ def to_ai_sdk(
             limits=limits,
         )
 
-    return encode("to_ai_sdk", make, limits, open=AiSdkEncoder.open)
+    return encode("to_ai_sdk", make, open=AiSdkEncoder.open)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,25 +16,20 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import LangChainEncoder, LangChainFrame, Masked
 
 __all__ = ["to_langchain_events"]
 
 
 @operator_maker
 def to_langchain_events(
-    choice: int = 0,
     namespace: Sequence[str] = (),
     on_error: Masked = masked,
-    *,
-    first_seq: int = 0,
-    now: Callable[[], float] = time,
-    new_id: Callable[[], str] | None = None,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[LangChainFrame]]:
     """Encode LangChain's agent protocol (0.0.20), which LangGraph's clients and `decode("langchain")` read.
 
     In: events of one message, of a conversation or of several runs. Out: frames for `to_sse()`, each an envelope with
-    `seq`; the response needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
+    `seq`; a response of your own needs `rd.wire.LANGCHAIN_HEADERS`. Each event is encoded at once. The channel `messages` has the messages
     block by block; a block's finish has its whole content. The channel `tools` has the calls that are run. Events that
     the protocol lacks (usage during a message, a provider's own events) become a `custom` event named `rxdelta`, which
     other readers skip and `decode("langchain")` reads.
@@ -44,13 +39,8 @@ def to_langchain_events(
     attempt ends with an `error` too, and another message follows. Then the output completes; it never fails.
 
     Args:
-        choice: Which of several alternative replies to encode.
         namespace: The path of the model's node in a graph. A run has its own within it: its name, cut at each bar.
         on_error: The text of an error for the reader; by default a fixed text, and the error is logged.
-        first_seq: The number of the first frame, if several streams share a connection.
-        now: The time of a frame, in seconds since 1970.
-        new_id: Makes an id for a message whose provider sent none; by default a random one.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -58,8 +48,8 @@ def to_langchain_events(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
-        >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events(new_id=lambda: "m1"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
+        >>> frames = rx.from_iterable(reply).pipe(rd.to_langchain_events())
         >>> frames.subscribe(lambda frame: print(frame["seq"], frame["params"]["data"]["event"])).dispose()
         0 message-start
         1 content-block-start
@@ -67,19 +57,19 @@ def to_langchain_events(
         3 content-block-finish
         4 message-finish
     """
+    from rxdelta.wire import LangChainEncoder  # with the format, when it is named
 
-    def make(limits: Limits) -> LangChainEncoder:
+    def make(limits: Limits, choice: int) -> LangChainEncoder:
         return LangChainEncoder(
-            now=now,
-            new_id=new_id or _random_id,
+            now=time,
+            new_id=_random_id,
             choice=choice,
             namespace=namespace,
             on_error=on_error,
-            first_seq=first_seq,
             limits=limits,
         )
 
-    return encode("to_langchain_events", make, limits)
+    return encode("to_langchain_events", make)
 
 
 def _random_id() -> str:

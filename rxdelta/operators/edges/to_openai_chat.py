@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rxdelta.operators.edges.encode import encode
 from rxdelta.operators.edges.made_ids import made_id
 from rxdelta.runtime import operator_maker
-from rxdelta.wire import Done, Masked, OpenAiChatEncoder, OpenAiChatFrame, masked
+from rxdelta.wire import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from reactivex import Observable
 
     from rxdelta.core import Event, Limits
+    from rxdelta.wire import Done, Masked, OpenAiChatEncoder, OpenAiChatFrame
 
 __all__ = ["to_openai_chat"]
 
@@ -28,9 +29,6 @@ def to_openai_chat(
     on_error: Masked = masked,
     reasoning: bool = True,
     include_usage: bool = True,
-    now: Callable[[], float] = time,
-    new_id: Callable[[], str] | None = None,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[OpenAiChatFrame | Done]]:
     """Encode a streamed chat completion, which every client of OpenAI's Chat Completions reads.
 
@@ -56,9 +54,6 @@ def to_openai_chat(
         on_error: The text of an error for the client; by default a fixed text, and the error is logged.
         reasoning: `False` keeps reasoning on the server.
         include_usage: Whether the last chunk is one with the usage, as a client asks by `stream_options`.
-        now: The time, in seconds since 1970, where the reply has none of its own.
-        new_id: Makes an id for a reply whose provider sent none; by default a random one.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument.
@@ -66,7 +61,7 @@ def to_openai_chat(
     Example:
         >>> import reactivex as rx
         >>> import rxdelta as rd
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> chunks = rx.from_iterable(reply).pipe(rd.to_openai_chat("house"))
         >>> chunks.subscribe(lambda chunk: print(chunk and chunk is not rd.wire.DONE and chunk["choices"])).dispose()
         [{'index': 0, 'delta': {'role': 'assistant', 'content': ''}, 'finish_reason': None}]
@@ -74,11 +69,12 @@ def to_openai_chat(
         [{'index': 0, 'delta': {}, 'finish_reason': 'stop'}]
         False
     """
+    from rxdelta.wire import OpenAiChatEncoder  # with the format, when it is named
 
-    def make(limits: Limits) -> OpenAiChatEncoder:
+    def make(limits: Limits, _: int) -> OpenAiChatEncoder:
         return OpenAiChatEncoder(
-            now=now,
-            new_id=new_id or _random_id,
+            now=time,
+            new_id=_random_id,
             model=model,
             tools=tools,
             include_usage=include_usage,
@@ -87,7 +83,7 @@ def to_openai_chat(
             limits=limits,
         )
 
-    return encode("to_openai_chat", make, limits)
+    return encode("to_openai_chat", make)
 
 
 def _random_id() -> str:

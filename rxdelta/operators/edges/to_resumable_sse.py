@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reactivex.subject import Subject
 
-from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError
+from rxdelta.core import JOINABLE, AccessDeniedError, EmptyStreamError, InvalidValueError, check_seconds
 from rxdelta.core.events import EVENT_TYPES, Custom, ProviderEvent, UsageUpdate
 from rxdelta.operators.edges.made_ids import IdsOf
-from rxdelta.runtime import Sink, check_seconds, lift, operator_maker
+from rxdelta.runtime import Sink, lift, operator_maker
 from rxdelta.wire import sse_frame
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event
+    from rxdelta.core import Event, Seconds
 
 __all__ = ["LogEntry", "to_resumable_sse"]
 
@@ -43,9 +43,9 @@ class LogEntry(Protocol):
 
 @operator_maker
 def to_resumable_sse(
-    encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: float = 1.0
+    encode: Callable[[Observable[Event]], Observable[Any]], after: str | None = None, *, retry: Seconds = 1.0
 ) -> Callable[[Observable[LogEntry]], Observable[bytes]]:
-    """Encode a stream's log as server-sent events with ids, from the start or behind an id.
+    """Encode the log of a relay, not frames, as server-sent events with ids, from the start or behind an id.
 
     In: the entries of a log, always from its start: `relay.entries(stream_id, split_at=after)`. Out: for each entry whose
     event has frames these frames, as one piece of bytes. Only the last of them has an `id:`, the entry's, because only
@@ -81,7 +81,7 @@ def to_resumable_sse(
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> from types import SimpleNamespace
-        >>> reply = rd.to_events(rd.MessageDelta(merged_content=[rd.ContentPart("text", "Hi")], status="complete"))
+        >>> reply = rd.to_events(rd.Message.of("assistant", "Hi"))
         >>> log = rx.from_iterable([SimpleNamespace(id=str(at), event=event) for at, event in enumerate(reply)])
         >>> log.pipe(rd.to_resumable_sse(rd.to_ai_sdk(), after="1")).subscribe(print).dispose()
         b'retry: 1000\\n'

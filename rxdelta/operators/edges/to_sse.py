@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rxdelta.runtime import check_seconds, lift, lift_map, operator_maker
+from rxdelta.core import check_seconds
+from rxdelta.runtime import lift, lift_map, operator_maker
 from rxdelta.wire import KEEP_ALIVE, sse_frame
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import Sink
 
 __all__ = ["to_sse"]
@@ -19,7 +21,7 @@ __all__ = ["to_sse"]
 
 @operator_maker
 def to_sse(
-    keep_alive: float | None = None, *, scheduler: abc.SchedulerBase | None = None
+    keep_alive: Seconds | None = None, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Any]], Observable[bytes]]:
     """Encode each frame as the bytes of one server-sent event: UTF-8, with LF as the only line end.
 

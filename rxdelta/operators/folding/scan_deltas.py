@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Limits
+    from rxdelta.runtime import Sink
 
 __all__ = ["scan_deltas"]
 
@@ -26,7 +26,7 @@ _LINE = (
 
 @operator_maker
 def scan_deltas(
-    seed: Snapshot | None = None, choice: int | None = None, *, limits: Limits | None = None
+    seed: Snapshot | None = None, choice: int | None = None
 ) -> Callable[[Observable[Event | Snapshot]], Observable[Snapshot]]:
     """Emit the reply so far, as a `Snapshot`, after each event or small delta that changes it.
 
@@ -41,8 +41,7 @@ def scan_deltas(
 
     Args:
         seed: A snapshot to start from, e.g. a stored half of the reply; it is not emitted itself.
-        choice: Which of several alternative replies to fold; by default the seed's, else the first (0).
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
+        choice: Which of several alternative replies to fold; by default the seed's, else that of `only_choice`.
 
     Raises:
         InvalidValueError: At once, for an invalid argument. When the pipeline is built, for an operator directly in
@@ -64,14 +63,17 @@ def scan_deltas(
     """
     if seed is not None and not isinstance(seed, Snapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidValueError.of([("seed", seed, "must be a Snapshot")])
-    if choice is None:
-        choice = 0 if seed is None else seed.choice
+    if choice is None and seed is not None:
+        choice = seed.choice
+
+    def begin(sink: Sink[Snapshot]) -> _Scan:
+        return _Scan(Fold(seed, choice=sink.choice if choice is None else choice, limits=sink.limits))
 
     scan: Callable[[Observable[Event | Snapshot]], Observable[Snapshot]] = lift_map(
         "scan_deltas",
-        lambda sink: _Scan(Fold(seed, choice=choice, limits=sink.limits)),
-        limits=limits,
+        begin,
         reads="events or snapshots",
+        emits="snapshots",
         needs_all=True,
     )
     return all_events("scan_deltas", scan, goes_on=seed is not None)

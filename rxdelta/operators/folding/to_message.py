@@ -17,7 +17,7 @@ __all__ = ["to_message"]
 
 @operator_maker
 def to_message() -> Callable[[Observable[Snapshot]], Observable[Message]]:
-    """Emit the last snapshot as a finished message; see `Snapshot.to_message`.
+    """Emit the finished message: an operator. For one snapshot there is `snapshot.to_message()`.
 
     Emits once, when the source completes, and completes. After an error of the source it emits nothing.
 

@@ -22,7 +22,7 @@ __all__ = ["validate"]
 def validate(
     on_violation: Callable[[str, Event | None], object] | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, checked for the protocol's order; see `rxdelta.core.ProtocolChecker` for the rules.
+    """The same events; their order is checked, not their content: see `rxdelta.core.ProtocolChecker`.
 
     Each event is emitted at once. Completes with the source.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
+    from rxdelta.core import BlockFold, Change, Event, Walk
     from rxdelta.runtime import Sink
 
 __all__ = ["BlockStream", "Grouping", "group_by_block"]
@@ -101,7 +101,7 @@ class BlockStream(Branch[Block]):
 
 
 @operator_maker
-def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Event]], Observable[BlockStream]]:
+def group_by_block() -> Callable[[Observable[Event]], Observable[BlockStream]]:
     """Emit a stream for each block of the reply; `BlockStream` describes its values and its end.
 
     A stream is emitted at its block's start, before the block's first snapshot, so that a subscriber that subscribes
@@ -117,9 +117,6 @@ def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Even
     observer of the stream of blocks that raises ends the subscription: open blocks end with `StreamInterrupted`.
 
     Completes with the source; open blocks then end with `StreamInterrupted`, except for calls that wait for approval.
-
-    Args:
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. Open blocks get the error first. After an `AttemptReset` the blocks of an unfinished message
@@ -138,7 +135,7 @@ def group_by_block(*, limits: Limits | None = None) -> Callable[[Observable[Even
         text Hi
     """
 
-    return split_by("group_by_block", Grouping, limits)
+    return split_by("group_by_block", Grouping)
 
 
 class Grouping(Split[BlockStream]):

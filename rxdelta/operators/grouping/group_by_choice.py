@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event, Limits
+    from rxdelta.core import Event
     from rxdelta.operators.grouping.streams import Split
     from rxdelta.runtime import Sink
 
@@ -36,6 +36,10 @@ class ChoiceStream(EventBranch):
         super().__init__(split, choice)
         self.choice = choice
 
+    def _begin(self, reader: Sink[Event]) -> None:
+        reader.bounds.read(frozenset((self.choice,)))
+        super()._begin(reader)
+
     @property
     def _label(self) -> str:
         return f"choice {self.choice}"
@@ -45,9 +49,7 @@ class ChoiceStream(EventBranch):
 
 
 @operator_maker
-def group_by_choice(
-    *, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
+def group_by_choice() -> Callable[[Observable[Event]], Observable[ChoiceStream]]:
     """Emit a stream for each choice of a request with `n` alternative replies.
 
     A stream is emitted at the first event of its choice, before that event. Events that name no choice
@@ -58,9 +60,6 @@ def group_by_choice(
     as in `group_by_block`.
 
     Completes with the source, and so do the choices.
-
-    Args:
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. The choices get the error first.
@@ -75,7 +74,7 @@ def group_by_choice(
         1 b
     """
 
-    return split_by("group_by_choice", _ByChoice, limits)
+    return split_by("group_by_choice", _ByChoice)
 
 
 class _ByChoice(EventSplit[ChoiceStream]):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event, Limits
+    from rxdelta.core import Event
     from rxdelta.operators.grouping.streams import Split
     from rxdelta.runtime import Sink
 
@@ -30,7 +30,7 @@ __all__ = ["MessageStream", "group_by_message"]
 
 
 class MessageStream(EventBranch):
-    """The events of one message of a conversation, for all its choices.
+    """The events of one message of a conversation, for all its choices; not the `MessageStream` of an SDK.
 
     Hot. A late subscriber gets `to_events` of the message so far, one choice after another, then live events or the
     end. A subscriber that raises is removed, as in `BlockStream`.
@@ -65,9 +65,7 @@ class MessageStream(EventBranch):
 
 
 @operator_maker
-def group_by_message(
-    *, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[MessageStream]]:
+def group_by_message() -> Callable[[Observable[Event]], Observable[MessageStream]]:
     """Emit a stream for each message of a conversation, or of several: `rx.concat` or `rx.merge` of messages' events.
 
     A stream is emitted at the message's first event, before that event. Each run has its own messages, so streams of
@@ -81,9 +79,6 @@ def group_by_message(
 
     Completes with the source. A message's stream completes when the next message of its run begins. It also completes
     when a message of another run begins, if its choices have finished and all its calls have ended.
-
-    Args:
-        limits: The most that is held for late subscribers; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. The open messages get the error first.
@@ -100,7 +95,7 @@ def group_by_message(
         Hi
     """
 
-    return split_by("group_by_message", _ByMessage, limits)
+    return split_by("group_by_message", _ByMessage)
 
 
 _SETTLING = (MessageFinish, MessageInterrupted, ToolUpdate)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Event, Limits
+    from rxdelta.core import Event
     from rxdelta.operators.grouping.streams import Split
     from rxdelta.runtime import Sink
 
@@ -52,7 +52,7 @@ class RunStream(EventBranch):
 
 
 @operator_maker
-def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]], Observable[RunStream]]:
+def group_by_run() -> Callable[[Observable[Event]], Observable[RunStream]]:
     """Emit a stream for each run of a stream: for each agent, each node of a graph, each reply on one connection.
 
     A stream is emitted at the first event of its run, before that event. Within a run one message ends before the next
@@ -63,10 +63,6 @@ def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]
 
     Completes with the source, and so do the runs.
 
-    Args:
-        limits: The most that is held for late subscribers, and the greatest number of runs; by default the
-            pipeline's, see `decode`.
-
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. The runs get the error first.
 
@@ -74,7 +70,7 @@ def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]
         >>> import reactivex as rx
         >>> import rxdelta as rd
         >>> def says(text):
-        ...     return rx.from_iterable(rd.to_events(rd.MessageDelta(text, role="assistant", status="complete")))
+        ...     return rx.from_iterable(rd.to_events(rd.Message.of("assistant", text)))
         >>> agents = rx.merge(says("Paris").pipe(rd.with_run("a")), says("four").pipe(rd.with_run("b")))
         >>> replies = agents.pipe(rd.group_by_run(), rx.operators.flat_map(lambda run: run.pipe(rd.scan_deltas(), rd.to_message())))
         >>> replies.subscribe(lambda message: print(message.run_id, message.text)).dispose()
@@ -82,7 +78,7 @@ def group_by_run(*, limits: Limits | None = None) -> Callable[[Observable[Event]
         b four
     """
 
-    return split_by("group_by_run", _ByRun, limits)
+    return split_by("group_by_run", _ByRun)
 
 
 class _ByRun(EventSplit[RunStream]):

@@ -14,7 +14,7 @@ from rxdelta.runtime import lift, operator_maker, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rxdelta.core import Event, Limits
+    from rxdelta.core import Event
     from rxdelta.runtime import Sink
 
 __all__ = ["per_block"]
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @operator_maker
 def per_block(
-    fn: Callable[[BlockStream], Observable[R]], *, limits: Limits | None = None
+    fn: Callable[[BlockStream], Observable[R]],
 ) -> Callable[[Observable[Event]], Observable[R]]:
     """Map each block's stream to an Observable by `fn`, and merge the results.
 
@@ -38,7 +38,6 @@ def per_block(
 
     Args:
         fn: Maps a block's stream to an Observable.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `fn` is no function.
@@ -64,7 +63,7 @@ def per_block(
     def begin(sink: Sink[R]) -> _Merging[R]:
         return _Merging(sink, fn)
 
-    return compose(split_by("per_block", Grouping, limits), lift("per_block", begin))
+    return compose(split_by("per_block", Grouping), lift("per_block", begin))
 
 
 class _Merging(Generic[R]):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, RefCountDisposable
 
-from rxdelta.core import Event, EventsSoFar, Limits, StreamInterrupted, refusal
+from rxdelta.core import Event, EventsSoFar, StreamInterrupted, refusal
 from rxdelta.core.events import Custom
 from rxdelta.runtime import Mark, OwnObservable, belonging_to, create, report
 
@@ -66,7 +66,7 @@ class Branch(OwnObservable[T]):
     def _begin(self, reader: Sink[T]) -> None:
         split = self._split
         if split is not None:
-            reader.set_limits(split.sink.limits)
+            reader.bounds.follow(split.sink.bounds)
             reader.own(Disposable(partial(self._leave, reader, split.readers.disposable)))
             if self._so_far():
                 split.sink.turn(self._join, reader)  # the source's events wait until the reader has caught up
@@ -161,13 +161,11 @@ class Split(Generic[S]):
 
     def _announce(self, stream: S) -> None:
         """Emit a branch. Its subscribers belong to our session, in whatever context the event arrives."""
-        with belonging_to(self.sink.session):
+        with belonging_to(self.sink.session, self.sink.bounds):
             self.sink.on_next(stream)
 
 
-def split_by(
-    name: str, begin: Callable[[Sink[S]], Split[S]], limits: Limits | None
-) -> Callable[[Observable[Event]], Observable[S]]:
+def split_by(name: str, begin: Callable[[Sink[S]], Split[S]]) -> Callable[[Observable[Event]], Observable[S]]:
     """The operator whose subscriptions are such splits."""
 
     def apply(source: Observable[Event]) -> Observable[S]:
@@ -184,7 +182,7 @@ def split_by(
                 outer.own(Disposable(leave))
                 sink.subscribe(source, split)
 
-            create(name, start, limits=limits).subscribe(outer, scheduler=outer.scheduler)
+            create(name, start).subscribe(outer, scheduler=outer.scheduler)
 
         return create(name, connect, emits="streams")
 

@@ -8,7 +8,7 @@ from reactivex import Observable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, Custom
-from rxdelta.runtime import checks_options, create
+from rxdelta.runtime import create, names_operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["with_custom"]
 
 
-@checks_options
+@names_operator
 def with_custom(custom: Observable[Custom]) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, and the application's own among them, each at once.
 

@@ -24,7 +24,7 @@ __all__ = ["with_run"]
 
 @operator_maker
 def with_run(run_id: str, parent: str | None = None) -> Callable[[Observable[Event]], Observable[Event]]:
-    """The same events, within a run: what tells the replies apart that are merged into one stream.
+    """Give all events the name of a run, to tell merged replies apart: an operator, not a context manager.
 
     An event without a run gets `run_id`. An event of a run `old` gets `f"{run_id}/{old}"`, so that a stream of several
     runs keeps them apart. Its messages' parents are renamed likewise, and those without one get `parent`.

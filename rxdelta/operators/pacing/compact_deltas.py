@@ -6,15 +6,16 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import JOINABLE, Event, Joined
+from rxdelta.core import JOINABLE, Event, Joined, check_pace
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import check_seconds, lift, operator_maker
+from rxdelta.runtime import lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import Sink
 
 __all__ = ["compact_deltas"]
@@ -22,7 +23,7 @@ __all__ = ["compact_deltas"]
 
 @operator_maker
 def compact_deltas(
-    seconds: float, *, scheduler: abc.SchedulerBase | None = None
+    seconds: Seconds, *, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with neighbouring deltas of one block joined if they come within `seconds`.
 
@@ -61,7 +62,7 @@ def compact_deltas(
         TextDelta(index=0, text=' me look.', choice=0)
         BlockFinish(index=0, content=None, choice=0)
     """
-    interval = check_seconds("seconds", seconds)
+    interval = check_pace("seconds", seconds)
 
     return lift(
         "compact_deltas",

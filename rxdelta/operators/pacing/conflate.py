@@ -25,7 +25,7 @@ T = TypeVar("T")
 def conflate(
     *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """Emit each value at once while the observer is idle; while it is busy, keep only the newest.
+    """Emit each value at once while the observer is idle, else keep only the newest: no values are merged.
 
     ::
 

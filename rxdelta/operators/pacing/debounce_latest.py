@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from rxdelta.core import check_pace
 from rxdelta.operators.pacing.paced import PacedLatest, newest_only
-from rxdelta.runtime import ABOUT_NOW, check_seconds, operator_maker
+from rxdelta.runtime import ABOUT_NOW, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["debounce_latest"]
@@ -21,8 +23,8 @@ T = TypeVar("T")
 
 @operator_maker
 def debounce_latest(
-    seconds: float,
-    max_wait: float | None = None,
+    seconds: Seconds,
+    max_wait: Seconds | None = None,
     *,
     key: KeyOf | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -66,8 +68,8 @@ def debounce_latest(
         >>> rx.of(1, 2, 3).pipe(rd.debounce_latest(0.5, max_wait=2)).subscribe(print).dispose()
         3
     """
-    rest = check_seconds("seconds", seconds)
-    longest = 5 * rest if max_wait is None else check_seconds("max_wait", max_wait)
+    rest = check_pace("seconds", seconds)
+    longest = 5 * rest if max_wait is None else check_pace("max_wait", max_wait)
 
     return newest_only(
         "debounce_latest", lambda sink: _Debounce(sink, rest, longest, sink.clock(scheduler), key), key

@@ -7,17 +7,18 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rxdelta.core import Event, InvalidValueError
+from rxdelta.core import Event, InvalidValueError, check_seconds
 from rxdelta.core.events import ReasoningDelta, TextDelta, reasoning_delta, text_delta
 from rxdelta.operators.pacing.cutting import Chunking, Cutter, Rule, rule_of
 from rxdelta.operators.pacing.paced import Paced
-from rxdelta.runtime import ABOUT_NOW, check_seconds, lift, operator_maker
+from rxdelta.runtime import ABOUT_NOW, lift, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import Sink
 
 __all__ = ["smooth"]
@@ -30,7 +31,7 @@ _DEADLINES = 128  # roughly the most at a time, because each turn examines all o
 def smooth(
     chunking: Chunking = "word",
     rate: float = 100.0,
-    max_lag: float = 0.4,
+    max_lag: Seconds = 0.4,
     *,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from rxdelta.core import check_pace
 from rxdelta.operators.pacing.paced import PacedLatest, newest_only
-from rxdelta.runtime import check_seconds, operator_maker
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import KeyOf, Sink
 
 __all__ = ["throttle_latest"]
@@ -21,7 +23,7 @@ T = TypeVar("T")
 
 @operator_maker
 def throttle_latest(
-    seconds: float, *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
+    seconds: Seconds, *, key: KeyOf | None = None, scheduler: abc.SchedulerBase | None = None
 ) -> Callable[[Observable[T]], Observable[T]]:
     """Emit at once, then the newest value every `seconds`.
 
@@ -64,7 +66,7 @@ def throttle_latest(
         1
         3
     """
-    interval = check_seconds("seconds", seconds)
+    interval = check_pace("seconds", seconds)
 
     return newest_only(
         "throttle_latest", lambda sink: _Throttle(sink, interval, sink.clock(scheduler), key), key

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Change, Event, Limits
+    from rxdelta.core import Change, Event
 
 __all__ = ["completed_tool_calls"]
 
@@ -23,9 +23,7 @@ _Ended: TypeAlias = CompleteToolCall | InvalidToolCall
 
 
 @operator_maker
-def completed_tool_calls(
-    *, choice: int = 0, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[CompleteToolCall | InvalidToolCall]]:
+def completed_tool_calls() -> Callable[[Observable[Event]], Observable[CompleteToolCall | InvalidToolCall]]:
     """Emit each call that the client is to run, once, when the provider has finished it.
 
     A call is emitted at the finish of its block or of its message, whichever comes first. It is complete, with its
@@ -35,10 +33,6 @@ def completed_tool_calls(
 
     Completes with the source; a call without a finish is not emitted. Another attempt, or another message, emits its
     own calls.
-
-    Args:
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
     a value that is no event. An invalid call is no error.
@@ -55,8 +49,6 @@ def completed_tool_calls(
     return project(
         "completed_tool_calls",
         lambda name, walk: _Completed(name, walk, ToolCallDelta),
-        choice,
-        limits,
         emits="items",
     )
 

@@ -34,8 +34,6 @@ def json_items(
     path: str | int | Sequence[str | int] = (),
     *,
     call_id: str | None = None,
-    choice: int = 0,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[Any]]:
     """Emit each item of one array in the reply's JSON as soon as the item is closed.
 
@@ -50,8 +48,6 @@ def json_items(
     Args:
         path: The path to the array: a key, or keys and indexes from the outside in; `()` is the document itself.
         call_id: The call whose arguments contain the array; `None` is the reply's text.
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `path` contains anything but strings and indexes.
@@ -74,9 +70,7 @@ def json_items(
     steps: tuple[Any, ...] = tuple(path) if isinstance(path, (list, tuple)) else (path,)
     if not all(isinstance(step, str) or (type(step) is int and step >= 0) for step in steps):
         raise InvalidValueError.of([("path", path, "must consist of keys and indexes")])
-    return project(
-        "json_items", lambda name, walk: _Items(name, walk, steps, call_id), choice, limits, emits="items"
-    )
+    return project("json_items", lambda name, walk: _Items(name, walk, steps, call_id), emits="items")
 
 
 class _Items(Projection[Any]):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
+    from rxdelta.core import BlockFold, Change, Event, Walk
 
 __all__ = ["partial_arguments"]
 
@@ -25,23 +25,20 @@ T = TypeVar("T")
 
 @overload
 def partial_arguments(
-    call_id: str | None = None, into: None = None, *, choice: int = 0, limits: Limits | None = None
+    call_id: str | None = None, into: None = None
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_arguments(
-    call_id: str | None = None, *, into: type[T], choice: int = 0, limits: Limits | None = None
+    call_id: str | None = None, *, into: type[T]
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @overload
 def partial_arguments(
-    call_id: str | None, into: type[T], *, choice: int = 0, limits: Limits | None = None
+    call_id: str | None, into: type[T]
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @operator_maker
 def partial_arguments(
     call_id: str | None = None,
     into: type[Any] | None = None,
-    *,
-    choice: int = 0,
-    limits: Limits | None = None,
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
     """Emit the arguments of the reply's calls as values while they arrive.
 
@@ -64,8 +61,6 @@ def partial_arguments(
             `complete`; `error` says why. Keys that the class doesn't have are left out. A value that doesn't fit an
             annotation stays JSON, unless the class checks it, as Pydantic and msgspec do. A TypedDict refuses arguments
             without a required key.
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `into` is no such class.
@@ -88,9 +83,7 @@ def partial_arguments(
         {'query': 'tides', 'days': 3} True True
     """
     made = None if into is None else Into(into)
-    return project(
-        "partial_arguments", lambda name, walk: _Arguments(name, walk, call_id, made), choice, limits
-    )
+    return project("partial_arguments", lambda name, walk: _Arguments(name, walk, call_id, made))
 
 
 class _Arguments(Projection[PartialValue[T]]):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Block, BlockFold, Change, Event, Limits, Walk
+    from rxdelta.core import Block, BlockFold, Change, Event, Walk
 
 __all__ = ["partial_json"]
 
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 @overload
 def partial_json(
-    into: None = None, *, find: bool = False, choice: int = 0, limits: Limits | None = None
+    into: None = None, *, find: bool = False
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]: ...
 @overload
 def partial_json(
-    into: type[T], *, find: bool = False, choice: int = 0, limits: Limits | None = None
+    into: type[T], *, find: bool = False
 ) -> Callable[[Observable[Event]], Observable[PartialValue[T]]]: ...
 @operator_maker
 def partial_json(
-    into: type[Any] | None = None, *, find: bool = False, choice: int = 0, limits: Limits | None = None
+    into: type[Any] | None = None, *, find: bool = False
 ) -> Callable[[Observable[Event]], Observable[PartialValue[Any]]]:
-    """Emit the reply's text, which is one JSON document, as values while it arrives.
+    """Emit the reply's text, one JSON document, as values while it arrives; not the arguments of its calls.
 
     The text blocks are concatenated in their order. A markdown fence around the document is ignored, and so is any
     text after the fence; other text before or after the document is an `error`.
@@ -56,8 +56,6 @@ def partial_json(
         into: The class for the `value` of the whole document, as in `partial_arguments`. Draw `so_far` until then.
         find: Whether to search the text for the document. Only the end of the text shows that there is none, so the `error`
             comes with the last value.
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Raises:
         InvalidValueError: At once, if `into` is no class that can be built.
@@ -96,7 +94,7 @@ def partial_json(
         Tides Page(title='Tides')
     """
     made = None if into is None else Into(into)
-    return project("partial_json", lambda name, walk: _Document(name, walk, made, find), choice, limits)
+    return project("partial_json", lambda name, walk: _Document(name, walk, made, find))
 
 
 class _Document(Projection[PartialValue[T]]):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Block, BlockFold, Change, Event, Limits
+    from rxdelta.core import Block, BlockFold, Change, Event
     from rxdelta.runtime import Emits
 
 __all__ = ["Growth", "Projection", "project", "text_growth"]
@@ -27,16 +27,13 @@ Growth: TypeAlias = tuple[Literal["begun", "more", "replaced"], str]
 def project(
     name: str,
     begin: Callable[[str, Walk], Projection[T]],
-    choice: int,
-    limits: Limits | None,
     *,
     emits: Emits | None = None,
 ) -> Callable[[Observable[Event]], Observable[T]]:
     """The operator that passes the events of each subscription to a new projection."""
     projecting: Callable[[Observable[Event]], Observable[T]] = lift_machine(
         name,
-        lambda sink: begin(name, Walk(choice, limits=sink.limits)),
-        limits=limits,
+        lambda sink: begin(name, Walk(sink.choice, limits=sink.limits)),
         emits=emits,
         needs_all=True,
     )

@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import Block, BlockFold, Change, Event, Limits, Walk
+    from rxdelta.core import Block, BlockFold, Change, Event, Walk
 
 __all__ = ["stable_blocks"]
 
 
 @operator_maker
-def stable_blocks(
-    *, choice: int = 0, limits: Limits | None = None
-) -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
-    """Emit the reply's text as markdown: the blocks that later text can't change, and the open tail.
+def stable_blocks() -> Callable[[Observable[Event]], Observable[StableMarkdown]]:
+    """Emit the text as blocks of markdown, not of the message: those that can't change, and the open tail.
 
     A sealed block is a whole paragraph, heading, list, fenced code, table, quote, … of CommonMark with GFM's tables,
     and may be drawn for good. It is sealed as soon as a complete line shows its end: a blank line after a
@@ -40,10 +38,6 @@ def stable_blocks(
 
     A piece takes time in proportion to its own length; sealing a block copies the tuple (in all a third of a second
     for 10,000 blocks). Completes with the source.
-
-    Args:
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for a
     value that is no event. All come after the sealed tail.
@@ -61,7 +55,7 @@ def stable_blocks(
         StableMarkdown(sealed=('# Tides\\n', '\\nHigh at noon.'), tail='')
     """
 
-    return project("stable_blocks", _Blocks, choice, limits)
+    return project("stable_blocks", _Blocks)
 
 
 class _Blocks(Projection[StableMarkdown]):

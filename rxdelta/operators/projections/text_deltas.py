@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from reactivex import Observable
 
-    from rxdelta.core import BlockFold, Change, Event, Limits, Walk
+    from rxdelta.core import BlockFold, Change, Event, Walk
 
 __all__ = ["text_deltas"]
 
 
 @operator_maker
 def text_deltas(
-    *, of: Literal["text", "reasoning"] = "text", choice: int = 0, limits: Limits | None = None
+    *, of: Literal["text", "reasoning"] = "text"
 ) -> Callable[[Observable[Event]], Observable[str]]:
     """Emit the pieces of the reply's text, or of its reasoning, from all blocks of that type, as they arrive.
 
@@ -35,8 +35,6 @@ def text_deltas(
 
     Args:
         of: The type of the blocks: `text`, or `reasoning`.
-        choice: Which of several alternative replies.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
 
     Errors: The source's own; `ProviderError` for a `StreamError`; `LimitExceededError`; `InvalidValueError` for
     a value that is no event, and for another `of`.
@@ -51,7 +49,7 @@ def text_deltas(
         llo
     """
     check_word("of", of, ("text", "reasoning"))
-    return project("text_deltas", lambda name, walk: _Pieces(name, walk, of), choice, limits, emits="texts")
+    return project("text_deltas", lambda name, walk: _Pieces(name, walk, of), emits="texts")
 
 
 class _Pieces(Projection[str]):

@@ -17,12 +17,14 @@ from rxdelta.core import (
     RxDeltaError,
     StallTimeoutError,
     StreamInterrupted,
+    check_seconds,
     is_mapping,
 )
-from rxdelta.runtime import check_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from rxdelta.core import Seconds
 
 __all__ = ["check_wait", "exponential_backoff", "is_transient"]
 
@@ -187,9 +189,9 @@ def _get(source: Any, name: str) -> Any:
 
 
 def exponential_backoff(
-    first: float = 0.5,
+    first: Seconds = 0.5,
     factor: float = 2.0,
-    longest: float = 30.0,
+    longest: Seconds = 30.0,
     *,
     random: Callable[[], float] = random.random,
 ) -> Callable[[int, BaseException], float]:

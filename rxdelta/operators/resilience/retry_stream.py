@@ -11,7 +11,6 @@ from rxdelta.core import (
     Event,
     IncompleteMessageError,
     InvalidValueError,
-    Limits,
     ProviderError,
     RxDeltaError,
     Snapshot,
@@ -43,7 +42,6 @@ def retry_stream(
     min_overlap: int = 12,
     retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @overload
@@ -56,7 +54,6 @@ def retry_stream(
     min_overlap: int = 12,
     retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @overload
@@ -69,7 +66,6 @@ def retry_stream(
     min_overlap: int = 12,
     retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @overload
@@ -82,7 +78,6 @@ def retry_stream(
     min_overlap: int = 12,
     retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]: ...
 @checks_options
@@ -95,7 +90,6 @@ def retry_stream(
     min_overlap: int = 12,
     retry_if: Callable[[RxDeltaError], bool] = is_transient,
     repeat_calls: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Observable[Event]:
     """Emit the events of one message, from as many requests as needed.
@@ -154,7 +148,6 @@ def retry_stream(
             `lambda error: is_transient(error) and not error.snapshot.blocks`.
         repeat_calls: Start over also after a complete call. Safe if no tools are run, if all tools may run twice, or
             with `run_tools(start="message")`.
-        limits: The most that an attempt may make us hold; by default the pipeline's, see `decode`.
         scheduler: The scheduler of the waits. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 
@@ -203,7 +196,7 @@ def retry_stream(
     def begin(sink: Sink[Event]) -> None:
         _Retrying(sink, request, rules, sink.clock(scheduler)).request(None, None)
 
-    return create("retry_stream", begin, limits=limits, emits="events")
+    return create("retry_stream", begin, emits="events")
 
 
 class _Rules:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError
-from rxdelta.runtime import ABOUT_NOW, Pings, check_seconds, create, keeps_newest, operator_maker
+from rxdelta.core import InvalidValueError, Snapshot, StallTimeoutError, check_seconds
+from rxdelta.runtime import ABOUT_NOW, Pings, create, keeps_newest, operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
     from rxdelta.runtime import Sink, Timer
 
 __all__ = ["stall_timeout"]
@@ -27,9 +28,9 @@ _MAX_CHECKS = 8  # in each of which a loop that is never free takes a turn, and 
 
 @operator_maker
 def stall_timeout(
-    first: float | None = None,
-    idle: float | Literal["first"] | None = "first",
-    total: float | None = None,
+    first: Seconds | None = None,
+    idle: Seconds | Literal["first"] | None = "first",
+    total: Seconds | None = None,
     *,
     is_ping: Callable[[Any], bool] | None = None,
     scheduler: abc.SchedulerBase | None = None,

@@ -12,7 +12,7 @@ from reactivex.disposable import Disposable
 
 from rxdelta.core import Event, InvalidValueError
 from rxdelta.core.events import EVENT_TYPES, MessageInterrupted
-from rxdelta.runtime import SideSession, call_on, checks_options, lift, running_loop, subscribing
+from rxdelta.runtime import SideSession, call_on, lift, names_operator, running_loop, subscribing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class _Waitable(Protocol):
 Signal: TypeAlias = Observable[Any] | _Waitable | Awaitable[Any]
 
 
-@checks_options
+@names_operator
 def until_stopped(
     signal: Signal, *, reason: str | None = "stopped"
 ) -> Callable[[Observable[Event]], Observable[Event]]:

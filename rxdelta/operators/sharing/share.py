@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import attrs
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted
+from rxdelta.core import InvalidValueError, Snapshot, StreamInterrupted, check_seconds, check_word
 from rxdelta.runtime import (
+    Bounds,
     SharedSession,
     belonging_to,
-    check_seconds,
     clock,
     create,
     deadline,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Limits
+    from rxdelta.core import Limits, Seconds
     from rxdelta.runtime import Emits, Sink
 
-__all__ = ["Replay", "Rules", "share"]
+__all__ = ["Replay", "Rules", "Unread", "share"]
 
 T = TypeVar("T")
 
@@ -48,36 +48,41 @@ class Replay(Protocol[T]):
     def snapshot(self) -> Snapshot | None: ...
 
 
+Unread: TypeAlias = Literal["close", "keep", "restart"]
+"""What becomes of a source that nobody reads any more."""
+
+
+def _grace(given: Seconds | None) -> float | None:
+    return None if given is None else check_seconds("grace", given)
+
+
 @attrs.frozen(kw_only=True)
 class Rules:
     """When the source is closed without readers, and when it is subscribed again."""
 
-    keep: bool
-    restart: bool
-    grace: float | None
+    unread: Unread
+    grace: float | None = attrs.field(converter=_grace)
     reset_on_error: bool
     scheduler: abc.SchedulerBase | None
 
     def __attrs_post_init__(self) -> None:
-        if self.grace is not None:
-            check_seconds("grace", self.grace)
-            if self.keep:
-                wanted = "must be left out with keep=True, which never closes the source for want of readers"
-                raise InvalidValueError.of([("grace", self.grace, wanted)])
+        check_word("unread", self.unread, get_args(Unread))
+        if self.grace is not None and self.unread == "keep":
+            wanted = 'must be left out with unread="keep", which never closes the source for want of readers'
+            raise InvalidValueError.of([("grace", self.grace, wanted)])
 
 
 def share(
     name: str,
     replay: Callable[[Limits], Replay[T]],
     rules: Rules,
-    limits: Limits | None = None,
     *,
     emits: Emits,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The operator. Its state belongs to the Observable that it returns, not to a subscription."""
 
     def apply(source: Observable[T]) -> Observable[T]:
-        shared = _Shared(name, source, replay, rules, limits)
+        shared = _Shared(name, source, replay, rules)
         return create(name, shared.begin, emits=emits)
 
     return apply
@@ -92,9 +97,8 @@ class _Shared(Generic[T]):
         source: Observable[T],
         replay: Callable[[Limits], Replay[T]],
         rules: Rules,
-        limits: Limits | None,
     ) -> None:
-        self._new_connection = partial(_Connection[T], name, source, replay, rules, limits)
+        self._new_connection = partial(_Connection[T], name, source, replay, rules)
         self._rules = rules
         self._lock = RLock()
         self._connection: _Connection[T] | None = None
@@ -112,8 +116,9 @@ class _Shared(Generic[T]):
         absence.dispose()
         reader.own(Disposable(partial(connection.leave, reader, time)))
         if first:
-            connection.connect(reader.scheduler)
-        reader.set_limits(connection.limits)
+            connection.connect(reader.scheduler, reader.bounds)
+        else:
+            reader.bounds.follow(connection.bounds)
         connection.notify(reader)
         connection.release()
 
@@ -127,11 +132,10 @@ class _Connection(Generic[T]):
         source: Observable[T],
         replay: Callable[[Limits], Replay[T]],
         rules: Rules,
-        limits: Limits | None,
         lock: AbstractContextManager[object],
     ) -> None:
         self._name = name
-        self._source: Observable[T] = create(name, partial(self._begin, source), limits=limits)
+        self._source: Observable[T] = create(name, partial(self._begin, source))
         self._new_replay = replay
         self._replay: Replay[T] | None = None  # from the first value on, when the limits are known
         self._rules = rules
@@ -144,18 +148,17 @@ class _Connection(Generic[T]):
         self._absence = SingleAssignmentDisposable()  # the timer that runs while nobody reads
         self._left = False  # by all readers
         self._told = False  # the end, to a reader that came behind it
-        self.limits: Limits | None = None
+        self.bounds = Bounds()
 
-    def connect(self, scheduler: abc.SchedulerBase | None) -> None:
+    def connect(self, scheduler: abc.SchedulerBase | None, bounds: Bounds) -> None:
         if self._upstream.is_disposed:
             return
-        with subscribing(self._session, scheduler) as ours:
+        with subscribing(self._session, scheduler, bounds) as ours:
             self._upstream.disposable = self._source.subscribe(scheduler=ours)
 
     def _begin(self, source: Observable[T], sink: Sink[T]) -> None:
-        self._sink = sink
+        self._sink, self.bounds = sink, sink.bounds
         sink.subscribe(source, self, serial=False)
-        self.limits = sink.limits
 
     def begins_anew(self) -> bool:
         """Whether the next reader gets a new connection.
@@ -164,7 +167,7 @@ class _Connection(Generic[T]):
         new request.
         """
         if self._left:
-            return self._rules.restart or (self._rules.reset_on_error and self._told)
+            return self._rules.unread == "restart" or (self._rules.reset_on_error and self._told)
         return self._rules.reset_on_error and self._error is not None
 
     def enter(self, reader: Sink[T]) -> abc.DisposableBase:
@@ -187,7 +190,7 @@ class _Connection(Generic[T]):
             self._readers = tuple(other for other in self._readers if other is not reader)
             self._session.leave(reader.session)
             absence = self._absence
-            abandoned = not (self._readers or self._rules.keep or self._ended)
+            abandoned = not (self._readers or self._rules.unread == "keep" or self._ended)
         if abandoned and time is not None and self._rules.grace is not None:
             # A reader that has come meanwhile has disposed this absence already, and so the timer is stopped at once.
             absence.disposable = deadline(time, self._rules.grace, partial(self._abandon, absence))
@@ -202,8 +205,8 @@ class _Connection(Generic[T]):
                 return
             self._left = self._ended = True
             self._error = StreamInterrupted(
-                f"all readers had left, and the source was closed; {self._name}(keep=True) lets it go on, "
-                "grace=30.0 lets it go on for so many seconds, restart=True begins it anew for the next one",
+                f"all readers had left, and the source was closed; {self._name}(unread='keep') lets it go "
+                "on, grace=30.0 lets it go on for so many seconds, unread='restart' begins it anew for the next one",
                 snapshot=None if self._replay is None else self._replay.snapshot(),
             )
         absence.dispose()
@@ -256,7 +259,7 @@ class _Connection(Generic[T]):
         The reader's session is current meanwhile, so that Observables which it subscribes belong to it alone.
         """
         try:
-            with belonging_to(reader.session):
+            with belonging_to(reader.session, reader.bounds):
                 reader.flush()
         except BaseException as error:
             report(error, f"a reader of {self._name} raised, and is not told any more", reader.session)

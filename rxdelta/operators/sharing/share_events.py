@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rxdelta.core import Event, EventsSoFar, Limits, refusal
-from rxdelta.operators.sharing.share import Rules, share
+from rxdelta.core import Event, EventsSoFar, refusal
+from rxdelta.operators.sharing.share import Rules, Unread, share
 from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
+    from rxdelta.core import Seconds
+
 __all__ = ["share_events"]
 
 
 @operator_maker
 def share_events(
     *,
-    keep: bool = False,
-    restart: bool = False,
-    grace: float | None = None,
+    unread: Unread = "close",
+    grace: Seconds | None = None,
     reset_on_error: bool = False,
-    limits: Limits | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Share one subscription to the source: a late reader first gets the events so far, then live events.
+    """Share one subscription to events: a late reader first gets the events so far, then live events.
 
     The events so far are replayed as the shortest list that folds to the same reply, `to_events(now)`: for each
     message of a conversation and each of its choices, with usage, the failed attempts' usage, and the updates of
@@ -48,22 +48,21 @@ def share_events(
     Completes with the source, for late readers after the replay.
 
     Args:
-        keep: Go on when the last reader leaves, until the source ends. So a reply is finished, and can be
-            stored, without readers.
-        restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
-            itself stays ended. Without effect where `keep` is given.
-        grace: Seconds between the last reader's leaving and the closing of the source. A reader that comes back in time,
+        unread: What becomes of the source when the last reader has left. `"close"` closes it, and a later reader gets the
+            error above. `"keep"` lets it go on to its end, so that a reply is finished, and can be stored, without readers.
+            `"restart"` closes it, and subscribes it again for a later reader. A source that has ended by itself stays
+            ended.
+        grace: Seconds, or a `timedelta`, between the last reader's leaving and the closing of the source. A reader that comes back in time,
             such as a page that was reloaded, goes on with the same request. When the loop that counts the seconds
-            ends, the source is closed at once. Not with `keep`.
+            ends, the source is closed at once. Not with `"keep"`.
         reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
             `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
             readers have left is such an error, but one that is told to a reader first.
-        limits: The most that is held for late readers; by default the pipeline's, see `decode`.
         scheduler: The scheduler of `grace`. By default that of the reader which leaves, else the running asyncio loop,
             else a thread that ends with the timer.
 
     Raises:
-        InvalidValueError: At once, if `grace` is no positive number, or given with `keep`.
+        InvalidValueError: At once, if `grace` is no positive number, or given with `unread="keep"`; for another word.
 
     Errors: The source's own, replayed after the events so far. `ProviderError` for a `StreamError`;
     `LimitExceededError`; `InvalidValueError` for a value that is no event. `StreamInterrupted`, see above.
@@ -80,8 +79,8 @@ def share_events(
         message-start
         content-block-start {'type': 'text', 'text': 'abc'}
     """
-    rules = Rules(keep=keep, restart=restart, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
-    return share("share_events", partial(_ReplayEvents, whole=True), rules, limits, emits="events")
+    rules = Rules(unread=unread, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
+    return share("share_events", partial(_ReplayEvents, whole=True), rules, emits="events")
 
 
 class _ReplayEvents(EventsSoFar):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rxdelta.core import InvalidValueError, Snapshot
-from rxdelta.operators.sharing.share import Replay, Rules, share
+from rxdelta.operators.sharing.share import Replay, Rules, Unread, share
 from rxdelta.runtime import NewestForLate, operator_maker, refuse_pieces
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Limits
+    from rxdelta.core import Limits, Seconds
     from rxdelta.runtime import KeyOf
 
 __all__ = ["share_latest"]
@@ -24,14 +24,13 @@ T = TypeVar("T")
 @operator_maker
 def share_latest(
     *,
-    keep: bool = False,
-    restart: bool = False,
-    grace: float | None = None,
+    unread: Unread = "close",
+    grace: Seconds | None = None,
     reset_on_error: bool = False,
     key: KeyOf | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """Share one subscription to the source: a late reader first gets the newest values, then live values.
+    """Share one subscription to snapshots: a late reader first gets the newest, then live ones.
 
     For values that a newer one replaces, such as snapshots. A late reader gets the newest value of each thing that may
     still change, and of those that have finished only the newest: so the panels of all open blocks, and the last reply
@@ -56,12 +55,13 @@ def share_latest(
     Completes with the source, for late readers after the newest values.
 
     Args:
-        keep: Go on when the last reader leaves, until the source ends.
-        restart: Subscribe the source again for a reader that comes after all have left. A source that has ended by
-            itself stays ended. Without effect where `keep` is given.
-        grace: Seconds between the last reader's leaving and the closing of the source. A reader that comes back in time,
+        unread: What becomes of the source when the last reader has left. `"close"` closes it, and a later reader gets the
+            error above. `"keep"` lets it go on to its end, so that a reply is finished, and can be stored, without readers.
+            `"restart"` closes it, and subscribes it again for a later reader. A source that has ended by itself stays
+            ended.
+        grace: Seconds, or a `timedelta`, between the last reader's leaving and the closing of the source. A reader that comes back in time,
             such as a page that was reloaded, goes on with the same request. When the loop that counts the seconds
-            ends, the source is closed at once. Not with `keep`.
+            ends, the source is closed at once. Not with `"keep"`.
         reset_on_error: Subscribe the source again for a reader that comes after an error, such as `ops.retry()` or
             `retry_stream`, instead of replaying the error. Nothing of the failed attempt is replayed. That all
             readers have left is such an error, but one that is told to a reader first.
@@ -71,7 +71,7 @@ def share_latest(
             else a thread that ends with the timer.
 
     Raises:
-        InvalidValueError: At once, if `grace` is no positive number, or given with `keep`. In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
+        InvalidValueError: At once, if `grace` is no positive number, or given with `unread="keep"`; for another word. In `pipe`, if an operator of rxdelta in front emits what no later value contains: events,
             pieces of text, calls, frames. The error names the operator to use instead.
 
     Errors: The source's own, replayed after the newest values. `InvalidValueError` for an event: use `share_events()`.
@@ -91,7 +91,7 @@ def share_latest(
         first 2
         second 2
     """
-    rules = Rules(keep=keep, restart=restart, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
+    rules = Rules(unread=unread, grace=grace, reset_on_error=reset_on_error, scheduler=scheduler)
     if key is not None and not callable(key):
         raise InvalidValueError.of([("key", key, "must be a function of a value")])
 

@@ -82,7 +82,6 @@ class AskedCalls:
             the provider will run.
         rerun: The names of tools that run again for a call that had been started.
         at_once: Whether a call is to be run when it is whole, or with the end of its message.
-        choice: Which of several alternative replies.
         limits: The most that the stream may make us hold.
     """
 
@@ -350,7 +349,7 @@ class CallsOfRun:
             if call is None or not call.open or not call.identified or call.asked is not None:
                 continue
             if block.arguments and block.is_final() and is_mapping(arguments := block.arguments_so_far):
-                self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", open=False))
+                self._ask(call, attrs.evolve(block, arguments=arguments, status="complete", _open=False))
 
     def _ask(self, call: AskedCall, whole: ToolCall) -> None:
         # A block that has got its id late may be an earlier call again. The outcome of an id is the outcome of both.

@@ -21,13 +21,14 @@ from rxdelta.core import (
     Event,
     ExecutionStatus,
     InvalidValueError,
-    Limits,
     Message,
+    Seconds,
     Snapshot,
     ToolError,
     ToolResult,
     approved_result,
     check_function,
+    check_seconds,
     check_word,
     denied_result,
     is_waiting,
@@ -54,7 +55,6 @@ from rxdelta.operators.tools.tool_execution import (
 )
 from rxdelta.runtime import (
     Sink,
-    check_seconds,
     create,
     is_interrupt,
     journal_of,
@@ -78,15 +78,14 @@ _RATE = 500_000  # the characters of such pictures in a second: each repeats all
 def run_tools(
     tools: Mapping[str, Tool],
     max_concurrency: int | None = None,
-    timeout: float | None = None,
+    timeout: Seconds | None = None,
     start: Literal["ready", "message"] = "ready",
     *,
     unknown: Literal["fail", "leave"] = "fail",
     approve: Approve | Answers | None = None,
     rerun: Collection[str] = (),
     on_error: Callable[[CompleteToolCall, Exception], str] | None = None,
-    choice: int = 0,
-    limits: Limits | None = None,
+    choice: int | None = None,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[Event]], Observable[Event]]:
     """The same events, with added `ToolUpdate`s: each call's tool is run as soon as the call is complete.
@@ -159,8 +158,7 @@ def run_tools(
             stopped meanwhile. `approve` is asked again, too.
         on_error: Returns the text for the model, and for all readers of the result, about a tool's exception. It
             is not called for a `ToolError`, which has its own text, nor for an exception that is no `Exception`.
-        choice: Which of several alternative replies the tools are run for.
-        limits: The most that the stream may make us hold; by default the pipeline's, see `decode`.
+        choice: Which of several alternative replies the tools are run for; by default that of `only_choice`.
         scheduler: The scheduler for time limits and durations.
 
     Raises:
@@ -202,7 +200,7 @@ def run_tools(
             runner = _ToolRunner(sink, rules, sink.clock(scheduler))
             sink.subscribe(source, runner)
 
-        return create("run_tools", begin, limits=limits, emits="events")
+        return create("run_tools", begin, emits="events")
 
     return apply
 
@@ -243,7 +241,7 @@ class _Rules:
     approve: Approve | None
     rerun: frozenset[str]
     on_error: Callable[[CompleteToolCall, Exception], str] | None
-    choice: int
+    choice: int | None
 
     def is_ours(self, name: str) -> bool:
         return not self.leaves_unknown or name in self.tools
@@ -289,6 +287,11 @@ class _ToolRunner:
         sink.own(Disposable(self._cancel_tools))
 
     @cached_property
+    def _choice(self) -> int:
+        chosen = self._rules.choice
+        return self._sink.choice if chosen is None else chosen
+
+    @cached_property
     def _calls(self) -> AskedCalls:
         rules, limits = self._rules, self._sink.limits  # the limits are known at the first value
         return AskedCalls(
@@ -296,7 +299,7 @@ class _ToolRunner:
             approves=rules.approve is not None,
             rerun=rules.rerun,
             at_once=rules.at_once,
-            choice=rules.choice,
+            choice=self._choice,
             limits=limits,
         )
 
@@ -357,7 +360,7 @@ class _ToolRunner:
     # The life of a call.
 
     def _step(self, event: Event) -> None:
-        if isinstance(event, MessageInterrupted) and event.choice in (None, self._rules.choice):
+        if isinstance(event, MessageInterrupted) and event.choice in (None, self._choice):
             self._fail_all("the message was interrupted", event.run_id)
         self._decide(self._calls.step(event))
 

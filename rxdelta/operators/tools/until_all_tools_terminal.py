@@ -20,7 +20,7 @@ __all__ = ["until_all_tools_terminal"]
 
 @operator_maker
 def until_all_tools_terminal() -> Callable[[Observable[Snapshot]], Observable[Snapshot]]:
-    """The same snapshots, up to the first whose message is finished and whose tool calls have all ended.
+    """The same snapshots, until the message is finished and all its tools have ended; no terminal is asked.
 
     Each snapshot is emitted at once. A message is finished when it is `complete`, `length` or `interrupted`; a call
     has ended when its execution status is `completed` or `failed`. A call that must not be run, because it is

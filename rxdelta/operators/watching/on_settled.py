@@ -41,11 +41,12 @@ class StreamOutcome:
 
 @operator_maker
 def on_settled(
-    fn: Callable[[Snapshot | None, StreamOutcome], object], *, choice: int = 0
+    fn: Callable[[Snapshot | None, StreamOutcome], object],
 ) -> Callable[[Observable[T]], Observable[T]]:
-    """The same values; at the stream's end `fn` is called with the last snapshot and a `StreamOutcome`.
+    """The same values; `fn` is called once, at the stream's end, not at that of each tool or block.
 
-    It is called exactly once for each subscription: before the source's completion or error is passed on, after the
+    `fn` gets the last snapshot and a `StreamOutcome`. It is called exactly once for each subscription:
+    before the source's completion or error is passed on, after the
     subscription and the source were disposed, or when an observer raises, which ends the subscription. So it is the
     place to store a reply, whether it is complete, cut off, or disposed by its reader.
 
@@ -61,7 +62,6 @@ def on_settled(
 
     Args:
         fn: Called with the last snapshot, or `None` without one, and a `StreamOutcome`.
-        choice: Which of several alternative replies the events are folded for.
 
     Raises:
         InvalidValueError: At once, if `fn` can't be called.
@@ -79,18 +79,16 @@ def on_settled(
     """
     check_function("fn", fn, "a function of a snapshot and an outcome")
 
-    return lift("on_settled", lambda sink: _Settling(sink, fn, choice), serial=False, emits="same")
+    return lift("on_settled", lambda sink: _Settling(sink, fn), serial=False, emits="same")
 
 
 class _Settling(Generic[T]):
     """One subscription's state. It may be disposed from another thread than the source's."""
 
-    def __init__(
-        self, sink: Sink[T], fn: Callable[[Snapshot | None, StreamOutcome], object], choice: int
-    ) -> None:
+    def __init__(self, sink: Sink[T], fn: Callable[[Snapshot | None, StreamOutcome], object]) -> None:
         self._sink = sink
         self._fn = SideCall(fn, "on_settled")
-        self._reply = ReplySoFar(sink, choice)
+        self._reply = ReplySoFar(sink)
         self._lock = Lock()
         self._settled = False
         sink.own(Disposable(self._disposed))

@@ -23,9 +23,8 @@ __all__ = ["ReplySoFar"]
 class ReplySoFar:
     """The last snapshot of a stream. Events are folded; of a conversation this is the message of the newest event."""
 
-    def __init__(self, sink: Sink[Any], choice: int = 0) -> None:
+    def __init__(self, sink: Sink[Any]) -> None:
         self._sink = sink
-        self._choice = choice
         self._gave_up = False
         self._open: dict[_Run, None] = {}  # the runs that have had an event since they were last put away
         self._newest: _Run | None = None  # whose reply is shown
@@ -40,7 +39,7 @@ class ReplySoFar:
         for run in [run for run in self._open if is_settled(run.snapshot)]:
             del self._open[run]
             run.put_away()
-        return _Run(lambda: Fold(choice=self._choice, run_id=run_id, limits=self._sink.limits))
+        return _Run(lambda: Fold(choice=self._sink.choice, run_id=run_id, limits=self._sink.limits))
 
     @property
     def usage(self) -> TokenUsage | None:

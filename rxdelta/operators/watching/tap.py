@@ -54,7 +54,6 @@ def tap(
     name: str,
     listener: Callable[[], Listener],
     scheduler: abc.SchedulerBase | None,
-    choice: int,
     *,
     every: float | None = None,
     through: Callable[[Observable[T]], Observable[T]] | None = None,
@@ -65,7 +64,7 @@ def tap(
         paced = source if through is None else through(source)  # it may refuse the source
 
         def begin(sink: Sink[T]) -> None:
-            _Tap(sink, listener(), sink.clock(scheduler), choice).connect(source, every, through)
+            _Tap(sink, listener(), sink.clock(scheduler)).connect(source, every, through)
 
         return create(name, begin, emits="same", source=paced)
 
@@ -75,12 +74,12 @@ def tap(
 class _Tap(Generic[T]):
     """One subscription's state."""
 
-    def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase, choice: int) -> None:
+    def __init__(self, sink: Sink[T], listener: Listener, time: abc.SchedulerBase) -> None:
         self._sink = sink
         self._listener = listener
         self._meter = Meter(lambda: time.now.timestamp())
         self._timer = sink.timer(time)
-        self._reply = ReplySoFar(sink, choice)
+        self._reply = ReplySoFar(sink)
         self._reports = Serial()
         self._reported_end = False
         self._lock = Lock()

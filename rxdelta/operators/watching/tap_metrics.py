@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from rxdelta.core import InvalidValueError
+from rxdelta.core import InvalidValueError, check_seconds
 from rxdelta.operators.watching.side_call import SideCall
 from rxdelta.operators.watching.tap import Listener, tap
-from rxdelta.runtime import check_seconds, operator_maker
+from rxdelta.runtime import operator_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactivex import Observable, abc
 
-    from rxdelta.core import Snapshot
+    from rxdelta.core import Seconds, Snapshot
     from rxdelta.operators.watching.metrics import StreamMetrics
 
 __all__ = ["tap_metrics"]
@@ -26,9 +26,8 @@ T = TypeVar("T")
 def tap_metrics(
     fn: Callable[[StreamMetrics], object],
     *,
-    every: float | None = None,
+    every: Seconds | None = None,
     through: Callable[[Observable[T]], Observable[T]] | None = None,
-    choice: int = 0,
     scheduler: abc.SchedulerBase | None = None,
 ) -> Callable[[Observable[T]], Observable[T]]:
     """The same values; at the stream's end `fn` is called with its `StreamMetrics`.
@@ -58,7 +57,6 @@ def tap_metrics(
         fn: Called with `StreamMetrics`, whose `outcome` is `None` while the stream goes on.
         every: Seconds from one call to the next. By default there is one call, at the end.
         through: A pacing operator, such as `throttle_latest(0.05)`, whose lag is measured.
-        choice: The alternative reply whose usage is measured.
         scheduler: The scheduler of timers and times. By default the subscriber's, else the running asyncio loop, else a
             thread that ends with the subscription.
 
@@ -86,7 +84,7 @@ def tap_metrics(
         raise InvalidValueError.of(wrong)
     if every is not None:
         every = check_seconds("every", every)
-    return tap("tap_metrics", lambda: _MetricsListener(fn), scheduler, choice, every=every, through=through)
+    return tap("tap_metrics", lambda: _MetricsListener(fn), scheduler, every=every, through=through)
 
 
 class _MetricsListener(Listener):

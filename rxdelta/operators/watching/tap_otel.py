@@ -66,7 +66,6 @@ def tap_otel(
     *,
     operation: str = "chat",
     attributes: Mapping[str, str | bool | int | float] | None = None,
-    choice: int = 0,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     scheduler: abc.SchedulerBase | None = None,
@@ -94,7 +93,6 @@ def tap_otel(
         model: The requested model.
         operation: The operation's name in the conventions.
         attributes: Further attributes of the span and all metrics; each should have few different values.
-        choice: Which of several alternative replies to report.
         tracer_provider: By default the global one.
         meter_provider: By default the global one.
         scheduler: The scheduler of the measured times; see `tap_metrics`. A span's own times are the system clock's.
@@ -138,7 +136,7 @@ def tap_otel(
         return _Telemetry(trace, tracer, histograms, name, common, dict(attributes or {}))
 
     through: Callable[[Observable[T]], Observable[T]] | None = None
-    return tap("tap_otel", listener, scheduler, choice, through=through)
+    return tap("tap_otel", listener, scheduler, through=through)
 
 
 class _Telemetry(Listener):

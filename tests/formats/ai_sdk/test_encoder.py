@@ -15,6 +15,7 @@ from core.strategies import event_of_any_run, every_event, fold
 from core.strategies import events as any_event
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from reactivex import compose
 from support.ai_sdk import (
     CALL,
     DONE,
@@ -339,7 +340,9 @@ def test_too_much_is_refused_and_what_came_is_closed(limits: dict[str, int], eve
 
 
 def test_a_limit_of_the_pipeline_is_an_error_of_the_stream() -> None:
-    encoded = rd.to_ai_sdk(limits=rd.Limits(block_chars=1), on_error=lambda error: type(error).__name__)
+    encoded = compose(
+        rd.to_ai_sdk(on_error=lambda error: type(error).__name__), rd.with_limits(rd.Limits(block_chars=1))
+    )
     frames = rx.from_iterable([START, *TEXT, STOP]).pipe(encoded, rx.operators.to_list()).run()
     assert frames[-2:] == [{"type": "error", "errorText": "LimitExceededError"}, DONE]
 

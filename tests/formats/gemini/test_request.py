@@ -48,7 +48,7 @@ def decoded(*found: Any) -> rd.Message:
 
 def test_a_whole_conversation() -> None:
     said = [
-        rd.Message(role="system", blocks=[text("Be brief.")]),
+        rd.Message.of("system", "Be brief."),
         "2 + 2?",
         reply(text("Let me see."), call("a", "add", {"x": 2})),
         rd.ToolResult("a", {"sum": 4}),

@@ -50,7 +50,7 @@ def shown(*content: Any) -> dict[str, Any]:
 
 def test_a_whole_conversation() -> None:
     said = [
-        rd.Message(role="system", blocks=[text("Be brief."), text("Be kind.")]),
+        rd.Message.of("system", ["Be brief.", "Be kind."]),
         "2 + 2?",
         reply(text("Let me see."), call("a", "add", {"x": 2})),
         rd.ToolResult("a", {"sum": 4}),

@@ -21,6 +21,7 @@ from formats.langchain.frames import (
     sent,
     there_and_back,
 )
+from reactivex import compose
 
 import rxdelta as rd
 from rxdelta import events as ev
@@ -382,8 +383,9 @@ def test_an_absurd_index_is_refused_by_default() -> None:
 
 def test_a_limit_of_the_pipeline_is_an_error_of_the_stream() -> None:
     events = [ev.MessageStart("m"), ev.BlockStart(0, TEXT), ev.TextDelta(0, "Hello")]
-    encoded = rd.to_langchain_events(
-        limits=rd.Limits(block_chars=3), on_error=lambda error: type(error).__name__
+    encoded = compose(
+        rd.to_langchain_events(on_error=lambda error: type(error).__name__),
+        rd.with_limits(rd.Limits(block_chars=3)),
     )
     frames = rx.from_iterable(events).pipe(encoded, rx.operators.to_list()).run()
     assert frames[-1]["params"]["data"] == {"event": "error", "message": "LimitExceededError"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import reactivex as rx
 from reactivex import operators as ops
+from support.encoded import encoded
 
 import rxdelta as rd
 
@@ -26,7 +27,9 @@ def frames_of(events: Iterable[rd.Event], fails: Exception | None = None, **opti
     if fails is not None:
         source = rx.concat(source, rx.throw(fails))
     options = {"now": lambda: 7.9, "new_id": lambda: "made", **options}
-    frames: list[Any] = source.pipe(rd.to_openai_chat(**options), ops.to_list()).run()
+    frames: list[Any] = source.pipe(
+        encoded(lambda: rd.wire.OpenAiChatEncoder(**options)), ops.to_list()
+    ).run()
     assert frames[-1] is DONE
     assert DONE not in frames[:-1]
     return frames[:-1]

@@ -84,7 +84,7 @@ def test_the_items_of_a_recorded_reply_go_back_as_they_came(chunks: list[Any], _
 
 def test_a_whole_conversation() -> None:
     said = [
-        rd.Message(role="system", blocks=[text("Be brief.")]),
+        rd.Message.of("system", "Be brief."),
         "2 + 2?",
         reply(text("Let me see."), call("a", "add", {"x": 2})),
         rd.ToolResult("a", {"sum": 4}),

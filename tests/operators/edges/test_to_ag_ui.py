@@ -6,6 +6,7 @@ from typing import Any
 
 import reactivex as rx
 from reactivex.subject import Subject
+from support.bounded import bounded
 from support.marbles import BOOM, marbles, run
 
 import rxdelta as rd
@@ -27,7 +28,7 @@ ENDS = [(2, "RUN_STARTED"), (2, "RUN_ERROR"), (2, "C")]
 
 
 def operator(**options: Any) -> Any:
-    return rd.to_ag_ui(thread_id="t1", run_id="r1", **{"on_error": lambda error: "no", **options})
+    return bounded(rd.to_ag_ui, thread_id="t1", run_id="r1", **{"on_error": lambda error: "no", **options})
 
 
 def told(diagram: str, **more: Any) -> list[tuple[float, str]]:

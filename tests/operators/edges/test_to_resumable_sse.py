@@ -13,10 +13,12 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.encoded import encoded
 from support.shared import recordings
 from support.streams import streams
 
 import rxdelta as rd
+from rxdelta.operators.edges.made_ids import made_id
 
 ev = rd.events
 Encode = Callable[[Any], Any]
@@ -27,8 +29,8 @@ ENCODERS: dict[str, Callable[[], Encode]] = {
     "ag-ui, with ids of its own": rd.to_ag_ui,
     "ag-ui": lambda: rd.to_ag_ui({**RUN, "protocolVersion": "1.0"}, provider_events=True),
     "ag-ui, one after the other": lambda: rd.to_ag_ui(RUN, serialize_tool_calls=True),
-    "langchain": lambda: rd.to_langchain_events(now=lambda: 0.0),
-    "openai-chat": lambda: rd.to_openai_chat(now=lambda: 0.0),
+    "langchain": lambda: encoded(lambda: rd.wire.LangChainEncoder(now=lambda: 0.0, new_id=made_id)),
+    "openai-chat": lambda: encoded(lambda: rd.wire.OpenAiChatEncoder(now=lambda: 0.0, new_id=made_id)),
     "wire": lambda: ops.map(lambda event: event.to_dict()),
     "text": lambda: lambda events: events.pipe(rd.text_deltas(), ops.map(lambda text: {"text": text})),
 }

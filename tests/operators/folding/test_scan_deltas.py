@@ -17,6 +17,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.marbles import BOOM, marbles, run
 from support.replies import REPLIES
 
@@ -45,7 +46,9 @@ MARKS: dict[str, Any] = {
 
 def scan(source: str, *arguments: Any, **options: Any) -> tuple[str, list[Any], list[Any]]:
     """The snapshots' texts as a diagram, the ends, and the subscriptions."""
-    messages, subscriptions = run(marbles(source, MARKS, start=0), rd.scan_deltas(*arguments, **options))
+    messages, subscriptions = run(
+        marbles(source, MARKS, start=0), bounded(rd.scan_deltas, *arguments, **options)
+    )
     shown = [(int(m.time - 200), m.value.value.text) for m in messages if m.value.kind == "N"]
     ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
     return " ".join(f"{tick}:{text}" for tick, text in shown), ends, subscriptions

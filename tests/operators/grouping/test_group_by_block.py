@@ -20,6 +20,7 @@ from reactivex import operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.loops import run as run_loop
 from support.marbles import BOOM, marbles
 
@@ -129,7 +130,7 @@ def watch(source: str, *, disposed: float = 10_000, **options: Any) -> tuple[Pan
     cold = scheduler.create_cold_observable(marbles(source, MARKS, start=0))
 
     def subscribe(*_: Any) -> None:
-        panels.readers.add(cold.pipe(rd.group_by_block(**options)).subscribe(panels))
+        panels.readers.add(cold.pipe(bounded(rd.group_by_block, **options)).subscribe(panels))
 
     scheduler.schedule_absolute(200, subscribe)
     scheduler.schedule_absolute(disposed, lambda *_: panels.readers.dispose())
@@ -656,7 +657,7 @@ def test_the_source_is_read_as_long_as_anybody_reads() -> None:
 @pytest.mark.slow
 def test_blocks_that_nobody_can_reach_are_not_kept() -> None:
     source, ends = Subject[Any](), list[Any]()
-    outer = source.pipe(rd.group_by_block(limits=rd.Limits(blocks=1))).subscribe(
+    outer = source.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(blocks=1))).subscribe(
         lambda block: block.subscribe(on_error=ends.append)
     )
     push(source, "S")
@@ -1098,7 +1099,7 @@ def test_a_call_that_a_late_reader_is_told_of_goes_on_after_its_finish() -> None
 
 def test_the_number_of_choices_is_limited() -> None:
     source, ends = Subject[Any](), list[Any]()
-    source.pipe(rd.group_by_block(limits=rd.Limits(choices=1))).subscribe(on_error=ends.append)
+    source.pipe(rd.group_by_block(), rd.with_limits(rd.Limits(choices=1))).subscribe(on_error=ends.append)
     for choice in (0, 1):
         source.on_next(ev.BlockStart(0, {"type": "text"}, choice=choice))
     assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]

@@ -266,7 +266,7 @@ def test_51_one_that_raises_while_it_catches_up_is_told_nothing_more(
 def test_limits() -> None:
     ends: list[Any] = []
     source = rx.of(MARKS["M"], MARKS["S"], MARKS["a"], MARKS["b"])
-    source.pipe(rd.group_by_choice(limits=rd.Limits(block_chars=1))).subscribe(
+    source.pipe(rd.group_by_choice(), rd.with_limits(rd.Limits(block_chars=1))).subscribe(
         lambda one: one.subscribe(on_error=ends.append), ends.append
     )
     assert [type(end) for end in ends] == [rd.errors.LimitExceededError] * 2
@@ -306,7 +306,7 @@ def test_a_choice_folds_to_what_the_whole_does_early_or_late(marks: list[str], c
 
 def test_the_number_of_choices_is_limited() -> None:
     source, ends, choices = Subject[Any](), list[Any](), list[int]()
-    source.pipe(rd.group_by_choice(limits=rd.Limits(choices=1))).subscribe(
+    source.pipe(rd.group_by_choice(), rd.with_limits(rd.Limits(choices=1))).subscribe(
         lambda one: choices.append(one.choice), ends.append
     )
     push(source, "MSaN")

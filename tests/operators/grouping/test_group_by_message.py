@@ -242,7 +242,7 @@ def test_51_a_subscriber_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFi
 def test_limits() -> None:
     ends: list[Any] = []
     source = rx.of(MARKS["M"], MARKS["S"], MARKS["a"], MARKS["b"])
-    source.pipe(rd.group_by_message(limits=rd.Limits(block_chars=1))).subscribe(
+    source.pipe(rd.group_by_message(), rd.with_limits(rd.Limits(block_chars=1))).subscribe(
         lambda one: one.subscribe(on_error=ends.append), ends.append
     )
     assert [type(end) for end in ends] == [rd.errors.LimitExceededError] * 2

@@ -10,6 +10,7 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
+from support.bounded import bounded
 from support.cost import lines_run
 from support.marbles import BOOM, marbles
 
@@ -164,7 +165,7 @@ def test_there_are_no_more_runs_than_the_limit() -> None:
     for operator in (rd.group_by_run, rd.group_by_message, rd.group_by_block, rd.share_events):
         failures: list[Exception] = []
         events = [ev.MessageStart(run_id=name) for name in "abc"]
-        source = rx.from_iterable(events).pipe(operator(limits=rd.Limits(runs=2)))
+        source = rx.from_iterable(events).pipe(bounded(operator, limits=rd.Limits(runs=2)))
         source.subscribe(lambda _: None, failures.append)
         assert [type(failure) for failure in failures] == [rd.errors.LimitExceededError]
 

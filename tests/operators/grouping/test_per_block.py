@@ -16,6 +16,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.loops import run as run_loop
 from support.marbles import BOOM, marbles, run
 
@@ -210,7 +211,7 @@ def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
     def fn(block: rd.types.BlockStream) -> Observable[Any]:
         return rd.building.lift("mine", lambda sink: seen.append(sink) or sink)(block)
 
-    events = rx.of(chunk, chunk).pipe(rd.decode("openai-chat", limits=rd.Limits(block_chars=7)))
+    events = rx.of(chunk, chunk).pipe(rd.decode("openai-chat"), rd.with_limits(rd.Limits(block_chars=7)))
     events.pipe(rd.per_block(fn)).subscribe(on_error=errors.append)
     events.pipe(rd.group_by_block()).subscribe(lambda block: fn(block).subscribe(on_error=errors.append))
     assert [(type(error), error.limit) for error in errors] == [
@@ -221,7 +222,7 @@ def test_limits_of_decode_reach_the_blocks_and_what_is_behind_them() -> None:
 
 def test_limits() -> None:
     messages, subscriptions = run(
-        marbles("SaTx-|", MARKS, start=0), rd.per_block(whole, limits=rd.Limits(blocks=1))
+        marbles("SaTx-|", MARKS, start=0), bounded(rd.per_block, whole, limits=rd.Limits(blocks=1))
     )
     assert told(messages) == "0:0 1:0a 2:LimitExceededError"
     assert subscriptions == [subscribed(200, 202)]

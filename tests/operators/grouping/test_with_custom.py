@@ -143,7 +143,7 @@ def test_events_of_many_threads_come_one_at_a_time_and_in_the_order_of_each() ->
         values.append(event)
         inside -= 1
 
-    source.pipe(rd.with_custom(own), rd.share_events(keep=True)).subscribe(read)
+    source.pipe(rd.with_custom(own), rd.share_events(unread="keep")).subscribe(read)
 
     def say(name: str) -> None:
         for number in range(200):

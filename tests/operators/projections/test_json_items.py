@@ -10,6 +10,7 @@ import reactivex as rx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reactivex import operators as ops
+from support.bounded import bounded
 from support.marbles import marbles, run
 
 import rxdelta as rd
@@ -30,14 +31,18 @@ def args(text: str, index: int = 0) -> ev.ToolCallDelta:
 
 
 def items(*events: Any, path: Any = (), **options: Any) -> list[Any]:
-    got: list[Any] = rx.from_iterable(events).pipe(rd.json_items(path, **options), ops.to_list()).run()
+    got: list[Any] = (
+        rx.from_iterable(events).pipe(bounded(rd.json_items, path, **options), ops.to_list()).run()
+    )
     return got
 
 
 def until_error(*events: Any, path: Any = (), **options: Any) -> tuple[list[Any], list[Any]]:
     got: list[Any] = []
     errors: list[Any] = []
-    rx.from_iterable(events).pipe(rd.json_items(path, **options)).subscribe(got.append, errors.append)
+    rx.from_iterable(events).pipe(bounded(rd.json_items, path, **options)).subscribe(
+        got.append, errors.append
+    )
     return got, errors
 
 

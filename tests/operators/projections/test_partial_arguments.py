@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from reactivex import operators as ops
+from support.bounded import bounded
 from support.marbles import marbles, run
 from support.replies import REPLIES
 
@@ -46,7 +47,9 @@ def content(**fields: Any) -> ev.BlockFinish:
 
 
 def partials(*events: Any, **options: Any) -> list[Any]:
-    got: list[Any] = rx.from_iterable(events).pipe(rd.partial_arguments(**options), ops.to_list()).run()
+    got: list[Any] = (
+        rx.from_iterable(events).pipe(bounded(rd.partial_arguments, **options), ops.to_list()).run()
+    )
     return got
 
 
@@ -236,7 +239,9 @@ def test_30_long_arguments_are_read_once_and_bounded(size: int, monkeypatch: pyt
     assert read == len(text)
     failed: list[Any] = []
     source = rx.from_iterable([start(), *events])
-    source.pipe(rd.partial_arguments(limits=rd.Limits(block_chars=1000))).subscribe(on_error=failed.append)
+    source.pipe(rd.partial_arguments(), rd.with_limits(rd.Limits(block_chars=1000))).subscribe(
+        on_error=failed.append
+    )
     assert [type(error) for error in failed] == [rd.errors.LimitExceededError]
 
 

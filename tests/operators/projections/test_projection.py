@@ -14,6 +14,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable
 from reactivex.subject import Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.marbles import BOOM, marbles, run
 from support.replies import ANTHROPIC
 from support.shared import recordings
@@ -87,7 +88,7 @@ def shown(value: Any) -> Any:
 
 def project(name: str, source: str, **options: Any) -> tuple[list[tuple[int, Any]], list[Any], list[Any]]:
     """The values with their ticks, how it ended, and the subscriptions."""
-    messages, subscriptions = run(marbles(source, MARKS, start=0), OPERATORS[name](**options))
+    messages, subscriptions = run(marbles(source, MARKS, start=0), bounded(OPERATORS[name], **options))
     values = [(int(m.time - 200), shown(m.value.value)) for m in messages if m.value.kind == "N"]
     ends = [m.value.exception if m.value.kind == "E" else "|" for m in messages if m.value.kind != "N"]
     return values, ends, subscriptions
@@ -183,7 +184,9 @@ def test_the_choice_that_is_asked_for_is_seen_and_no_other(name: str) -> None:
     mixed = [event for pair in zip((MARKS[mark] for mark in WHOLE[:-1]), other) for event in pair]
     for choice in (0, 1):
         got = (
-            rx.from_iterable(mixed).pipe(OPERATORS[name](choice=choice), ops.map(shown), ops.to_list()).run()
+            rx.from_iterable(mixed)
+            .pipe(bounded(OPERATORS[name], choice=choice), ops.map(shown), ops.to_list())
+            .run()
         )
         assert got == EXPECTED[name]
 
@@ -365,14 +368,16 @@ def test_blocks_that_have_ended_count_too(name: str, many: str) -> None:
                 events.append(ev.BlockFinish(key, content if many == "came whole" else None))
     seen: list[Any] = []
     limits = rd.Limits(blocks=5)
-    rx.from_iterable(events).pipe(OPERATORS[name](limits=limits)).subscribe(on_error=seen.append)
+    rx.from_iterable(events).pipe(bounded(OPERATORS[name], limits=limits)).subscribe(on_error=seen.append)
     assert [type(error) for error in seen] == [rd.errors.LimitExceededError]
 
 
 @each_operator
 def test_the_limits_given_at_decode_hold(name: str) -> None:
     errors: list[Any] = []
-    decoded = rx.from_iterable(ANTHROPIC).pipe(rd.decode("anthropic-messages", limits=rd.Limits(blocks=0)))
+    decoded = rx.from_iterable(ANTHROPIC).pipe(
+        rd.decode("anthropic-messages"), rd.with_limits(rd.Limits(blocks=0))
+    )
     decoded.pipe(OPERATORS[name]()).subscribe(on_error=errors.append)
     assert [type(error) for error in errors] == [rd.errors.LimitExceededError]
 

@@ -18,6 +18,7 @@ from reactivex import operators as ops
 from reactivex.disposable import Disposable, SerialDisposable
 from reactivex.subject import ReplaySubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.marbles import BOOM, marbles, run
 from support.replies import REPLIES
 
@@ -489,7 +490,7 @@ def test_blocks_and_tail_on_each_change_of_the_text(source: str, expected: str) 
 
 
 def test_another_choice() -> None:
-    messages, _ = blocks("MSYxaxZ--|", rd.stable_blocks(choice=1))
+    messages, _ = blocks("MSYxaxZ--|", bounded(rd.stable_blocks, choice=1))
     assert [message.value.value for message in messages[:-1]] == [
         VALUES["y"],
         VALUES["x"],
@@ -512,7 +513,9 @@ def test_an_error_comes_after_the_sealed_tail(mark: str, kind: type) -> None:
     ("limits", "limit"), [(rd.Limits(block_chars=2), "block_chars"), (rd.Limits(blocks=1), "blocks")]
 )
 def test_untrusted_input_is_bounded(limits: rd.Limits, limit: str) -> None:
-    messages, _ = blocks("MSaFSaUcb-|" if limit == "blocks" else "MSaabb-|", rd.stable_blocks(limits=limits))
+    messages, _ = blocks(
+        "MSaFSaUcb-|" if limit == "blocks" else "MSaabb-|", bounded(rd.stable_blocks, limits=limits)
+    )
     assert messages[-1].value.exception.limit == limit
     assert messages[-2].value.value.tail == ""
 

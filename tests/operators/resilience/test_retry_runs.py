@@ -38,7 +38,9 @@ def woven(*lists: list[rd.Event]) -> list[rd.Event]:
     return list(chain.from_iterable(events[at : at + 1] for at in range(longest) for events in lists))
 
 
-def retried(*requests: list[rd.Event], resume: bool = False, **options: Any) -> tuple[list[Any], list[Any]]:
+def retried(
+    *requests: list[rd.Event], resume: bool = False, limits: rd.Limits | None = None, **options: Any
+) -> tuple[list[Any], list[Any]]:
     """What is emitted, and the snapshots that the factory is given."""
     given: list[Any] = []
     each = iter(requests)
@@ -50,7 +52,7 @@ def retried(*requests: list[rd.Event], resume: bool = False, **options: Any) -> 
 
     got: list[Any] = []
     retrying = rd.retry_stream(factory, len(requests), lambda *_: 0, resume, **options)
-    retrying.subscribe(got.append, got.append)
+    retrying.pipe(rd.with_limits(limits or rd.Limits())).subscribe(got.append, got.append)
     return got, given
 
 

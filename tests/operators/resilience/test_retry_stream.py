@@ -584,8 +584,7 @@ def test_what_is_wrong_is_never_tried_again(events: Any, error: type[Exception])
         lambda: (asked.append(1), source)[1],
         backoff=no_wait,
         retry_if=lambda _: True,
-        limits=rd.Limits(blocks=1),
-    )
+    ).pipe(rd.with_limits(rd.Limits(blocks=1)))
     made.subscribe(got.append, got.append)
     for event in events:
         source.on_next(event)
@@ -855,5 +854,5 @@ def test_the_text_is_whole_whatever_breaks_off_where(cuts: list[int], resume: bo
 def test_the_number_of_choices_is_limited() -> None:
     ends: list[Any] = []
     events = rx.from_iterable([rd.events.MessageStart(choice=choice) for choice in range(3)])
-    rd.retry_stream(lambda: events, limits=rd.Limits(choices=2)).subscribe(on_error=ends.append)
+    rd.retry_stream(lambda: events).pipe(rd.with_limits(rd.Limits(choices=2))).subscribe(on_error=ends.append)
     assert [(type(end), end.limit) for end in ends] == [(rd.errors.LimitExceededError, "choices")]

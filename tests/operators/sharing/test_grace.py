@@ -86,7 +86,7 @@ def test_who_comes_back_in_time_goes_on_with_the_same_request() -> None:
 def test_who_comes_later_is_told_so_or_begins_anew() -> None:
     for restart in (False, True):
         time, source = TestScheduler(), Hot()
-        shared = source.observable.pipe(rd.share_latest(grace=30, restart=restart))
+        shared = source.observable.pipe(rd.share_latest(grace=30, unread="restart" if restart else "close"))
         _, leaving = watch(shared, scheduler=time)
         source.emit("a")
         leaving.dispose()
@@ -121,7 +121,7 @@ def test_a_page_that_is_reloaded_folds_the_same_reply() -> None:
 @pytest.mark.parametrize("end", ["|", BOOM], ids=["completes", "fails"])
 def test_a_source_that_ends_meanwhile_has_ended(end: Any) -> None:
     time, source = TestScheduler(), Subject[str]()
-    shared = source.pipe(rd.share_latest(grace=30, restart=True))
+    shared = source.pipe(rd.share_latest(grace=30, unread="restart"))
     _, leaving = watch(shared, scheduler=time)
     source.on_next("a")
     leaving.dispose()
@@ -154,8 +154,8 @@ def test_what_is_no_time_is_refused(share: Callable[..., Any], wrong: Any) -> No
 
 @SHARES
 def test_a_source_that_is_kept_needs_no_grace(share: Callable[..., Any]) -> None:
-    with pytest.raises(rd.InvalidValueError, match="keep=True"):
-        share(keep=True, grace=3)
+    with pytest.raises(rd.InvalidValueError, match='unread="keep"'):
+        share(unread="keep", grace=3)
 
 
 # With loops and threads.
@@ -341,7 +341,7 @@ def test_that_all_have_left_is_told_once_before_a_retry_asks_again() -> None:
 
 def test_a_source_that_completed_is_not_begun_anew() -> None:
     source = Failing(0)
-    shared = source().pipe(rd.share_events(reset_on_error=True, restart=True, grace=1))
+    shared = source().pipe(rd.share_events(reset_on_error=True, unread="restart", grace=1))
     for _ in range(3):
         assert watch(shared)[0][-1] == "|"
     assert source.attempts == 1
@@ -358,7 +358,7 @@ def test_a_source_that_completed_is_not_begun_anew() -> None:
 )
 def test_what_the_rules_say(steps: list[str], restart: bool, reset: bool, grace: float | None) -> None:
     time, source = TestScheduler(), Hot()
-    rules: Any = {"restart": restart, "reset_on_error": reset, "grace": grace}
+    rules: Any = {"unread": "restart" if restart else "close", "reset_on_error": reset, "grace": grace}
     shared = source.observable.pipe(rd.share_latest(**rules))
     readers: list[tuple[list[Any], abc.DisposableBase]] = []
     expected: list[list[Any]] = []
@@ -479,7 +479,12 @@ def test_53_a_timer_that_was_about_to_ring_changes_nothing(ended: bool) -> None:
 def test_53_threads_that_come_leave_emit_fail_and_let_the_time_run_out(seed: int) -> None:
     chance = random.Random(seed)
     time, source = Hand(), Numbers()
-    rules: Any = {"restart": seed % 2 == 0, "reset_on_error": seed % 3 > 0, "grace": 5, "scheduler": time}
+    rules: Any = {
+        "unread": ["restart", "close"][seed % 2],
+        "reset_on_error": seed % 3 > 0,
+        "grace": 5,
+        "scheduler": time,
+    }
     shared = source.observable.pipe(rd.share_latest(**rules))
     heard: list[list[Any]] = []
     raised: list[BaseException] = []

@@ -297,13 +297,13 @@ def test_who_comes_after_all_have_left_is_told_what_came_and_that() -> None:
     assert source.observers == []
     got, _ = watch(shared)
     assert type(got[-1]) is rd.StreamInterrupted
-    assert "share_events(keep=True)" in str(got[-1])
+    assert "share_events(unread='keep')" in str(got[-1])
     assert len(got[-1].snapshot.blocks) == 1
 
 
 def test_it_may_be_kept_and_begun_anew() -> None:
     source = Subject[rd.Event]()
-    kept, anew = source.pipe(rd.share_events(keep=True)), source.pipe(rd.share_events(restart=True))
+    kept, anew = source.pipe(rd.share_events(unread="keep")), source.pipe(rd.share_events(unread="restart"))
     for shared in (kept, anew):
         watch(shared)[1].dispose()
     assert len(source.observers) == 1
@@ -342,7 +342,7 @@ def test_what_ends_the_stream(value: Any, kind: type[Exception]) -> None:
 
 def test_what_is_held_is_limited() -> None:
     source = Subject[rd.Event]()
-    got, _ = watch(source.pipe(rd.share_events(limits=rd.Limits(blocks=1))))
+    got, _ = watch(source.pipe(rd.share_events(), rd.with_limits(rd.Limits(blocks=1))))
     source.on_next(TEXT)
     source.on_next(ev.BlockStart(1, {"type": "text"}))
     assert got[0] is TEXT
@@ -367,7 +367,7 @@ def test_a_reader_may_come_inside_on_next() -> None:
 
 def test_53_readers_come_on_many_threads_and_all_fold_the_same() -> None:
     source = Subject[rd.Event]()
-    shared = source.pipe(rd.share_events(keep=True))
+    shared = source.pipe(rd.share_events(unread="keep"))
     heard: list[list[Any]] = []
     stop = threading.Event()
 
@@ -459,7 +459,7 @@ def test_whenever_somebody_comes_the_fold_is_the_same_and_the_last_event_comes_b
 
 def test_the_number_of_choices_is_limited() -> None:
     source = Subject[rd.Event]()
-    got, _ = watch(source.pipe(rd.share_events(limits=rd.Limits(choices=2))))
+    got, _ = watch(source.pipe(rd.share_events(), rd.with_limits(rd.Limits(choices=2))))
     told = [ev.MessageStart(choice=0), ev.MessageStart(choice=9), ev.MessageFinish("stop")]
     for event in [*told, *message(2), ev.MessageStart(choice=1)]:
         source.on_next(event)

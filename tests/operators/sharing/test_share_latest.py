@@ -100,22 +100,22 @@ def test_who_comes_after_all_have_left_is_told_so_and_no_second_request_is_made(
     assert second[0] == marbles("------b")[0]
     error = second[1].value.exception
     assert type(error) is rd.StreamInterrupted
-    assert "keep=True" in str(error)
-    assert "restart=True" in str(error)
+    assert "unread='keep'" in str(error)
+    assert "unread='restart'" in str(error)
     assert subscriptions == [ReactiveTest.subscribe(200, 204)]
 
 
 def test_the_source_may_be_kept() -> None:
-    _, second, subscriptions = two_readers("-a-b-c-d-|", 6, first_leaves=4, keep=True)
+    _, second, subscriptions = two_readers("-a-b-c-d-|", 6, first_leaves=4, unread="keep")
     assert second == marbles("------cd-|")
     assert subscriptions == [ReactiveTest.subscribe(200, 209)]
 
 
 def test_the_source_may_be_begun_anew_but_one_that_ended_stays_ended() -> None:
-    _, second, subscriptions = two_readers("-a-b-|", 6, first_leaves=4, restart=True)
+    _, second, subscriptions = two_readers("-a-b-|", 6, first_leaves=4, unread="restart")
     assert second == marbles("-------a-b-|")
     assert subscriptions == [ReactiveTest.subscribe(200, 204), ReactiveTest.subscribe(206, 211)]
-    _, second, subscriptions = two_readers("-a-b-#", 6, restart=True)
+    _, second, subscriptions = two_readers("-a-b-#", 6, unread="restart")
     assert second == marbles("------(b#)")
     assert len(subscriptions) == 1
 
@@ -279,7 +279,7 @@ def test_a_source_that_cannot_be_subscribed_is_an_error_for_all() -> None:
 
 def test_53_readers_come_and_go_on_many_threads_and_none_misses_the_end() -> None:
     source = Subject[int]()
-    shared = source.pipe(rd.share_latest(keep=True))
+    shared = source.pipe(rd.share_latest(unread="keep"))
     heard: list[list[Any]] = []
     gone = threading.Event()
     held, _ = watch(shared)

@@ -17,6 +17,7 @@ from reactivex import operators as ops
 from reactivex.disposable import SerialDisposable
 from reactivex.subject import ReplaySubject, Subject
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.cost import lines_run
 from support.loops import run as loops_run
 from support.loops import turns
@@ -43,7 +44,7 @@ def reply(*events: list[rd.Event], reason: str = "tool_use") -> list[rd.Event]:
 def run(events: list[rd.Event], tools: dict[str, Any], **options: Any) -> list[rd.Event]:
     """All that comes out of a synchronous source and tools that answer where they are called."""
     out: list[rd.Event] = []
-    rx.from_iterable(events).pipe(rd.run_tools(tools, **options)).subscribe(out.append)
+    rx.from_iterable(events).pipe(bounded(rd.run_tools, tools, **options)).subscribe(out.append)
     return out
 
 
@@ -499,7 +500,7 @@ def over(events: list[rd.Event], tools: dict[str, Any], **options: Any) -> list[
             for event in events:
                 yield event
 
-        woven = rd.from_async_iterable(source).pipe(rd.run_tools(tools, **options))
+        woven = rd.from_async_iterable(source).pipe(bounded(rd.run_tools, tools, **options))
         return [event async for event in rd.iterate(woven)]
 
     return asyncio.run(main())
@@ -1602,7 +1603,7 @@ def test_what_exceeds_a_limit_ends_the_stream_and_what_runs(
     out: list[Any] = []
     ends: list[Any] = []
     tools = {"f": lambda **arguments: rx.never().pipe(ops.finally_action(lambda: stopped.append(True)))}
-    source.pipe(rd.run_tools(tools, limits=limits)).subscribe(out.append, ends.append, ends.append)
+    source.pipe(rd.run_tools(tools), rd.with_limits(limits)).subscribe(out.append, ends.append, ends.append)
     for event in events:
         source.on_next(event)
     assert [type(end) for end in ends] == [rd.errors.LimitExceededError]
@@ -1612,13 +1613,15 @@ def test_what_exceeds_a_limit_ends_the_stream_and_what_runs(
 
 
 @pytest.mark.parametrize("limits", [rd.Limits(blocks=1), rd.Limits(block_chars=3)])
-def test_the_limits_of_decode_hold_unless_there_are_own_ones(limits: rd.Limits) -> None:
+def test_limits_in_front_hold_unless_there_are_some_behind(limits: rd.Limits) -> None:
     from rxdelta.testing import sample_chunks
 
     async def end_of(**own: Any) -> Any:
         chunks = rd.from_async_iterable(sample_chunks("weather"))
         events = chunks.pipe(
-            rd.decode("anthropic-messages", limits=limits), rd.run_tools({}, unknown="leave", **own)
+            rd.decode("anthropic-messages"),
+            rd.with_limits(limits),
+            bounded(rd.run_tools, {}, unknown="leave", **own),
         )
         return (await on_the_loop(events))[1]
 

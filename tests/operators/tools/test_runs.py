@@ -10,6 +10,7 @@ import pytest
 import reactivex as rx
 from hypothesis import given
 from hypothesis import strategies as st
+from reactivex import compose
 from reactivex.subject import Subject
 from reactivex.testing import TestScheduler
 
@@ -185,7 +186,7 @@ def test_an_update_names_its_choice_if_the_run_has_several() -> None:
 def test_runs_have_a_limit() -> None:
     errors: list[Exception] = []
     events = [event for number in range(3) for event in in_run(f"r{number}", message(*call()))]
-    tools = rd.run_tools({"echo": lambda: 1}, limits=rd.Limits(runs=2))
+    tools = compose(rd.run_tools({"echo": lambda: 1}), rd.with_limits(rd.Limits(runs=2)))
     rx.from_iterable(events).pipe(tools).subscribe(on_error=errors.append)
     assert isinstance(errors[0], rd.errors.LimitExceededError)
     assert errors[0].limit == "runs"

@@ -12,6 +12,7 @@ import pytest
 import reactivex as rx
 from reactivex import operators as ops
 from reactivex.testing import ReactiveTest, TestScheduler
+from support.bounded import bounded
 from support.cost import lines_run
 from support.loops import run as loops_run
 from support.loops import turns
@@ -50,7 +51,7 @@ def run(tool: Callable[[], Any], events: list[rd.Event] = ASKED, **options: Any)
     """The news of the calls, from a tool that answers where it is called."""
     out: list[rd.Event] = []
     options.setdefault("scheduler", TestScheduler())  # whose timers never fire
-    tools = rd.run_tools({"ask": tool, "look": lambda: "seen"}, **options)
+    tools = bounded(rd.run_tools, {"ask": tool, "look": lambda: "seen"}, **options)
     rx.from_iterable(events).pipe(tools).subscribe(out.append)
     return [event for event in out if isinstance(event, ev.ToolUpdate)]
 

@@ -105,7 +105,7 @@ def test_of_a_conversation_the_last_message_and_of_the_choices_the_one_asked_for
     for choice in (0, 1):
         notes = Notes()
         told = [*message(1), *message(1, 1), *message(2), *message(2, 1)]
-        rx.from_iterable(told).pipe(rd.on_settled(notes, choice=choice)).subscribe()
+        rx.from_iterable(told).pipe(rd.only_choice(choice), rd.on_settled(notes)).subscribe()
         assert [snapshot.text for snapshot, _ in notes] == [f"2/{choice}"]
 
 

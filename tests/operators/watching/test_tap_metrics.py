@@ -147,7 +147,9 @@ def test_failed_attempts_count() -> None:
 
 def test_the_usage_is_of_the_choice_that_was_asked_for() -> None:
     told = {"a": ev.UsageUpdate(rd.TokenUsage(1, 1)), "b": ev.UsageUpdate(rd.TokenUsage(1, 7), choice=1)}
-    assert measured("-ab|", told, choice=1)[0][0].usage == rd.TokenUsage(1, 7)
+    notes = Notes()
+    rx.of(*told.values()).pipe(rd.only_choice(1), rd.tap_metrics(notes)).subscribe()
+    assert notes[0].usage == rd.TokenUsage(1, 7)
 
 
 def test_among_snapshots_the_first_that_says_something_is_the_first_token() -> None:

@@ -1,14 +1,8 @@
-"""Untrusted text made safe for a terminal."""
+"""Untrusted text made safe for a terminal, and for whatever else draws it."""
 
 from __future__ import annotations
 
-import codecs
-from typing import Any
-
-__all__ = ["spell_out", "visible"]
-
-_SPELT = {"·": "-", "•": "*", "…": "..."}
-"""What the command and rich write themselves, for encodings that lack it."""
+__all__ = ["visible"]
 
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _SYMBOLS: dict[int, int | str] = {
@@ -30,26 +24,8 @@ def visible(text: str, *, lines: bool = True) -> str:
         lines: Whether to keep line ends and tabs; otherwise they become symbols, too.
 
     Example:
-        >>> from rxdelta.cli import visible
+        >>> from rxdelta.core import visible
         >>> visible("\x1b[2J"), visible("a\nb"), visible("a\nb", lines=False), visible("\u202eexe.txt")
         ('␛[2J', 'a\nb', 'a␊b', '\\u202eexe.txt')
     """
     return text.replace("\r\n", "\n").translate(_SYMBOLS_IN_LINES if lines else _SYMBOLS)
-
-
-def spell_out(stream: Any) -> None:
-    """Let a stream write characters that its encoding lacks in others, mostly as escapes: `\\u4f60`."""
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors=_ERRORS)
-
-
-def _spelt_out(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    missing = error.object[error.start : error.end]
-    escaped = (_SPELT.get(one) or one.encode("ascii", "backslashreplace").decode() for one in missing)
-    return "".join(escaped), error.end
-
-
-_ERRORS = "rxdelta.cli"
-codecs.register_error(_ERRORS, _spelt_out)
